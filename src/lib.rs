@@ -69,7 +69,7 @@
 //!
 //! | target | lines |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, or the runtime was [late](ChildSpec::watchdog) (`WARN`), each edge of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again, a call has stopped, restarted, deleted or woken a child (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, or the runtime was [late](ChildSpec::watchdog) (`WARN`), no loop turns (`ERROR`), each edge of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
@@ -78,7 +78,7 @@
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
 //! | `verger::systemd` | systemd can't be notified, or its environment variables can't be read (`WARN`, once) |
 //!
-//! Starts and stops that a handle requests are logged at `DEBUG`. The log lines of a child itself are
+//! Starts that a handle requests, and the edges that any call leads to, are logged at `DEBUG`. The log lines of a child itself are
 //! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
 //! span.
 //!

@@ -123,6 +123,9 @@ impl HealthCheck {
     /// [`ExitReason::Unhealthy`](crate::ExitReason::Unhealthy), whatever it returns. Its restart type,
     /// backoff and limits apply as after any failure.
     ///
+    /// The time in which the child was unhealthy or not yet checked doesn't count as being healthy: its
+    /// [backoff](crate::ChildSpec::backoff) resets only after its latest checks have all passed for long enough.
+    ///
     /// An unhealthy child fails once, however often it is checked until it has stopped. A child that
     /// is stopping already, or whose supervisor is ending, doesn't fail in addition.
     pub fn restarts(mut self) -> Self {

@@ -142,6 +142,12 @@ impl Incarnation {
         self.parent.notify(MachineEvent::Policy { key, incarnation, policy });
     }
 
+    /// Reports whether the last health check has passed.
+    pub(crate) fn report_checked(&self, passed: bool) {
+        let (key, incarnation) = (self.key, self.number);
+        self.parent.notify(MachineEvent::Checked { key, incarnation, passed });
+    }
+
     /// Reports a changed result of the child's health check.
     pub(crate) fn report_health(&self, problem: Option<Arc<str>>) {
         let (key, incarnation) = (self.key, self.number);

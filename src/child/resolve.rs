@@ -60,11 +60,12 @@ impl ChildSpec {
                     break next;
                 }
                 let OpenSupervisor { spec, path, nested, children } = last;
-                let Resolved { factory, abort_bound } =
+                let Resolved { factory, abort_bound, gives_up } =
                     nested.resolve(&path, children, warnings)?;
                 let mut runnable = spec.clone();
                 runnable.factory = factory;
-                runnable.edit().supervisor = Some(abort_bound);
+                let options = runnable.edit();
+                (options.supervisor, options.fails_after) = (Some(abort_bound), gives_up);
                 let above = open.last().map_or(parent, |last| &last.path);
                 resolved = Some(runnable.with_fallback(above, warnings)?);
             };

@@ -19,7 +19,7 @@ use crate::mailbox::MailboxControl;
 use crate::panic::Foreign;
 use crate::path::LazyPath;
 use crate::policy::{
-    ChildOptions, OnExit, Readiness, WrittenLimits, child_setters, policy_setters,
+    ChildOptions, FailsAfter, OnExit, Readiness, WrittenLimits, child_setters, policy_setters,
 };
 
 /// A description of a child: the factory of its incarnations, and its options.
@@ -59,17 +59,19 @@ impl ChildSpec {
                 ..ChildOptions::default()
             }),
         };
-        let mut spec = Self::of(ChildFactory::new(name.into(), kind), options);
+        let mut spec = Self::of(Arc::new(ChildFactory::new(name.into(), kind)), options);
         if spec.factory.mailbox().is_some_and(|mailbox| mailbox.delays_delivery()) {
             spec.edit().delays_delivery = true;
         }
         spec
     }
 
-    /// Creates the spec of a supervisor that is checked; `abort_bound`: how long aborting everything
-    /// below it may take.
-    pub(crate) fn of_supervisor(factory: ChildFactory, abort_bound: Duration) -> Self {
-        Self::of(factory, Arc::default()).supervising(abort_bound)
+    /// Creates the spec of a supervisor that is checked.
+    pub(crate) fn of_supervisor(resolved: Resolved) -> Self {
+        let Resolved { factory, abort_bound, gives_up } = resolved;
+        let mut spec = Self::of(factory, Arc::default()).supervising(abort_bound);
+        spec.edit().fails_after = gives_up;
+        spec
     }
 
     /// Whether the child, its fallback, or any child below has a mailbox.
@@ -96,8 +98,7 @@ impl ChildSpec {
         }
     }
 
-    fn of(factory: ChildFactory, options: Arc<ChildOptions>) -> Self {
-        let factory = Arc::new(factory);
+    fn of(factory: Arc<ChildFactory>, options: Arc<ChildOptions>) -> Self {
         Self { factory, options, requires: Vec::new(), fallback: None, health: None }
     }
 
@@ -350,7 +351,11 @@ impl ChildSpec {
     /// An unhealthy child is reported, and restarted only if the check says so: see [`HealthCheck`].
     /// The last check that is set counts.
     pub fn health_check(mut self, check: HealthCheck) -> Self {
-        self.edit().fails_unhealthy = check.restarts;
+        let options = self.edit();
+        options.fails_unhealthy = check.restarts;
+        if options.supervisor.is_none() {
+            options.fails_after = check.restarts.then(|| FailsAfter::of_check(check.settings));
+        }
         self.health = Some(Arc::new(check));
         self
     }
@@ -468,6 +473,8 @@ pub(crate) struct Resolved {
     pub(crate) factory: Arc<ChildFactory>,
     /// How long it may take to abort everything below.
     pub(crate) abort_bound: Duration,
+    /// How long it runs until it gives up, if it does and that is known.
+    pub(crate) gives_up: Option<FailsAfter>,
 }
 
 /// See the [module](self).

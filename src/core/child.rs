@@ -137,14 +137,25 @@ impl ChildEntry {
         self.history.get_or_insert_default()
     }
 
-    /// Forgets earlier failures of a child that has been Active for long enough at `now`.
+    /// How long the child, which is Active, has been healthy at `now`: since then, or since its health check
+    /// passes, if it fails otherwise.
+    pub(super) fn healthy_for(&self, now: Instant) -> Duration {
+        let since = if self.options.fails_unhealthy {
+            self.history.as_ref().and_then(|history| history.healthy_since)
+        } else {
+            Some(self.since)
+        };
+        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
+    /// Forgets earlier failures of a child that has been healthy for long enough at `now`.
     pub(super) fn decay_failures(&mut self, rules: &Rules, now: Instant) {
         // An immediate first restart has to know that the child was healthy before its first failure.
         if self.history.is_none() && !rules.backoff(&self.options).is_at_once(true) {
             return;
         }
         self.history_mut();
-        let lived = now.saturating_duration_since(self.since);
+        let lived = self.healthy_for(now);
         self.with_history(rules, |history, backoff| history.decay(backoff, lived));
     }
 

@@ -32,6 +32,8 @@ pub(crate) enum MachineEvent {
     /// When the child sent its last heartbeat, if it sent any. Answers an
     /// [`Effect::CheckHeartbeat`](super::Effect::CheckHeartbeat).
     Heartbeat { key: Key, incarnation: IncarnationNumber, last: Option<Instant> },
+    /// The last health check of a child that fails with it has passed or not, unlike the one before.
+    Checked { key: Key, incarnation: IncarnationNumber, passed: bool },
     /// The child requests its own stop.
     StopSelf { key: Key, incarnation: IncarnationNumber },
     /// The child replaces the restart policy of its spec for this incarnation. `None` restores it.

@@ -18,6 +18,8 @@ pub(crate) struct FailureHistory {
     place: CurvePosition,
     /// Since its last failure, the child was healthy by the rule of its backoff.
     was_healthy: bool,
+    /// Since when the health check of the current incarnation passes, if its failure would be the child's.
+    pub(crate) healthy_since: Option<Instant>,
     /// How the last incarnation ended.
     pub(crate) last: Option<Arc<ExitReason>>,
     /// When the next attempt is due, and the delay that was drawn for it.
@@ -85,6 +87,7 @@ impl FailureHistory {
     /// restart with a delayed delivery has.
     pub(super) fn begin_incarnation(&mut self, is_restart: bool, now: Instant) -> Option<Instant> {
         (self.next, self.policy, self.message_pending) = (None, None, false);
+        self.healthy_since = None;
         self.held = self.held.filter(|&until| is_restart && until > now);
         self.held
     }

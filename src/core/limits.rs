@@ -84,12 +84,15 @@ impl LimitTracker {
 
     /// Records a granted restart.
     pub(crate) fn record_restart(&mut self, limits: &Limits, failed: Instant, now: Instant) {
-        self.window = limits.intensity.map(|intensity| {
-            let kept = self.window.take().filter(|window| window.counts(intensity));
-            let mut window = kept.unwrap_or_else(|| Box::new(RestartWindow::new(intensity)));
-            window.record(now);
-            window
-        });
+        // A default limit that doesn't count this failure keeps what it has counted.
+        if limits.intensity.is_some() || !limits.is_default {
+            self.window = limits.intensity.map(|intensity| {
+                let kept = self.window.take().filter(|window| window.counts(intensity));
+                let mut window = kept.unwrap_or_else(|| Box::new(RestartWindow::new(intensity)));
+                window.record(now);
+                window
+            });
+        }
         self.consecutive = limits.consecutive.map_or(0, |_| self.consecutive.saturating_add(1));
         self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
     }
@@ -181,7 +184,8 @@ mod tests {
     #[test]
     fn a_restart_needs_all_limits_and_a_refusal_is_not_recorded() {
         let intensity = Some(Intensity::sliding(1, SECOND));
-        let limits = Limits { intensity, consecutive: Some(9), failing_for: Some(9 * SECOND) };
+        let failing_for = Some(9 * SECOND);
+        let limits = Limits { intensity, consecutive: Some(9), failing_for, is_default: false };
         let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
         assert!(admit(&mut tracker, &limits, t0));
         let kept = format!("{tracker:?}");
@@ -195,6 +199,20 @@ mod tests {
         let limits = Limits { consecutive: None, failing_for: Some(SECOND), ..limits };
         assert!(!admit(&mut tracker, &limits, t0 + 2 * SECOND), "it fails for too long");
         assert_eq!(format!("{tracker:?}"), kept);
+    }
+
+    #[test]
+    fn a_default_limit_keeps_its_count_when_it_does_not_count_a_failure() {
+        let intensity = Some(Intensity::sliding(1, SECOND));
+        let limits = Limits { intensity, is_default: true, ..Limits::default() };
+        let (charged, free) = (limits.counting(true), limits.counting(false));
+        let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+        assert!(admit(&mut tracker, &charged, t0));
+        assert!(admit(&mut tracker, &free, t0), "it isn't counted");
+        assert!(!admit(&mut tracker, &charged, t0), "the first is still counted");
+
+        let limits = Limits { is_default: false, ..limits };
+        assert_eq!(limits.counting(false), limits, "an explicit limit counts every failure");
     }
 
     #[test]

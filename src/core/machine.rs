@@ -96,6 +96,9 @@ impl Machine {
                     self.children_mut().on_heartbeat(key, last, cx);
                 }
             }
+            (MachineEvent::Checked { passed, .. }, Some(key)) => {
+                self.children_mut().on_checked(key, passed, now);
+            }
             (MachineEvent::StopSelf { .. }, Some(key)) => {
                 let state = self.children().state(key);
                 if matches!(state, Some(ChildState::Active | ChildState::Activating)) {

@@ -13,7 +13,8 @@ use crate::policy::Unreachable;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildWarning {
-    /// The backoff is so slow that the limit on restarts can never be exceeded.
+    /// The backoff is so slow that the limit on restarts can never be exceeded, or supervisors below
+    /// need so long to give up.
     UnreachableLimit {
         /// The supervisor or the child.
         path: Path,
@@ -47,6 +48,17 @@ pub enum BuildWarning {
     /// `Stash`, which has no effect because the child is started by messages.
     WhileDownIgnored {
         /// The child.
+        path: Path,
+    },
+    /// The child is restarted without a delay and without a limit, so if it fails as soon as it is
+    /// started, its restarts keep a processor busy.
+    BusyRestarts {
+        /// The child.
+        path: Path,
+    },
+    /// The dynamic supervisor has `max_children(0)`, so it refuses every child.
+    NoRoom {
+        /// The supervisor.
         path: Path,
     },
     /// A worker has `Shutdown::Infinity`, so stopping the tree may take forever.
@@ -106,6 +118,17 @@ impl fmt::Display for BuildWarning {
                 f,
                 "`{path}` stops within {deadline:?}, but a child below has a grace of {grace:?}: it is \
                  aborted before"
+            ),
+            Self::BusyRestarts { path } => write!(
+                f,
+                "`{path}` is restarted without a delay and without a limit, so a failure that comes back \
+                 at once keeps a processor busy; set a `backoff`, or limit its restarts with \
+                 `restarts(5, Duration::from_secs(60))`"
+            ),
+            Self::NoRoom { path } => write!(
+                f,
+                "`{path}` has `max_children(0)`, so it refuses every child; write the number of \
+                 children that it may have, or leave it out for no limit"
             ),
             Self::UnboundedStop { path } => {
                 write!(f, "`{path}` is a worker with `Shutdown::Infinity`: stopping may never end")

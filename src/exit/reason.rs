@@ -45,6 +45,8 @@ pub struct ExitError(Inner);
 enum Inner {
     Ignore,
     Error(Foreign<dyn Error + Send + Sync>),
+    /// An error that no restart can mend.
+    Fatal(Foreign<dyn Error + Send + Sync>),
     /// The exit of a supervisor, passed to its own supervisor as it is.
     Reason(Box<ExitReason>),
 }
@@ -60,6 +62,64 @@ impl ExitError {
         Self(Inner::Ignore)
     }
 
+    /// Marks an error as one that no restart can mend, such as a port that is in use.
+    ///
+    /// The child isn't restarted. Its failure is the failure of its supervisor, which stops its other
+    /// children in reverse order and fails with the same error, and so does each supervisor above. At
+    /// the root, [`run`](crate::Supervisor::run) returns
+    /// [`RunError::GaveUp`](crate::RunError::GaveUp) with the error and its causes.
+    ///
+    /// The mark counts where the child would be restarted otherwise: in its activation, before it is
+    /// ready, and while it is active, whatever its backoff and limits. A trigger that leaves the child down
+    /// after this failure still does so: a temporary child fails alone, and
+    /// [`stop_if`](crate::ChildSpec::stop_if) or an
+    /// [`on_exit`](crate::ChildSpec::on_exit) on a supervisor above contains the failure. A failed
+    /// start that is returned to the caller of [`start_child`](crate::SupervisorHandle::start_child) or
+    /// [`restart_child`](crate::SupervisorHandle::restart_child) fails only that call.
+    ///
+    /// ```
+    /// use std::io;
+    ///
+    /// use tokio::net::TcpListener;
+    /// use verger::{Context, Exit, ExitError, RunError, Supervisor, worker_with};
+    ///
+    /// async fn listen(ctx: Context, port: u16) -> Exit {
+    ///     let listener = TcpListener::bind(("127.0.0.1", port)).await;
+    ///     let listener = listener.map_err(|error| match error.kind() {
+    ///         io::ErrorKind::AddrInUse => ExitError::fatal(error),
+    ///         _ => error.into(),
+    ///     })?;
+    ///     ctx.cancelled().await;
+    ///     drop(listener);
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let other = TcpListener::bind("127.0.0.1:0").await?;
+    /// let port = other.local_addr()?.port();
+    /// let app = Supervisor::builder("app").child(worker_with("http", port, listen)).build()?;
+    /// let error = app.run().await.unwrap_err();
+    /// assert!(matches!(error, RunError::GaveUp { .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn fatal(error: impl Into<Self>) -> Self {
+        let error = error.into();
+        match error.0 {
+            Inner::Error(error) => Self(Inner::Fatal(error)),
+            // Nothing else has an error.
+            inner @ (Inner::Ignore | Inner::Fatal(_) | Inner::Reason(_)) => Self(inner),
+        }
+    }
+
+    /// Returns `true` if this is the value of [`fatal`](Self::fatal).
+    #[must_use]
+    pub const fn is_fatal(&self) -> bool {
+        matches!(self.0, Inner::Fatal(_))
+    }
+
     /// Returns `true` if this is the value of [`ignore`](Self::ignore).
     #[must_use]
     pub const fn is_ignore(&self) -> bool {
@@ -71,7 +131,7 @@ impl ExitError {
     pub fn as_error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         match &self.0 {
             Inner::Ignore | Inner::Reason(_) => None,
-            Inner::Error(error) => Some(&**error),
+            Inner::Error(error) | Inner::Fatal(error) => Some(&**error),
         }
     }
 
@@ -113,7 +173,9 @@ impl fmt::Display for ExitError {
                 None => f.write_str("an error that panics when it is displayed"),
             },
             (Inner::Reason(reason), None) => fmt::Display::fmt(reason, f),
-            (Inner::Ignore | Inner::Error(_), None) => f.write_str("declined to start"),
+            (Inner::Ignore | Inner::Error(_) | Inner::Fatal(_), None) => {
+                f.write_str("declined to start")
+            }
         }
     }
 }
@@ -249,12 +311,22 @@ impl ExitReason {
 
     /// Returns the error of the child, or of the child whose failure was escalated.
     pub(crate) fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        self.exit_error()?.as_error()
+    }
+
+    /// Whether the error of the child, or of the child whose failure was escalated, is
+    /// [fatal](ExitError::fatal).
+    pub(crate) fn is_fatal(&self) -> bool {
+        self.exit_error().is_some_and(ExitError::is_fatal)
+    }
+
+    fn exit_error(&self) -> Option<&ExitError> {
         let mut reason = self;
         while let Self::Escalated { source, .. } | Self::Exit { source, .. } = reason {
             reason = source;
         }
         match reason {
-            Self::Failed(error) | Self::ActivationFailed(error) => error.as_error(),
+            Self::Failed(error) | Self::ActivationFailed(error) => Some(error),
             _ => None,
         }
     }

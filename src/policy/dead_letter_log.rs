@@ -88,7 +88,8 @@ pub(crate) enum LetterLine {
     Resumed { total: u64, unlogged: u64 },
 }
 
-/// Counts dead letters and decides which are logged.
+/// Counts dead letters and decides which are logged. The restarts of a child that never waits are counted in
+/// the same way.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     log: DeadLetterLog,
@@ -106,6 +107,11 @@ struct CurrentPause {
 impl Throttle {
     pub(crate) fn new(log: DeadLetterLog) -> Self {
         Self { log, total: 0, pause: None }
+    }
+
+    /// Whether letters are counted and not logged now.
+    pub(crate) const fn is_paused(&self) -> bool {
+        self.pause.is_some()
     }
 
     /// Returns the log line for a letter that arrives at `now`.

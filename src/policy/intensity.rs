@@ -49,6 +49,9 @@ pub(super) enum Kind {
 }
 
 impl Intensity {
+    /// The limit of a supervisor, or of each child of a dynamic one, if nothing else sets one.
+    pub(crate) const DEFAULT: Self = Self::sliding(5, Duration::from_secs(60));
+
     /// Allows `max` restarts within any `period`. The default kind, and OTP's.
     ///
     /// A restart that is exactly `period` old still counts.

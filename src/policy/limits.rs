@@ -14,13 +14,14 @@ use super::Intensity;
 /// What a supervisor does when a child exceeds a restart limit.
 ///
 /// Every answer but [`Escalate`](Self::Escalate) first stops the *range*: the children that the strategy
-/// would have restarted. Displayed as a word with its value: `escalate`, `park`, `stop_child`, `pause 15s`,
-/// `exit 3`. In a file, an answer with a value is a table with one key: `"park"`,
+/// would have restarted. Displayed as a word with its value: `escalate`, `park`, `stop_child`, `remove`,
+/// `pause 15s`, `exit 3`. In a file, an answer with a value is a table with one key: `"park"`,
 /// `{ pause = "15s" }`, `{ exit = 3 }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExhausted {
-    /// Stops all children in reverse order and fails, so that the parent decides. The default.
+    /// Stops all children in reverse order and fails, so that the parent decides. The default, except
+    /// for a [`DynamicSupervisor`](crate::DynamicSupervisor).
     ///
     /// At the root, it ends the run with an error.
     #[default]
@@ -36,6 +37,14 @@ pub enum OnExhausted {
     /// Unlike [`Park`](Self::Park), the child doesn't count as failed in the status.
     /// [`retry`](crate::SupervisorHandle::retry) starts the range again.
     StopChild,
+    /// Removes the child. The default of a [`DynamicSupervisor`](crate::DynamicSupervisor), whose other
+    /// children keep running.
+    ///
+    /// This is the answer to a limit of the child itself. If the child exceeds the limit that its
+    /// supervisor has for all children together, the supervisor escalates, because the removal of one
+    /// child mends nothing. In a [`Supervisor`](struct@crate::Supervisor) every child has its place, so it is kept
+    /// there as with [`StopChild`](Self::StopChild).
+    Remove,
     /// Starts the range again after this time, and resets the limit that was exceeded.
     ///
     /// If it was the supervisor's limit, other children that fail meanwhile also wait until the pause
@@ -61,6 +70,7 @@ impl fmt::Display for OnExhausted {
             Self::Escalate => f.pad("escalate"),
             Self::Park => f.pad("park"),
             Self::StopChild => f.pad("stop_child"),
+            Self::Remove => f.pad("remove"),
             Self::Pause(length) => f.pad(&format!("pause {}", format_duration(*length))),
             Self::Exit(code) => f.pad(&format!("exit {code}")),
         }
@@ -75,15 +85,24 @@ pub(crate) struct Limits {
     pub(crate) consecutive: Option<u32>,
     /// Time from the first failure since the last reset to the latest failure.
     pub(crate) failing_for: Option<Duration>,
+    /// Whether the intensity is the default of a dynamic supervisor. It counts what the intensity of a
+    /// supervisor counts, and so spares children that can't start.
+    pub(crate) is_default: bool,
 }
 
 impl Limits {
+    /// Returns the limits that count a failure; `charged`: whether the intensity of a supervisor counts it.
+    pub(crate) fn counting(self, charged: bool) -> Self {
+        Self { intensity: self.intensity.filter(|_| charged || !self.is_default), ..self }
+    }
+
     /// Returns these limits, with those of `beneath` where one isn't set.
     pub(crate) fn or(self, beneath: Self) -> Self {
         Self {
             intensity: self.intensity.or(beneath.intensity),
             consecutive: self.consecutive.or(beneath.consecutive),
             failing_for: self.failing_for.or(beneath.failing_for),
+            is_default: if self.intensity.is_some() { self.is_default } else { beneath.is_default },
         }
     }
 }
@@ -133,7 +152,8 @@ impl WrittenLimits {
 
     /// Creates a value without limits.
     pub(crate) const fn none() -> Self {
-        const NONE: Limits = Limits { intensity: None, consecutive: None, failing_for: None };
+        const NONE: Limits =
+            Limits { intensity: None, consecutive: None, failing_for: None, is_default: false };
         Self { limits: NONE, beneath: NONE, twice: None }
     }
 
@@ -142,7 +162,7 @@ impl WrittenLimits {
         if self.twice.is_none() {
             self.twice.clone_from(&other.twice);
         }
-        let Limits { intensity, consecutive, failing_for } = other.get();
+        let Limits { intensity, consecutive, failing_for, .. } = other.get();
         intensity.into_iter().for_each(|it| self.intensity(it));
         consecutive.into_iter().for_each(|max| self.consecutive(max));
         failing_for.into_iter().for_each(|max| self.failing_for(max));
@@ -216,6 +236,7 @@ mod tests {
             (OnExhausted::Escalate, "escalate"),
             (OnExhausted::Park, "park"),
             (OnExhausted::StopChild, "stop_child"),
+            (OnExhausted::Remove, "remove"),
             (OnExhausted::Pause(Duration::from_secs(15)), "pause 15s"),
             (OnExhausted::Exit(3), "exit 3"),
         ];
@@ -250,6 +271,7 @@ mod tests {
             intensity: Some(Intensity::sliding(1, second)),
             consecutive: Some(4),
             failing_for: Some(second),
+            is_default: false,
         };
         assert_eq!(limits.get(), expected);
 

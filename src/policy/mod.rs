@@ -94,7 +94,7 @@ pub(crate) use self::options::{ChildOptions, Rules};
 pub use self::presets::Preset;
 pub use self::random::Random;
 pub(crate) use self::random::{RandomFactory, RandomSource};
-pub(crate) use self::reach::{Unreachable, unreachable};
+pub(crate) use self::reach::{FailsAfter, Unreachable, default_above, unreachable};
 pub(crate) use self::restart::RestartType;
 pub use self::restart_policy::RestartPolicy;
 pub(crate) use self::retry_after::RetryAfter;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, Intensity, Limits, OnExhausted,
-    OnExit, OnLeak, PolicySource, RandomFactory, RestartType, RetryAfter, Shutdown, Start,
-    Strategy, Trigger, WrittenLimits,
+    AutoShutdown, Backoff, Exceptions, FailsAfter, FailureLog, FirstStart, Intensity, Limits,
+    OnExhausted, OnExit, OnLeak, PolicySource, RandomFactory, RestartType, RetryAfter, Shutdown,
+    Start, Strategy, Trigger, WrittenLimits, default_above,
 };
 use crate::exit::ExitReason;
 
@@ -52,6 +52,9 @@ pub(crate) struct ChildOptions {
     pub(crate) stop_order: i8,
     /// Whether the tree is ready only if the child is. `None`: if its supervisor isn't dynamic.
     pub(crate) essential: Option<bool>,
+    /// How long the child runs until it fails, as far as that is known: a supervisor that gives up, or a
+    /// child that its health check restarts.
+    pub(crate) fails_after: Option<FailsAfter>,
 }
 
 /// The rules of one supervisor, with a value for each field.
@@ -65,6 +68,8 @@ pub(crate) struct Rules {
     pub(crate) on_exhausted_from: PolicySource,
     /// `None`: unlimited.
     pub(crate) intensity: Option<Intensity>,
+    /// The intensity of each child if nothing else sets one. Dynamic supervisors only.
+    pub(crate) of_each: Option<Intensity>,
     /// Whether failures before `Active` are charged even if they are delayed.
     pub(crate) charge_everything: bool,
     /// Whether giving up is a clean exit, as in OTP.
@@ -98,7 +103,8 @@ impl Default for Rules {
             first_start: FirstStart::Retry,
             on_exhausted: OnExhausted::Escalate,
             on_exhausted_from: PolicySource::Default,
-            intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
+            intensity: Some(Intensity::DEFAULT),
+            of_each: None,
             charge_everything: false,
             gives_up_cleanly: false,
             forgets_temporary: false,
@@ -130,6 +136,13 @@ impl Rules {
             Some(trigger) => trigger.after(&child.exceptions, reason, active),
             None => Trigger::DEFAULT.after(&child.exceptions, reason, active),
         }
+    }
+
+    /// Whether an exit of the child may have a consequence that its restart type doesn't tell.
+    pub(crate) fn has_exceptions(&self, child: &ChildOptions) -> bool {
+        child.exceptions != Exceptions::default()
+            || self.base(child).is_some_and(Trigger::has_exceptions)
+            || self.restart(child) == RestartType::OnStop
     }
 
     /// Returns the child's trigger with all exceptions.
@@ -189,7 +202,35 @@ impl Rules {
     pub(crate) fn limits(&self, child: &ChildOptions) -> Option<Limits> {
         let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
         let written = layers.into_iter().filter(|limits| !limits.is_none());
-        written.map(WrittenLimits::get).reduce(Limits::or)
+        let written = written.map(WrittenLimits::get);
+        let default = self.of_each.map(|intensity| Limits {
+            intensity: Some(self.default_above(intensity, child)),
+            is_default: true,
+            ..Limits::default()
+        });
+        written.chain(default).reduce(Limits::or)
+    }
+
+    /// Returns the default limit with a period that this child can exceed it in.
+    fn default_above(&self, default: Intensity, child: &ChildOptions) -> Intensity {
+        default_above(default, self.slowest(child).into_iter())
+    }
+
+    /// Returns the child's backoff, and the longest time until it fails and has stopped, if that is known
+    /// and the child is restarted then.
+    pub(crate) fn slowest<'a>(
+        &'a self,
+        child: &'a ChildOptions,
+    ) -> Option<(&'a Backoff, Duration)> {
+        let FailsAfter { latest, .. } = child.fails_after?;
+        if self.restart(child) == RestartType::Temporary {
+            return None;
+        }
+        let stops = match self.shutdown(child) {
+            Shutdown::Timeout(grace) if child.supervisor.is_none() => grace,
+            _ => Duration::ZERO,
+        };
+        Some((self.backoff(child), latest.saturating_add(stops)))
     }
 
     pub(crate) fn on_exhausted(&self, child: &ChildOptions) -> OnExhausted {

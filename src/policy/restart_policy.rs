@@ -160,7 +160,8 @@ mod tests {
         options.limits.consecutive(3);
         options.merge(RestartPolicy::new().failing_for(SECOND));
         assert_eq!(options.limits.twice, None);
-        let expected = Limits { intensity: None, consecutive: Some(3), failing_for: Some(SECOND) };
+        let (consecutive, failing_for) = (Some(3), Some(SECOND));
+        let expected = Limits { consecutive, failing_for, ..Limits::default() };
         assert_eq!(options.limits.get(), expected);
         options.merge(RestartPolicy::new().consecutive_restarts(4));
         let twice = options.limits.twice.expect("both values are recorded");

@@ -35,7 +35,8 @@ macro_rules! policy_setters {
             $self
         }
 
-        /// Allows each child `max` restarts within a sliding `period`. Default: no limit.
+        /// Allows each child `max` restarts within a sliding `period`. Default: no limit, or 5 in 60 s under
+        /// a [`DynamicSupervisor`](crate::DynamicSupervisor) without a limit for all children together.
         ///
         /// A child that exceeds the limit is handled by [`on_exhausted`](Self::on_exhausted).
         ///

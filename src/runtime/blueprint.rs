@@ -11,7 +11,8 @@ use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
 use crate::policy::FailureCallback;
 use crate::policy::{
-    AutoShutdown, ChildOptions, EffectivePolicy, Reset, RestartPolicy, Rules, Shutdown, unreachable,
+    AutoShutdown, ChildOptions, EffectivePolicy, FailsAfter, Intensity, Limits, OnExhausted, Reset,
+    RestartPolicy, RestartType, Rules, Shutdown, Unreachable, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
@@ -35,9 +36,55 @@ pub(crate) struct Blueprint {
     pub(crate) levels: usize,
     /// The graces of all children below that were set explicitly.
     pub(crate) graces: ExplicitGraces,
+    /// How long it runs until it gives up, if it does and that is known.
+    pub(crate) gives_up: Option<FailsAfter>,
 }
 
 impl Blueprint {
+    /// Returns the limit on restarts if all children together can't exceed it. A default limit is
+    /// compared with their backoffs only.
+    pub(crate) fn unreachable_limit(&self, is_default: bool) -> Option<Unreachable> {
+        let intensity = self.rules.intensity.filter(|_| !self.children.is_empty())?;
+        // The delays that errors ask for are unknown.
+        let has_delays = |child: &ChildSpec| !child.options.retry_after.is_empty();
+        if !self.rules.defaults.retry_after.is_empty() || self.children.iter().any(has_delays) {
+            return None;
+        }
+        let life = |options| if is_default { Duration::ZERO } else { shortest_life(options) };
+        let options = self.children.iter().map(|child| &*child.options);
+        unreachable(intensity, options.map(|it| (self.rules.backoff(it), life(it))))
+    }
+
+    /// Returns how long it runs until it gives up on children that keep failing.
+    pub(crate) fn gives_up(&self, unreachable: bool) -> Option<FailsAfter> {
+        let rules = &self.rules;
+        let options = self.children.iter().map(|child| &*child.options);
+        let escalates = match self.dynamic {
+            true => matches!(rules.on_exhausted, OnExhausted::Escalate | OnExhausted::Remove),
+            false => options.clone().any(|it| rules.on_exhausted(it) == OnExhausted::Escalate),
+        };
+        let intensity = rules.intensity.filter(|_| escalates)?;
+        let children = options.clone().map(|it| (rules.backoff(it), shortest_life(it)));
+        let mut gives_up = FailsAfter::of(intensity, children);
+        if unreachable {
+            gives_up.soonest = Duration::MAX;
+        } else if self.may_fail_otherwise(options) {
+            gives_up.soonest = Duration::ZERO;
+        }
+        Some(gives_up)
+    }
+
+    /// Whether it may end before the limit on all restarts is exceeded.
+    fn may_fail_otherwise<'a>(&self, mut children: impl Iterator<Item = &'a ChildOptions>) -> bool {
+        let rules = &self.rules;
+        self.on_child_failure.is_some()
+            || rules.auto_shutdown != AutoShutdown::Never
+            || !rules.defaults.retry_after.is_empty()
+            || children.any(|it| {
+                !it.retry_after.is_empty() || rules.limits(it).is_some() || rules.has_exceptions(it)
+            })
+    }
+
     /// Returns how long it takes at most to abort everything below, and to report leaks.
     pub(crate) fn abort_bound(&self) -> Duration {
         let mut below = Duration::ZERO;
@@ -78,6 +125,11 @@ impl Blueprint {
 
     pub(crate) fn strategy(&self) -> &'static str {
         if self.is_dynamic() { "dynamic" } else { self.rules.strategy.word() }
+    }
+
+    /// Returns the intensity of children that have none of their own.
+    pub(crate) fn child_limit(&self) -> Option<Intensity> {
+        self.rules.limits(&ChildOptions::default())?.intensity
     }
 
     /// Checks a child against this supervisor, but not against its siblings.
@@ -129,6 +181,13 @@ impl Blueprint {
     ) -> Result<(), BuildError> {
         let backoff = self.rules.backoff(options);
         let limits = self.rules.limits(options).unwrap_or_default();
+        if self.rules.intensity.is_none()
+            && limits == Limits::default()
+            && backoff.is_none()
+            && self.rules.restart(options) != RestartType::Temporary
+        {
+            warnings.push(BuildWarning::BusyRestarts { path: own() });
+        }
         // A reset that applies even to a child that was never active.
         let at_once = backoff.resets_after().is_some_and(|life| life.is_zero());
         if at_once || (backoff.resets_on(Reset::OnReady) && !options.signals) {
@@ -141,8 +200,9 @@ impl Blueprint {
                 warnings.extend(limits.in_a_row().map(never));
             }
         }
+        let life = if limits.is_default { Duration::ZERO } else { shortest_life(options) };
         let unreachable =
-            limits.intensity.and_then(|limit| unreachable(limit, std::iter::once(backoff)));
+            limits.intensity.and_then(|limit| unreachable(limit, std::iter::once((backoff, life))));
         warnings.extend(unreachable.map(|limit| BuildWarning::unreachable(&own(), limit)));
         Ok(())
     }
@@ -180,6 +240,11 @@ impl Blueprint {
             sources: self.policy(options, None).sources(),
         }
     }
+}
+
+/// Returns how long the child runs at least until it fails.
+fn shortest_life(options: &ChildOptions) -> Duration {
+    options.fails_after.map_or(Duration::ZERO, |it| it.soonest)
 }
 
 pub(crate) fn kind(options: &ChildOptions) -> ChildKind {

@@ -2,7 +2,7 @@
 //!
 //! | target | what |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), is unhealthy, or is waited for at a start, or the runtime was late (`warn`), every other edge (`debug`) |
+//! | `verger::lifecycle` | a child is up, ends its supervisor, or was changed by a call (`info`), is unhealthy, or is waited for at a start, or the runtime was late (`warn`), every other edge (`debug`) |
 //! | `verger::restart` | a child will be restarted (`warn`), its supervisor gave up, or fails with it (`error`) |
 //! | `verger::dead_letter` | a message was not delivered (`warn`), or its loss was intended (`debug`) |
 //! | `verger::shutdown` | a supervisor stops (`info`), a child was killed, or is waited for (`warn`), or has leaked (`error`) |
@@ -15,7 +15,7 @@ use crate::core::{Decision, ExceededLimit, Report, WaitReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::{LazyPath, Path};
-use crate::policy::{FailureLog, LogLevel};
+use crate::policy::{FailureLog, LetterLine, LogLevel};
 use crate::subscriber::{debug, enabled, error, event, info, warn};
 
 /// Returns whether any lifecycle log line is enabled.
@@ -29,7 +29,7 @@ pub(super) fn is_enabled() -> bool {
 pub(super) fn report(
     report: &Report,
     child: &Path,
-    manual: bool,
+    at_debug: bool,
     killed: bool,
     cause: Option<&ExitReason>,
     now: Instant,
@@ -38,7 +38,7 @@ pub(super) fn report(
     let (from, to) = (report.from, report.to);
     match (from, to) {
         // As in OTP, a child that is started by a call isn't logged at `info`.
-        (_, Lifecycle::Active) if manual => {
+        (_, Lifecycle::Active) if at_debug => {
             debug!(target: "verger::lifecycle", %child, incarnation, "active");
         }
         (_, Lifecycle::Active) => {
@@ -107,6 +107,7 @@ pub(super) fn decided(
     end: Ended<'_>,
     decision: Decision,
     log: FailureLog,
+    line: LetterLine,
 ) {
     let Ended { incarnation, reason, lived, returned } = end;
     let lived = lived.map(field::debug);
@@ -114,12 +115,22 @@ pub(super) fn decided(
     let cause = || reason.to_string();
     match decision {
         Decision::Restart { attempt, delay } => {
+            let (pause, unlogged, note) = match line {
+                LetterLine::Counted { .. } => (None, None, ""),
+                LetterLine::Last { pause, .. } => {
+                    (Some(field::debug(pause)), None, "; no more are logged for a while")
+                }
+                LetterLine::Resumed { unlogged, .. } => {
+                    (None, Some(unlogged), "; some before were not logged")
+                }
+            };
             /// The level of a `tracing` event is a constant of its call site.
             macro_rules! restarting {
                 ($level:expr) => {
                     event!(
                         target: "verger::restart", $level,
-                        %child, incarnation, cause = cause(), attempt, ?delay, lived, "restarting"
+                        %child, incarnation, cause = cause(), attempt, ?delay, lived, pause, unlogged,
+                        "restarting{note}"
                     )
                 };
             }
@@ -259,6 +270,11 @@ pub(super) fn needless_ready(child: &Path) {
 pub(super) fn deactivate_failed(child: &Path, incarnation: u32, cause: &ExitReason) {
     let cause = cause.to_string();
     warn!(target: "verger::lifecycle", %child, incarnation, cause, "deactivate failed");
+}
+
+/// A call has changed a child.
+pub(super) fn called(child: impl Fn() -> Path, call: &'static str) {
+    info!(target: "verger::lifecycle", child = %child(), call, "changed by a call");
 }
 
 pub(super) fn up(supervisor: &LazyPath) {

@@ -35,9 +35,15 @@ pub struct DynamicSupervisorBuilder {
 /// A supervisor of children that are added and removed at run time: connections, jobs, sessions.
 ///
 /// Add children with [`start_child`](crate::SupervisorHandle::start_child); they can be of any kind.
-/// They have no order. Each is restarted independently, and is removed when it has ended for good.
-/// Names can repeat: each child has a serial number as well, as in `conn#17`. All children stop at the
-/// same time. It is modelled on Elixir's `DynamicSupervisor`.
+/// They have no order. Each is restarted independently, and is removed when it has ended for good: after an
+/// exit that isn't followed by a restart, when it is stopped by a call, or when it exceeds a restart limit.
+/// With [`OnExhausted::StopChild`] or [`OnExhausted::Park`], a child that exceeds a limit is kept for
+/// [`retry`](crate::SupervisorHandle::retry). Names can repeat: each child has a serial number as well, as in
+/// `conn#17`. All children stop at the same time. It is modelled on Elixir's `DynamicSupervisor`.
+///
+/// By default each child has a restart limit of its own, 5 in 60 s, so that one that keeps failing doesn't
+/// end the others. [`restarts`](DynamicSupervisorBuilder::restarts) sets a limit for all children together,
+/// as in OTP, in place of that default.
 ///
 /// ```
 /// use verger::{Context, DynamicSupervisor, Exit, RestartType, Supervisor, worker};
@@ -95,6 +101,11 @@ macro_rules! common_options {
     () => {
         /// Allows `max` restarts within a sliding `period`, for all children together. Default: 5 in 60 s.
         ///
+        /// The default period is longer if there are supervisors below, or children that a health check
+        /// restarts: long enough for each of them to fail five times. The default of a
+        /// [`DynamicSupervisor`] is 5 in 60 s for each child, and no limit for all together. It counts what the
+        /// limit of a supervisor counts.
+        ///
         /// At the next restart the supervisor gives up: see [`on_exhausted`](Self::on_exhausted). Zero allows
         /// none.
         ///
@@ -116,13 +127,14 @@ macro_rules! common_options {
             self
         }
 
-        /// Removes the supervisor's limit on restarts.
+        /// Removes the default limit on restarts.
         pub fn unlimited_restarts(mut self) -> Self {
             self.description.options.restarts(Restarts::Unlimited);
             self
         }
 
-        /// Sets what happens when a child exceeds a restart limit. Default: [`OnExhausted::Escalate`].
+        /// Sets what happens when a child exceeds a restart limit. Default: [`OnExhausted::Escalate`]; for a
+        /// [`DynamicSupervisor`]: [`OnExhausted::Remove`].
         ///
         /// A child can have its own answer: see
         /// [`ChildSpec::on_exhausted`](crate::ChildSpec::on_exhausted).
@@ -322,6 +334,8 @@ impl SupervisorBuilder {
 
 impl DynamicSupervisorBuilder {
     /// Limits the number of children, including those that wait for a restart. Default: no limit.
+    ///
+    /// Zero is a [warning](crate::BuildWarning::NoRoom) at build.
     pub fn max_children(mut self, max: usize) -> Self {
         self.description.options.max_children = Some(max);
         self

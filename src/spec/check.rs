@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::description::{Description, Options, Restarts};
 use super::order;
-use super::supervisor::{Supervisor, child_factory};
+use super::supervisor::{Supervisor, resolved};
 use crate::child::{
     ChildSpec, ExplicitGraces, Nested, Resolved, check_intensity, check_limits, check_mailboxes,
     check_on_exhausted, check_twice,
@@ -14,7 +14,7 @@ use crate::child::{
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{LazyPath, check_name};
-use crate::policy::{PolicySource, Preset, Rules, unreachable};
+use crate::policy::{OnExhausted, PolicySource, Preset, Rules, default_above};
 use crate::runtime::Blueprint;
 use crate::subscriber;
 
@@ -49,7 +49,7 @@ impl Nested for Description {
     }
 
     fn check(&self, path: &LazyPath) -> Result<(), BuildError> {
-        rules(&self.options, path).map(drop)
+        rules(self, path).map(drop)
     }
 
     fn resolve(
@@ -58,9 +58,7 @@ impl Nested for Description {
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
-        let blueprint = Arc::new(blueprint(self, path, children, warnings)?);
-        let abort_bound = blueprint.abort_bound();
-        Ok(Resolved { factory: Arc::new(child_factory(blueprint)), abort_bound })
+        Ok(resolved(Arc::new(blueprint(self, path, children, warnings)?)))
     }
 
     #[cfg(feature = "testing")]
@@ -75,10 +73,17 @@ fn blueprint(
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
+    let mut rules = rules(description, path)?;
+    let Options { restarts, preset, max_children, .. } = &description.options;
+    let is_default = restarts.is_none() && preset.is_none();
+    if is_default && let Some(default) = rules.intensity {
+        let slowest = children.iter().filter_map(|child| rules.slowest(&child.options));
+        rules.intensity = Some(default_above(default, slowest));
+    }
     let mut blueprint = Blueprint {
         // A spec can rename the supervisor, so this is not the name of the builder.
         name: path.name().into(),
-        rules: Arc::new(rules(&description.options, path)?),
+        rules: Arc::new(rules),
         dynamic: description.dynamic,
         on_child_failure: description.options.on_child_failure.clone(),
         dead_letters: description.options.dead_letters.clone(),
@@ -87,6 +92,7 @@ fn blueprint(
         lends: false,
         levels: 1,
         graces: ExplicitGraces::default(),
+        gives_up: None,
     };
     let mut keys = HashMap::with_capacity(children.len());
     for (number, child) in (0..).zip(&children) {
@@ -100,7 +106,6 @@ fn blueprint(
     }
     blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
     blueprint.keys = Arc::new(keys);
-    warnings.extend(unreachable_limit(&blueprint, path));
     blueprint.graces = blueprint.explicit_graces();
     if let Some(deadline) = blueprint.rules.stop_deadline
         && let grace = blueprint.graces.longest
@@ -109,17 +114,26 @@ fn blueprint(
         let path = path.path().clone();
         warnings.push(BuildWarning::ShortStopDeadline { path, deadline, grace });
     }
+    if *max_children == Some(0) {
+        warnings.push(BuildWarning::NoRoom { path: path.path().clone() });
+    }
+    let unreachable = blueprint.unreachable_limit(is_default);
+    blueprint.gives_up = blueprint.gives_up(unreachable.is_some());
+    warnings.extend(unreachable.map(|limit| BuildWarning::unreachable(path.path(), limit)));
     Ok(blueprint)
 }
 
-fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
+fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError> {
+    let &Description { ref options, dynamic, .. } = description;
     let preset = options.preset.as_ref();
     let default = Rules::default();
-    let intensity = match (options.restarts, preset) {
-        (Some(Restarts::Unlimited), _) => None,
-        (Some(Restarts::Within(intensity)), _) => Some(intensity),
-        (None, Some(preset)) => preset.intensity,
-        (None, None) => default.intensity,
+    let (intensity, of_each) = match (options.restarts, preset) {
+        (Some(Restarts::Unlimited), _) => (None, None),
+        (Some(Restarts::Within(intensity)), _) => (Some(intensity), None),
+        (None, Some(preset)) => (preset.intensity, None),
+        // One bad child must not end the others of a dynamic supervisor.
+        (None, None) if dynamic => (None, default.intensity),
+        (None, None) => (default.intensity, None),
     };
     let own = || path.path().clone();
     check_twice(options.twice.as_ref(), &own)?;
@@ -128,7 +142,8 @@ fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
     }
     let on_exhausted = options.on_exhausted;
     let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted(path.is_root())));
-    let on_exhausted = on_exhausted.unwrap_or(default.on_exhausted);
+    let on_exhausted =
+        on_exhausted.unwrap_or(if dynamic { OnExhausted::Remove } else { default.on_exhausted });
     check_on_exhausted(on_exhausted, &own)?;
     check_limits(&options.defaults.options, &own)?;
     let example = Duration::from_secs(10);
@@ -162,6 +177,7 @@ fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
             (None, None) => PolicySource::Default,
         },
         intensity,
+        of_each,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
         forgets_temporary: preset.is_some_and(|preset| preset.forgets_temporary),
@@ -174,17 +190,4 @@ fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
         backoff: default.backoff,
         random: options.random.clone(),
     })
-}
-
-/// Returns a warning if all children together can't exceed the limit.
-fn unreachable_limit(blueprint: &Blueprint, path: &LazyPath) -> Option<BuildWarning> {
-    let rules = &blueprint.rules;
-    let intensity = rules.intensity.filter(|_| !blueprint.children.is_empty())?;
-    // The delays that errors ask for are unknown.
-    let has_delays = |child: &ChildSpec| !child.options.retry_after.is_empty();
-    if !rules.defaults.retry_after.is_empty() || blueprint.children.iter().any(has_delays) {
-        return None;
-    }
-    let backoffs = blueprint.children.iter().map(|child| rules.backoff(&child.options));
-    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(path.path(), limit))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::child::{
-    Child, ChildFactory, ChildMeta, ChildSpec, Context, ExplicitGraces, function_kind,
+    Child, ChildFactory, ChildMeta, ChildSpec, Context, ExplicitGraces, Resolved, function_kind,
 };
 use crate::error::BuildWarning;
 use crate::exit::Exit;
@@ -62,12 +62,13 @@ impl fmt::Debug for Supervisor {
     }
 }
 
-/// Returns the factory of a supervisor that is a child.
-pub(super) fn child_factory(blueprint: Arc<Blueprint>) -> ChildFactory {
+/// Returns a checked supervisor as a child.
+pub(super) fn resolved(blueprint: Arc<Blueprint>) -> Resolved {
+    let (abort_bound, gives_up) = (blueprint.abort_bound(), blueprint.gives_up);
     let name = Arc::clone(&blueprint.name);
     // perf: a function instead of the `Child` below, which would box the value and each method.
     let kind = function_kind(Below(blueprint), |below, ctx| Ok(run_below(&below.0, ctx)));
-    ChildFactory::new(name, kind)
+    Resolved { factory: Arc::new(ChildFactory::new(name, kind)), abort_bound, gives_up }
 }
 
 /// The blueprint of a supervisor that is a child.
@@ -118,7 +119,6 @@ impl Child for Supervisor {
 
 impl From<Supervisor> for ChildSpec {
     fn from(tree: Supervisor) -> Self {
-        let bound = tree.blueprint.abort_bound();
-        Self::of_supervisor(child_factory(tree.blueprint), bound)
+        Self::of_supervisor(resolved(tree.blueprint))
     }
 }

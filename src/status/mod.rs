@@ -79,7 +79,7 @@ use crate::policy::{
 /// | `UNHEALTHY` | the child's health check fails |
 ///
 /// ```text
-/// app  one_for_one 0/5 in 1m  active  up 2h15m  5 children, 1 restarting
+/// app  one_for_one 0/5 in 7m  active  up 2h15m  5 children, 1 restarting
 /// ├─ db                  permanent    active       up 2h15m  "pool 8/10"
 /// ├─ ingest              rest_for_one active       up 2h15m  3/5 in 1m
 /// │  ├─ writer           permanent    active       up 38s  restarts=2
@@ -218,6 +218,12 @@ pub struct SupervisorInfo {
     /// The period of the intensity; the half-life of a decaying one.
     #[serde(rename = "period_ms", serialize_with = "millis::duration")]
     pub period: Duration,
+    /// The limit on the restarts of each child that has none of its own, if there is one.
+    ///
+    /// Children of a [`DynamicSupervisor`](crate::DynamicSupervisor) have one by default. Otherwise, the
+    /// [defaults](crate::SupervisorBuilder::defaults) or a preset set it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_limit: Option<Intensity>,
     /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
     /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
     pub on_child_failure: bool,

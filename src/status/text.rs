@@ -244,7 +244,10 @@ fn intensity(supervisor: &SupervisorInfo) -> String {
         Some(max) => {
             format!("{}/{max} in {}", supervisor.restarts_in_period, exactly(supervisor.period))
         }
-        None => "unlimited restarts".to_owned(),
+        None => match supervisor.child_limit {
+            Some(limit) => format!("{} for each", limit.in_words()),
+            None => "unlimited restarts".to_owned(),
+        },
     }
 }
 

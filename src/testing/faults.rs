@@ -244,8 +244,8 @@ impl Nested for WrappedNest {
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
-        let Resolved { factory, abort_bound } = self.inner.resolve(path, children, warnings)?;
-        Ok(Resolved { factory: self.faults.wrap_factory(&factory), abort_bound })
+        let resolved = self.inner.resolve(path, children, warnings)?;
+        Ok(Resolved { factory: self.faults.wrap_factory(&resolved.factory), ..resolved })
     }
 
     fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {

@@ -430,3 +430,59 @@ fn an_invalid_check_is_refused_when_the_tree_is_built() {
         matches!(built(check().failures(0)), BuildError::NoFailures { path } if path.as_str() == "app/a")
     );
 }
+
+/// A child that is active for longer than its backoff takes to reset, but never healthy.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_always_unhealthy_is_given_up() {
+    let check = HealthCheck::new(async |_: Context| Exit::Err("no ping".into())).restarts();
+    let backoff = Backoff::exponential(Duration::from_millis(200), secs(30));
+    let app = Supervisor::builder("app").child(idle("db").health_check(check).backoff(backoff));
+    let app = app.build().unwrap();
+    assert_eq!(app.warnings(), []);
+    let began = Instant::now();
+    let error = tokio::time::timeout(secs(3_600), app.run()).await.expect("it gives up");
+    assert_eq!(error.unwrap_err().to_string(), "`app` gave up on `app/db`: unhealthy: no ping");
+    // Six times 30 s, and five delays that double from 200 ms.
+    assert_eq!(began.elapsed(), secs(180) + Duration::from_millis(6_200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_time_since_a_check_passes_resets_the_backoff() {
+    // The time of the failure, counted from the start of the second incarnation, and the failures in a row
+    // that the child has had after it. The checks run each 10 s, and the backoff resets after 20 s.
+    let table = [
+        ("", 15, 2),
+        ("+++++", 25, 2),
+        ("+++++", 31, 1),
+        ("-++++", 31, 2),
+        ("-++++", 41, 1),
+        ("++-++", 45, 2),
+        ("++-+++", 61, 1),
+        ("++-", 35, 2),
+    ];
+    for (checks, life, failures) in table {
+        let checks_of = Checks::new(checks);
+        let child = worker("db", move |ctx: Context| async move {
+            match ctx.incarnation() {
+                1 => Exit::Err("at once".into()),
+                2 => {
+                    tokio::time::sleep(secs(life)).await;
+                    Exit::Err("later".into())
+                }
+                _ => {
+                    ctx.cancelled().await;
+                    Ok(())
+                }
+            }
+        });
+        let backoff = Backoff::constant(secs(1)).reset_after(secs(20));
+        let check = checks_of.check().every(secs(10)).restarts();
+        let app = Supervisor::builder("app").child(child.health_check(check).backoff(backoff));
+        let tree = start(app).await;
+        sleep(secs(1) + secs(life)).await;
+        let child = tree.which_child("db").await.unwrap();
+        assert_eq!(child.lifecycle, Lifecycle::Restarting, "{checks} {life}");
+        assert_eq!(child.failures, failures, "{checks} {life}");
+        tree.stop("done").await.unwrap();
+    }
+}

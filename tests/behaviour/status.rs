@@ -55,7 +55,7 @@ async fn a_healthy_tree_is_one_line_per_child() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 0/5 in 1m  active  up 2h15m  6 children",
+            "app  one_for_one 0/5 in 11m  active  up 2h15m  6 children",
             "├─ db                  permanent    active       up 2h15m  \"pool 8/10\"",
             "├─ http                permanent    active       up 2h15m",
             "├─ ingest              rest_for_one active       up 2h15m  0/3 in 90s",
@@ -97,7 +97,7 @@ async fn a_waiting_child_shows_delay_reason_and_attempt() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 0/5 in 1m  active  up 2h15m  5 children, 1 restarting",
+            "app  one_for_one 0/5 in 7m  active  up 2h15m  5 children, 1 restarting",
             "├─ db                  permanent    active       up 2h15m  \"pool 8/10\"",
             "├─ ingest              rest_for_one active       up 2h15m  3/5 in 1m",
             "│  ├─ writer           permanent    active       up 38s  restarts=2",
@@ -170,7 +170,7 @@ async fn a_manually_stopped_child_is_not_shown_as_failed() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 1/5 in 1m  active  up 9s  2 children, 2 stopped",
+            "app  one_for_one 1/5 in 7m  active  up 9s  2 children, 2 stopped",
             "├─ ingest              supervisor   stopped      for 3s  stopped manually",
             "└─ http                permanent    stopped      for 3s  restarts=1",
             "      stopped manually",
@@ -190,7 +190,7 @@ async fn a_supervisor_that_gave_up_names_the_child_while_it_waits() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 1/5 in 1m  active  up 4s  1 child, 1 restarting",
+            "app  one_for_one 1/5 in 2m  active  up 4s  1 child, 1 restarting",
             "└─ ingest              supervisor   RESTARTING   retry in 0.5s (attempt 1)",
             "      last: escalated: child app/ingest/mqtt: failed: mqtt failed",
         ]
@@ -252,14 +252,14 @@ async fn long_names_and_long_words_are_cut_to_80_columns() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 0/5 in 1m  active  up 0s  8 children",
+            "app  one_for_one 0/5 in 55987m  active  up 0s  8 children",
             "├─ a-listene…-room-for permanent    active       up 0s",
             "│     \"this child has a long story to tell, and it will not fit into one line…\"",
-            "└─ level-1             one_for_one  active       up 0s  0/5 in 1m",
-            "   └─ level-2          one_for_one  active       up 0s  0/5 in 1m",
-            "      └─ level-3       one_for_one  active       up 0s  0/5 in 1m",
-            "         └─ level-4    one_for_one  active       up 0s  0/5 in 1m",
-            "+3       └─ level-5    one_for_one  active       up 0s  0/5 in 1m",
+            "└─ level-1             one_for_one  active       up 0s  0/5 in 9331m",
+            "   └─ level-2          one_for_one  active       up 0s  0/5 in 1555m",
+            "      └─ level-3       one_for_one  active       up 0s  0/5 in 259m",
+            "         └─ level-4    one_for_one  active       up 0s  0/5 in 43m",
+            "+3       └─ level-5    one_for_one  active       up 0s  0/5 in 7m",
             "+4       └─ level-6    one_for_one  active       up 0s  0/5 in 1m",
             "+5       └─ a-lis…-for permanent    active       up 0s",
         ]

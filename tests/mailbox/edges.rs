@@ -172,6 +172,22 @@ fn a_mailbox_without_capacity_is_refused_at_build() {
         "the mailbox of `app/reader` has a capacity of 0; write `mailbox_with_capacity(1)` or more, or \
          `mailbox()` for the default of 1000"
     );
+
+    // The fallback of a child, and a child below.
+    let (_address, mailbox) = mailbox_with_capacity(0);
+    let (_other, good) = mailbox_with_capacity(1);
+    let spec = Reader::new().spec(good).fallback(Reader::new().spec(mailbox));
+    let below = verger::Supervisor::builder("below").child(spec);
+    let error = app().child(below).build().unwrap_err().to_string();
+    assert!(error.starts_with("the mailbox of `app/below/reader` has a capacity of 0"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mailbox_without_capacity_is_refused_when_its_child_is_added() {
+    let tree = app().build().unwrap().start().await.unwrap();
+    let (_address, mailbox) = mailbox_with_capacity(0);
+    let error = tree.start_child(Reader::new().spec(mailbox)).await.unwrap_err().to_string();
+    assert!(error.contains("the mailbox of `app/reader` has a capacity of 0"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -254,6 +254,7 @@ async fn otp_92_a_configured_brutal_kill_logs_no_warning() {
         [
             "DEBUG verger::lifecycle: child=app/a incarnation=1 from=active to=deactivating",
             "DEBUG verger::shutdown: stopped child=app/a incarnation=1 ending=\"killed\" took=0ns",
+            "INFO verger::lifecycle: changed by a call child=app/a call=\"terminate_child\"",
         ]
     );
     tree.stop("enough").await.unwrap();
@@ -348,9 +349,14 @@ async fn otp_92_a_child_that_a_caller_starts_logs_no_line_at_info() {
         });
         tree.start_child(function).await.unwrap();
     }
+    assert_eq!(log.lines(), [""; 0]);
+
+    // Unlike in OTP, the calls themselves are logged, because they explain why a child was down.
     ordered.terminate_child("a").await.unwrap();
     ordered.restart_child("a").await.unwrap();
-    assert_eq!(log.lines(), [""; 0]);
+    let call = "INFO verger::lifecycle: changed by a call child=app/a call=";
+    let calls = ["terminate_child", "restart_child"].map(|name| format!("{call}\"{name}\""));
+    assert_eq!(log.lines(), calls);
 
     // A child that its supervisor restarts is logged.
     fakes.end("a", End::Error).await;

@@ -71,3 +71,97 @@ async fn seed3_34_an_unhealthy_child_and_its_recovery_are_logged() {
     );
     app.stop("done").await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_restarted_without_a_delay_does_not_flood_the_log() {
+    const RESTARTS: u32 = 100_000;
+    let log = Log::at(LevelFilter::INFO);
+    let spins = worker("spins", async |ctx: Context| -> Exit {
+        tokio::task::yield_now().await;
+        if ctx.incarnation() > RESTARTS {
+            sleep(Duration::from_secs(300)).await;
+        }
+        if ctx.incarnation() > RESTARTS + 1 {
+            ctx.cancelled().await;
+        }
+        Err("at once".into())
+    });
+    let app = Supervisor::builder("app").unlimited_restarts();
+    let app =
+        app.defaults(|child| child.backoff(Backoff::none().reset(verger::policy::Reset::Never)));
+    let app = start(app.child(spins)).await;
+    sleep(Duration::from_secs(299)).await;
+    let lines = log.lines();
+    // A warning, ten restarts, ten times active before them, and `up`.
+    assert_eq!(lines.len(), 22, "{lines:#?}");
+    assert!(lines[0].starts_with("WARN verger::lifecycle: `app/spins` is restarted"), "{lines:#?}");
+    let last = lines.last().unwrap();
+    assert!(
+        last.starts_with("WARN verger::restart: restarting; no more are logged for a while"),
+        "{last}"
+    );
+    assert!(last.contains("attempt=10 delay=0ns") && last.ends_with("pause=300s"), "{last}");
+
+    sleep(Duration::from_secs(2)).await;
+    let lines = log.lines();
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert!(
+        lines[0].starts_with("WARN verger::restart: restarting; some before were not logged"),
+        "{lines:#?}"
+    );
+    assert!(lines[0].ends_with(&format!("unlogged={}", RESTARTS - 10)), "{lines:#?}");
+    assert!(lines[1].contains("active child=app/spins"), "{lines:#?}");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_call_that_changes_a_child_is_a_line() {
+    let log = Log::at(LevelFilter::INFO);
+    let idle = |name: &str| worker(name, async |ctx: Context| ctx.cancelled().await);
+    let fails = worker("fails", async |ctx: Context| -> Exit {
+        tokio::task::yield_now().await;
+        if ctx.incarnation() < 3 {
+            return Err("it fails".into());
+        }
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let fails = fails.consecutive_restarts(1).on_exhausted(verger::policy::OnExhausted::Park);
+    let pool = verger::DynamicSupervisor::builder("pool");
+    let app = start(Supervisor::builder("app").child(idle("a")).child(fails).child(pool)).await;
+    settle().await;
+    app.restart("a").await.unwrap();
+    app.kill_child("a").await.unwrap();
+    settle().await;
+    app.wake("a").await.unwrap();
+    app.terminate_child("a").await.unwrap();
+    app.restart_child("a").await.unwrap();
+    app.delete_child("a").await.unwrap_err();
+    app.terminate_child("a").await.unwrap();
+    app.delete_child("a").await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    app.retry("fails").await.unwrap();
+    let pool = app.supervisor("pool").await.unwrap();
+    pool.start_child(idle("conn")).await.unwrap();
+    pool.terminate_child("conn#1").await.unwrap();
+
+    let called: Vec<_> = lines(&log, "changed by a call")
+        .iter()
+        .map(|line| {
+            line.strip_prefix("INFO verger::lifecycle: changed by a call ").unwrap().to_owned()
+        })
+        .collect();
+    let expected = [
+        "child=app/a call=\"restart\"",
+        "child=app/a call=\"kill_child\"",
+        "child=app/a call=\"wake\"",
+        "child=app/a call=\"terminate_child\"",
+        "child=app/a call=\"restart_child\"",
+        "child=app/a call=\"terminate_child\"",
+        "child=app/a call=\"delete_child\"",
+        "child=app/fails call=\"retry\"",
+        "child=app/pool/conn#1 call=\"terminate_child\"",
+    ];
+    assert_eq!(called, expected);
+    app.stop("done").await.unwrap();
+}

@@ -5,6 +5,7 @@ mod calls;
 #[path = "../common/mod.rs"]
 mod common;
 mod effective_policy;
+mod fatal;
 mod limits;
 #[path = "../common/log.rs"]
 mod log;

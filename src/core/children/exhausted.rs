@@ -57,6 +57,11 @@ impl Children {
                 self.pause(key, failed, length, by, reason, cx)
             }
             on_exhausted => {
+                // The removal of a child doesn't reset the limit of all.
+                let on_exhausted = match on_exhausted {
+                    OnExhausted::Remove if !by.child => OnExhausted::Escalate,
+                    other => other,
+                };
                 self.report_decision(key, reason, Decision::GiveUp { limit: Some(by.limit) }, cx);
                 RestartDecision::Exhausted(on_exhausted)
             }

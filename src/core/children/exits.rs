@@ -3,6 +3,7 @@
 //! Whether there is a restart, and which siblings restart too, is up to the kinds of supervisor.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Children;
 use crate::core::arena::Key;
@@ -94,6 +95,14 @@ impl Children {
             self.abort(key, cx);
         } else {
             self.begin_stop(key, why, cx);
+        }
+    }
+
+    /// The last health check of a child has passed or not, unlike the one before.
+    pub(in crate::core) fn on_checked(&mut self, key: Key, passed: bool, now: Instant) {
+        let entry = self.entry(key);
+        if entry.state == ChildState::Active && entry.options.fails_unhealthy {
+            entry.history_mut().healthy_since = passed.then_some(now);
         }
     }
 

@@ -21,7 +21,9 @@
 //! 2. `significant_remaining` is the number of significant children that run or will run again,
 //!    `significant_stopping` the number of those that callers stop.
 //! 3. A requirement is met exactly while the child behind it is `Active`, or has ended cleanly.
-//! 4. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer, and
+//! 4. The failures of a child are forgotten for the time that it was healthy: while it was Active, and,
+//!    if a failed health check is its failure, since the first of its latest checks that all passed.
+//! 5. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer, and
 //!    those that are `Active` and have a watchdog.
 
 mod callback;
@@ -144,14 +146,16 @@ impl Children {
         entry.map_or(Shutdown::BrutalKill, |entry| self.rules.shutdown(&entry.options))
     }
 
-    /// What this end of the current or last incarnation leads to.
+    /// What this end of the current or last incarnation leads to. A fatal error fails the supervisor where
+    /// another would be followed by a restart.
     pub(super) fn on_exit(&self, key: Key, active: bool, reason: &ExitReason) -> OnExit {
         let Some(entry) = self.entries.get(key) else { return OnExit::Leave };
         let own = entry.own_policy().and_then(|policy| policy.restart.as_ref());
-        match own {
+        let on_exit = match own {
             Some(own) => own.after(&Exceptions::default(), reason, active),
             None => self.rules.on_exit(&entry.options, reason, active),
-        }
+        };
+        if on_exit.restarts() && reason.is_fatal() { OnExit::FailSupervisor } else { on_exit }
     }
 
     /// Sets or resets the restart policy that the current incarnation has for itself.
@@ -171,6 +175,7 @@ impl Children {
             | MachineEvent::Healthy { key, incarnation }
             | MachineEvent::Health { key, incarnation, .. }
             | MachineEvent::Heartbeat { key, incarnation, .. }
+            | MachineEvent::Checked { key, incarnation, .. }
             | MachineEvent::StopSelf { key, incarnation }
             | MachineEvent::Acked { key, incarnation }
             | MachineEvent::Policy { key, incarnation, .. } => (key, incarnation),
@@ -288,8 +293,7 @@ impl Children {
             undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),
             policy: entry.own_policy().map(Arc::clone),
             history: entry.history.as_ref().map(|history| {
-                let life = now.saturating_duration_since(entry.since);
-                let life = (entry.state == ChildState::Active).then_some(life);
+                let life = (entry.state == ChildState::Active).then(|| entry.healthy_for(now));
                 history.summary(entry.backoff(&self.rules), life)
             }),
         })

@@ -97,6 +97,7 @@ impl Children {
             Charge::WithoutDelay => delay.is_zero(),
             Charge::Never => false,
         };
+        let limits = limits.map(|limits| limits.counting(charged));
         let attempt = history.consecutive_failures;
         let at = later(failed, delay);
         let (decision, at, delay) = if let Some(until) = paused {

@@ -101,7 +101,7 @@ impl Dynamic {
         }
     }
 
-    /// Leaves a child down that has exceeded a limit, or ends the supervisor.
+    /// Leaves a child down that has exceeded a limit, removes it, or ends the supervisor.
     pub(super) fn on_exhausted(
         &mut self,
         key: Key,
@@ -117,6 +117,7 @@ impl Dynamic {
                 self.children.enter_stopped(key, cx);
                 self.set_down(key, DownState::GivenUp, cx);
             }
+            OnExhausted::Remove => self.forget(key, cx),
             OnExhausted::Escalate => {
                 self.forget(key, cx);
                 self.finish(Finish::Escalated { key, reason: ExitReason::clone(reason) });

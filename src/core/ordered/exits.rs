@@ -218,7 +218,10 @@ impl Ordered {
         }
         self.set_down(key, DownState::GivenUp, cx);
         match what {
-            OnExhausted::Park | OnExhausted::StopChild | OnExhausted::Pause(_) => {
+            OnExhausted::Park
+            | OnExhausted::StopChild
+            | OnExhausted::Remove
+            | OnExhausted::Pause(_) => {
                 if let Some(from) = from {
                     self.leave_down(from, cx);
                 }

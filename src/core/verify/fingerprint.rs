@@ -218,7 +218,8 @@ impl Fingerprint {
         }
         match entry.state {
             ChildState::Active if failures > 0 => {
-                self.since(entry.since, backoff.resets_after().unwrap_or_default());
+                let enough = backoff.resets_after().unwrap_or_default();
+                entry.healthy_for(self.now).min(enough).hash(self);
             }
             // A message may start it, once the backoff is over that counts from the failure.
             ChildState::Down(DownState::NotRestarted)

@@ -107,7 +107,7 @@ impl Backoff {
     }
 
     /// Returns the upper bound of all delays, unless the cap is soft.
-    fn longest_wait(&self) -> Option<Duration> {
+    pub(super) fn longest_wait(&self) -> Option<Duration> {
         shorter(self.shape.max(), self.cap)
     }
 

@@ -11,20 +11,28 @@ const FOLLOWED: u32 = 1024;
 impl Backoff {
     /// Returns the largest number of restarts of one child within a closed window of `period`.
     ///
-    /// The child fails as soon as it is started, and each restart is charged at the failure. Returns
-    /// `u64::MAX` if there may be no delay, or if the delays are unknown. Without jitter, the result is
-    /// exact if the curve reaches its last value or exceeds `period` within 1024 restarts. Otherwise it
-    /// is an upper bound.
-    pub(crate) fn restarts_within(&self, period: Duration) -> u64 {
-        let (Some(last), false) = (self.last(), self.has_unknown_resets()) else { return u64::MAX };
+    /// The child fails `life` after each start, and each restart is charged at the failure. Returns
+    /// `u64::MAX` if there may be no delay and no life, or if the delays are unknown and there may be no
+    /// life. Without jitter, the result is exact if the curve reaches its last value or exceeds `period`
+    /// within 1024 restarts, and if the backoff doesn't reset. Otherwise it is an upper bound, unless the
+    /// backoff resets.
+    pub(crate) fn restarts_within(&self, period: Duration, life: Duration) -> u64 {
+        let (Some(last), false) = (self.last(), self.has_unknown_resets()) else {
+            return 1_u64.saturating_add(fits(period, life));
+        };
         if self.begins_again_at_once() {
             let wait = if self.is_ever_at_once() { Duration::ZERO } else { self.shortest(0) };
-            return 1_u64.saturating_add(fits(period, wait));
+            return 1_u64.saturating_add(fits(period, wait.saturating_add(life)));
         }
         let mut left = period;
-        let mut restarts = 1 + u64::from(self.is_ever_at_once());
+        let mut restarts = 1;
+        if self.is_ever_at_once() {
+            let Some(rest) = left.checked_sub(life) else { return restarts };
+            left = rest;
+            restarts += 1;
+        }
         for index in 0..FOLLOWED {
-            let delay = self.shortest(index);
+            let delay = self.shortest(index).saturating_add(life);
             if self.base(index) == Some(last) {
                 return fits(left, delay).saturating_add(restarts);
             }
@@ -32,7 +40,24 @@ impl Backoff {
             left = rest;
             restarts += 1;
         }
-        fits(left, self.shortest(FOLLOWED)).saturating_add(restarts)
+        fits(left, self.shortest(FOLLOWED).saturating_add(life)).saturating_add(restarts)
+    }
+
+    /// Returns an upper bound of the sum of the first `count` delays.
+    pub(crate) fn longest_waits(&self, count: u32) -> Duration {
+        (0..count)
+            .map(|index| self.longest_at(index))
+            .fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// Returns an upper bound of the delay at `index`.
+    fn longest_at(&self, index: u32) -> Duration {
+        // Here the delay also depends on what was drawn.
+        let drawn =
+            matches!(self.shape, Shape::Slots(_) | Shape::Exponential { compounding: true, .. });
+        let base = if drawn { self.last() } else { self.base(index) }.unwrap_or_default();
+        let (_, most) = self.jitter.bounds(base);
+        if self.soft_cap { most } else { most.min(self.longest_wait().unwrap_or(Duration::MAX)) }
     }
 
     /// Returns the shortest delays of a child that fails as soon as it is started; `None` if they are
@@ -47,6 +72,12 @@ impl Backoff {
             (false, _) => self.shortest(index),
         });
         Some(at_once.then_some(Duration::ZERO).into_iter().chain(curve))
+    }
+
+    /// Whether there is never a delay.
+    pub(crate) fn is_none(&self) -> bool {
+        // A curve without an end isn't asked.
+        self.last() == Some(Duration::ZERO) && self.longest_waits(1).is_zero()
     }
 
     /// Whether the backoff resets at each start, regardless of how long the child was active.

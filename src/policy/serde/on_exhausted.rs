@@ -15,6 +15,7 @@ impl Serialize for OnExhausted {
             Self::Escalate => serializer.serialize_str("escalate"),
             Self::Park => serializer.serialize_str("park"),
             Self::StopChild => serializer.serialize_str("stop_child"),
+            Self::Remove => serializer.serialize_str("remove"),
             Self::Pause(length) => {
                 one_of::serialize_entry(serializer, "pause", &HumanDuration(*length))
             }
@@ -25,9 +26,10 @@ impl Serialize for OnExhausted {
 
 impl OneOf for OnExhausted {
     const WHAT: &'static str = "answer to a limit";
-    const WORDS: &'static [&'static str] = &["escalate", "park", "stop_child", "pause", "exit"];
+    const WORDS: &'static [&'static str] =
+        &["escalate", "park", "stop_child", "remove", "pause", "exit"];
     const EXPECTED: &'static str =
-        "\"escalate\", \"park\", \"stop_child\", { pause = \"15s\" } or { exit = 3 }";
+        "\"escalate\", \"park\", \"stop_child\", \"remove\", { pause = \"15s\" } or { exit = 3 }";
     const EXAMPLES: &'static [(&'static str, &'static str)] =
         &[("pause", "\"15s\""), ("exit", "3")];
 
@@ -36,6 +38,7 @@ impl OneOf for OnExhausted {
             "escalate" => Some(Self::Escalate),
             "park" => Some(Self::Park),
             "stop_child" => Some(Self::StopChild),
+            "remove" => Some(Self::Remove),
             _ => None,
         }
     }

@@ -218,7 +218,7 @@ fn errors_about_on_exhausted_say_what_to_write() {
     let table = [
         (
             r#""Park""#,
-            "unknown answer to a limit `Park`; write `escalate`, `park`, `stop_child`, `pause` or \
+            "unknown answer to a limit `Park`; write `escalate`, `park`, `stop_child`, `remove`, `pause` or \
              `exit`",
         ),
         (r#""pause""#, "`pause` needs a value; write { pause = \"15s\" }, for example"),
@@ -232,7 +232,7 @@ fn errors_about_on_exhausted_say_what_to_write() {
         (
             "3",
             "invalid type: integer `3`, expected \"escalate\", \"park\", \"stop_child\", \
-             { pause = \"15s\" } or { exit = 3 }",
+             \"remove\", { pause = \"15s\" } or { exit = 3 }",
         ),
     ];
     for (text, expected) in table {

@@ -196,6 +196,11 @@ impl Trigger {
         self.restart
     }
 
+    /// Whether there are exceptions to the restart type.
+    pub(crate) fn has_exceptions(&self) -> bool {
+        self.exceptions != Exceptions::NONE
+    }
+
     /// Returns what this exit leads to; `active`: whether the child was active before. The
     /// exceptions in `own` come before those of the trigger.
     pub(crate) fn after(&self, own: &Exceptions, reason: &ExitReason, active: bool) -> OnExit {

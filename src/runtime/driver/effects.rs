@@ -1,7 +1,8 @@
 //! Applying the machine's effects, and publishing what they mean.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::state::{Driver, ExitInfo, Step};
 use crate::child::{Phases, StopLevel};
@@ -9,7 +10,10 @@ use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Ke
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, FailureLog, RestartType, Rules, Shutdown, StartCause};
+use crate::policy::{
+    ChildOptions, DeadLetterLog, FailureLog, LetterLine, RestartType, Rules, Shutdown, StartCause,
+    Strategy, Throttle,
+};
 use crate::runtime::log;
 use crate::runtime::outcome::{Cause, End};
 use crate::runtime::stop_chain::Link;
@@ -205,6 +209,7 @@ impl Driver {
         self.fallbacks.remove(&key);
         self.lifetimes.remove(&key);
         self.told_ready.remove(&key);
+        self.busy.remove(&key);
         self.health.remove(key);
     }
 
@@ -238,8 +243,8 @@ impl Driver {
         let reason = exit.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
         if logged {
             let cause = self.children.incarnation(report.key).map(|it| it.start_cause);
-            let manual = cause == Some(StartCause::Manual);
-            log::report(report, &path, manual, killed, reason.as_deref(), now);
+            let at_debug = cause == Some(StartCause::Manual) || self.is_unlogged(report.key);
+            log::report(report, &path, at_debug, killed, reason.as_deref(), now);
         }
         if published {
             let waits = report.to == Lifecycle::Restarting;
@@ -283,7 +288,10 @@ impl Driver {
         let returned = permanent && matches!(**reason, ExitReason::Normal);
         let supervisor = self.shared.lazy_path();
         let end = log::Ended { incarnation, reason, lived, returned };
-        log::decided(supervisor, &path, end, decision, levels);
+        let line = throttle(&mut self.busy, key, decision, now);
+        if let Some(line) = line {
+            log::decided(supervisor, &path, end, decision, levels, line);
+        }
         let publish = |kind| self.shared.publish(now, path.clone(), incarnation, || kind);
         if decision == Decision::FallBack {
             publish(EventKind::FellBack { reason: Arc::clone(reason) });
@@ -305,6 +313,15 @@ impl Driver {
         }
         if decision.gives_up() {
             self.given_up = Some((key, path));
+        }
+    }
+
+    /// Whether the restarts of this child, or of the child that its group restarts with, are counted and not
+    /// logged.
+    fn is_unlogged(&self, key: Key) -> bool {
+        match self.shared.blueprint.rules.strategy {
+            Strategy::OneForOne => self.busy.get(&key).is_some_and(Throttle::is_paused),
+            _ => self.busy.values().any(Throttle::is_paused),
         }
     }
 
@@ -341,6 +358,27 @@ impl Driver {
             }
         }
     }
+}
+
+/// Returns how a decision is logged. A child that fails again and again, and never waits, would flood the
+/// log.
+fn throttle(
+    busy: &mut BTreeMap<Key, Throttle>,
+    key: Key,
+    decision: Decision,
+    now: Instant,
+) -> Option<LetterLine> {
+    let every = Some(LetterLine::Counted { count: 0 });
+    let Decision::Restart { attempt, delay: Duration::ZERO } = decision else {
+        busy.remove(&key);
+        return every;
+    };
+    let fresh = || Throttle::new(DeadLetterLog::default());
+    let throttle = busy.entry(key).or_insert_with(fresh);
+    if attempt == 1 {
+        *throttle = fresh();
+    }
+    throttle.letter(now)
 }
 
 fn phases(rules: &Rules, options: &ChildOptions) -> Phases {

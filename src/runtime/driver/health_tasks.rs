@@ -93,6 +93,7 @@ async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
     // A spec with zero failures is refused.
     let failures = NonZeroU32::new(settings.failures).unwrap_or(NonZeroU32::MIN);
     let mut counter = HealthCounter::default();
+    let mut passed = None;
     let mut ticks = tokio::time::interval(settings.every.max(RESOLUTION));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick resolves at once, but the first check runs one period later.
@@ -100,6 +101,10 @@ async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
     loop {
         ticks.tick().await;
         let Some(result) = check.run(&ctx).await else { continue };
+        // What counts as healthy matters only where a failed check is a failure of the child.
+        if check.restarts && passed.replace(result.is_ok()) != Some(result.is_ok()) {
+            ctx.incarnation.report_checked(result.is_ok());
+        }
         if counter.record(result.is_ok(), failures).is_some() {
             ctx.incarnation.report_health(result.err().map(Arc::from));
         }

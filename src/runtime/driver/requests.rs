@@ -11,6 +11,7 @@ use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::runtime::blueprint::kind;
+use crate::runtime::log;
 use crate::runtime::request::{Page, Request, Responder, StartOutcome, Started, respond};
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 
@@ -107,6 +108,11 @@ impl Driver {
             core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
             core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
         };
+        // As in OTP, a child that is started by a call isn't logged at `info`.
+        let changed = matches!(result, Ok(_) | Err(ControlError::ActivationFailed { .. }));
+        if changed && name != "start_child" {
+            log::called(path, name);
+        }
         let result = result.map(|outcome| Started { child, outcome });
         respond(caller, result);
     }
@@ -274,6 +280,7 @@ impl Driver {
             restarts_in_period,
             max_restarts,
             period,
+            child_limit: self.shared.blueprint.child_limit(),
             on_child_failure: self.shared.blueprint.on_child_failure.is_some(),
             counts: self.counts(),
         };

@@ -214,3 +214,28 @@ fn meaningless_limits_are_refused() {
     let score = Supervisor::builder("app").intensity(Intensity::decaying(f64::NAN, MINUTE));
     assert!(matches!(score.build(), Err(BuildError::BadScore { .. })));
 }
+
+#[test]
+fn restarts_without_a_delay_and_without_a_limit_are_warned_of() {
+    let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
+    let warnings = |child: ChildSpec| patient().child(child).build().unwrap().warnings().to_vec();
+    let [warning] = &*warnings(idle()) else { panic!("it is warned of") };
+    let BuildWarning::BusyRestarts { path } = warning else { panic!("{warning}") };
+    assert_eq!(path.as_str(), "app/a");
+    assert_eq!(
+        warning.to_string(),
+        "`app/a` is restarted without a delay and without a limit, so a failure that comes back at \
+         once keeps a processor busy; set a `backoff`, or limit its restarts with `restarts(5, \
+         Duration::from_secs(60))`"
+    );
+    assert_eq!(warnings(idle().backoff(Backoff::constant(ms(1)))), []);
+    assert_eq!(warnings(idle().consecutive_restarts(3)), []);
+    assert_eq!(warnings(idle().restart(verger::RestartType::Temporary)), []);
+    let limited = Supervisor::builder("app").child(idle().backoff(Backoff::none()));
+    assert_eq!(limited.build().unwrap().warnings(), []);
+    for preset in Preset::all() {
+        let name = preset.name();
+        let tree = Supervisor::builder("app").preset(preset).child(idle()).build().unwrap();
+        assert_eq!(tree.warnings(), [], "{name}");
+    }
+}

@@ -2,6 +2,8 @@
 
 mod checks;
 mod children;
+mod dynamic;
+mod nested;
 mod supervisors;
 mod windows;
 

@@ -68,9 +68,10 @@ async fn main() {
     let limits = status.root.children.iter().map(|node| {
         let supervisor = node.supervisor.as_ref().unwrap();
         assert_eq!(supervisor.strategy, "dynamic");
-        supervisor.max_restarts
+        (supervisor.max_restarts, supervisor.child_limit.is_some())
     });
-    assert_eq!(limits.collect::<Vec<_>>(), [Some(5), Some(100), None]);
+    // By default, each child has a limit of its own.
+    assert_eq!(limits.collect::<Vec<_>>(), [(None, true), (Some(100), false), (None, false)]);
 
     let conns = tree.supervisor("conns").await.unwrap();
     let conn = || worker("conn", async |ctx| ctx.cancelled().await);

@@ -1,7 +1,7 @@
 //! The account of one child.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::grants::OwnGrants;
 use crate::core::IncarnationNumber;
@@ -91,6 +91,8 @@ pub(in super::super) struct ChildAccount {
     pub(in super::super) heartbeat_due: bool,
     /// The policy that it has set for itself.
     pub(super) policy: Option<RestartPolicy>,
+    /// Since when its health check passes, in its current incarnation.
+    pub(super) passes_since: Option<Instant>,
 }
 
 /// Whether a decision of the failure callback is pending.
@@ -143,6 +145,7 @@ impl ChildAccount {
             held: None,
             heartbeat_due: false,
             policy: None,
+            passes_since: None,
         }
     }
 
@@ -158,6 +161,15 @@ impl ChildAccount {
         own.unwrap_or_else(|| rules.backoff(&self.declaration.options))
     }
 
+    /// How long a child that is active since `since` has been healthy.
+    pub(super) fn healthy_for(&self, since: Instant, now: Instant) -> Duration {
+        match self.passes_since {
+            _ if !self.declaration.options.fails_unhealthy => now - since,
+            Some(passes_since) => now - passes_since,
+            None => Duration::ZERO,
+        }
+    }
+
     pub(super) fn limits(&self, rules: &Rules) -> Limits {
         let spec = rules.limits(&self.declaration.options).unwrap_or_default();
         self.policy.as_ref().map_or(spec, |policy| policy.limits.get().or(spec))
@@ -169,9 +181,14 @@ impl ChildAccount {
     }
 
     pub(super) fn on_exit(&self, rules: &Rules, reason: &ExitReason) -> OnExit {
-        match self.policy.as_ref().and_then(|policy| policy.restart.as_ref()) {
+        let on_exit = match self.policy.as_ref().and_then(|policy| policy.restart.as_ref()) {
             Some(own) => own.after(&Exceptions::default(), reason, self.was_active),
             None => rules.on_exit(&self.declaration.options, reason, self.was_active),
-        }
+        };
+        let fatal = match reason {
+            ExitReason::Failed(error) | ExitReason::ActivationFailed(error) => error.is_fatal(),
+            _ => false,
+        };
+        if fatal && on_exit.restarts() { OnExit::FailSupervisor } else { on_exit }
     }
 }

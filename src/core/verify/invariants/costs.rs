@@ -10,7 +10,8 @@
 //!    room for it. A granted restart is recorded by all limits, a refused one by none. In a pause
 //!    nothing counts, and no child is restarted before its end.
 //! 3. The delay is the one that the error sets, or else the next one of the backoff's curve. The
-//!    curve resets after the child was active for long enough, or has reported that it is healthy.
+//!    curve resets after the child was active for long enough (since its health check passes, if the child
+//!    fails otherwise), or has reported that it is healthy.
 //! 4. The machine shows as many restarts and failures as there were.
 
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl Invariants {
         then: Option<OnExit>,
         now: Instant,
     ) -> Result<(), Violation> {
-        let rules = Arc::clone(&self.rules);
+        let (ordered, rules) = (self.ordered, Arc::clone(&self.rules));
         let child = self.child(key);
         let options = Arc::clone(&child.declaration.options);
         let backoff = child.backoff(&rules).clone();
@@ -118,7 +119,7 @@ impl Invariants {
                 || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
                 || least.is_zero()
                 || rules.charge_everything);
-        let limits = child.limits(&rules);
+        let limits = child.limits(&rules).counting(counts);
         let on_exhausted = child.on_exhausted(&rules);
         let paused = self.paused.filter(|&until| until > now);
         let by_child = !self.child(key).own_grants.fit(&limits, since, now);
@@ -178,7 +179,14 @@ impl Invariants {
             }
             Decision::GiveUp { .. } => match on_exhausted {
                 OnExhausted::Park | OnExhausted::StopChild => self.begin_group_stop(key, false),
-                OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
+                OnExhausted::Remove if by_child => {
+                    if ordered {
+                        self.begin_group_stop(key, false);
+                    }
+                }
+                OnExhausted::Escalate | OnExhausted::Remove | OnExhausted::Exit(_) => {
+                    self.ending = true;
+                }
                 OnExhausted::Pause(_) => {
                     return Err("a child of a pausing supervisor is not given up".to_owned());
                 }
@@ -221,7 +229,8 @@ impl Invariants {
         let rules = Arc::clone(&self.rules);
         let child = self.child(key);
         let resets_after = child.backoff(&rules).resets_after();
-        if from == Lifecycle::Active && resets_after.is_some_and(|enough| now - since >= enough) {
+        let healthy = child.healthy_for(since, now);
+        if from == Lifecycle::Active && resets_after.is_some_and(|enough| healthy >= enough) {
             (child.consecutive_failures, child.drawn) = (0, 0);
             child.own_grants.reset();
         }
@@ -252,7 +261,7 @@ impl Invariants {
             let attempt = history.map_or(0, |history| history.attempt);
             let resets_after = child.backoff(&self.rules).resets_after();
             let well = child.lifecycle == Lifecycle::Active
-                && resets_after.is_some_and(|enough| now - child.since >= enough);
+                && resets_after.is_some_and(|enough| child.healthy_for(child.since, now) >= enough);
             let consecutive_failures = if well { 0 } else { child.consecutive_failures };
             ensure(attempt == consecutive_failures, "failures in a row are counted")?;
         }

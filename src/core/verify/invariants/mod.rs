@@ -239,7 +239,7 @@ impl Invariants {
         (self.request, self.undecided) = (None, None);
         (self.answered_failed, self.significant_left) = (false, false);
         self.note(event, machine, now);
-        self.note_health(event);
+        self.note_health(event, now);
         self.note_heartbeat(event, machine, now);
         self.note_callback(event);
         self.note_message(event);
@@ -360,7 +360,7 @@ impl Invariants {
         (child.decided, child.stops_itself, child.leaked) = (false, false, false);
         (child.group_stop_from, child.answered_failed) = (None, false);
         (child.returns, child.replaced) = (false, false);
-        (child.callback_called, child.policy) = (false, None);
+        (child.callback_called, child.policy, child.passes_since) = (false, None, None);
         (child.message_pending, child.set_down, child.not_restarted) = (false, false, false);
         (child.dormant, child.heartbeat_due) = (false, false);
         self.started_now.push(key);
@@ -420,6 +420,7 @@ fn check_echo(
         MachineEvent::Healthy { key, incarnation },
         MachineEvent::StopSelf { key, incarnation },
         MachineEvent::Acked { key, incarnation },
+        MachineEvent::Checked { key, incarnation, passed: true },
         MachineEvent::Health { key, incarnation, problem: None },
         MachineEvent::Health { key, incarnation, problem: Some("ill".into()) },
         MachineEvent::Heartbeat { key, incarnation, last: None },

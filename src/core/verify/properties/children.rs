@@ -43,6 +43,7 @@ pub(super) fn exhausted() -> impl Strategy<Value = OnExhausted> {
         Just(OnExhausted::Escalate),
         Just(OnExhausted::Park),
         Just(OnExhausted::StopChild),
+        Just(OnExhausted::Remove),
         select(&[150, 1_000]).prop_map(|millis| OnExhausted::Pause(ms(millis))),
         Just(OnExhausted::Exit(3)),
     ]

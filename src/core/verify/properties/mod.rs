@@ -180,6 +180,7 @@ proptest! {
     ) {
         let rules = Rules {
             intensity: None,
+            of_each: None,
             auto_shutdown: AutoShutdown::Never,
             first_start: FirstStart::Retry,
             has_failure_callback: false,

@@ -25,10 +25,11 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
     let start = select(&[Start::Sequential, Start::Concurrent]);
     let first = select(&[FirstStart::Retry, FirstStart::Retry, FirstStart::Fail]);
     let limit = prop_oneof![3 => Just(None), 5 => an_intensity().prop_map(Some)];
-    let charge_and_ask = any::<(bool, bool)>();
+    let of_each = prop::option::weighted(0.3, an_intensity());
+    let charge_and_ask = (any::<bool>(), any::<bool>(), of_each);
     (backoff, strategy, auto, start, (first, exhausted(), limit, charge_and_ask)).prop_map(
         |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, limit, rest))| {
-            let (charge, has_failure_callback) = rest;
+            let (charge, has_failure_callback, of_each) = rest;
             Rules {
                 strategy,
                 auto_shutdown,
@@ -36,6 +37,7 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
                 first_start,
                 on_exhausted,
                 intensity: limit,
+                of_each,
                 charge_everything: charge,
                 has_failure_callback,
                 leak_timeout: ms(100),

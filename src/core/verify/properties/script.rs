@@ -7,7 +7,7 @@ use super::children::{ANSWERS, child_with_limits, own_policy};
 use crate::core::verify::REQUESTS;
 use crate::core::verify::simulation::{FakeChild, Script, Simulation, ms};
 use crate::core::{ChildRequest, Key, MachineEvent};
-use crate::exit::ExitReason;
+use crate::exit::{ExitError, ExitReason};
 use crate::policy::{Resolution, RestartPolicy};
 
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub(super) enum ScriptStep {
     Crash(usize),
     /// Fails with the error that may set the delay.
     Busy(usize),
+    /// Fails with an error that no restart can mend.
+    Fatal(usize),
     Panic(usize),
     End(usize),
     Ready(usize),
@@ -41,6 +43,7 @@ pub(super) fn step() -> impl Strategy<Value = ScriptStep> {
     prop_oneof![
         4 => index.clone().prop_map(ScriptStep::Crash),
         1 => index.clone().prop_map(ScriptStep::Busy),
+        1 => index.clone().prop_map(ScriptStep::Fatal),
         1 => index.clone().prop_map(ScriptStep::Panic),
         2 => index.clone().prop_map(ScriptStep::End),
         2 => index.clone().prop_map(ScriptStep::Ready),
@@ -77,6 +80,11 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
             ScriptStep::Crash(index) => {
                 if let Some(name) = pick(index) {
                     sim.crash(name);
+                }
+            }
+            ScriptStep::Fatal(index) => {
+                if let Some(name) = pick(index) {
+                    sim.exit(name, ExitReason::Failed(ExitError::fatal("no")));
                 }
             }
             ScriptStep::Panic(index) => {
@@ -119,6 +127,21 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
             }
             ScriptStep::Checked(index, well) => {
                 if let Some(name) = pick(index) {
+                    sim.child_event(
+                        name,
+                        match well {
+                            true => |key, incarnation| MachineEvent::Checked {
+                                key,
+                                incarnation,
+                                passed: true,
+                            },
+                            false => |key, incarnation| MachineEvent::Checked {
+                                key,
+                                incarnation,
+                                passed: false,
+                            },
+                        },
+                    );
                     sim.child_event(
                         name,
                         match well {

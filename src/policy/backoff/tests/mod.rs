@@ -341,6 +341,10 @@ fn the_number_of_restarts_within_a_period() {
         (Backoff::constant(Duration::from_nanos(1)), Duration::MAX, u64::MAX),
     ];
     for (backoff, period, expected) in table {
-        assert_eq!(backoff.restarts_within(period), expected, "{backoff:?} in {period:?}");
+        assert_eq!(
+            backoff.restarts_within(period, Duration::ZERO),
+            expected,
+            "{backoff:?} in {period:?}"
+        );
     }
 }

@@ -88,7 +88,7 @@ proptest! {
         let backoff = bounded(shape, jitter, bounds);
         prop_assert!(backoff.delay(index, &mut Always(unit)).is_some());
         let _ = backoff.check();
-        prop_assert!(backoff.restarts_within(secs(60)) >= 1);
+        prop_assert!(backoff.restarts_within(secs(60), Duration::ZERO) >= 1);
     }
 
     #[test]
@@ -152,7 +152,7 @@ proptest! {
             counted += 1;
         }
         prop_assume!(at > period);
-        prop_assert_eq!(backoff.restarts_within(period), u64::from(counted));
+        prop_assert_eq!(backoff.restarts_within(period, Duration::ZERO), u64::from(counted));
     }
 
     #[test]
@@ -165,7 +165,7 @@ proptest! {
     ) {
         let backoff = bounded(shape, jitter, bounds);
         let period = ms(period);
-        let most = backoff.restarts_within(period);
+        let most = backoff.restarts_within(period, Duration::ZERO);
         let mut at = Duration::ZERO;
         let mut counted = 0_u64;
         let mut random = fastrand::Rng::with_seed(seed);
