@@ -83,7 +83,7 @@
 //!
 //! * `macros` (default): [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker) and
 //!   [`#[derive(Supervisor)]`](derive@Supervisor).
-//! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
+//! * `signal` (default): [`signals`], which resolves at the first SIGINT or SIGTERM.
 //! * `json`: [`Status::json`](status::Status::json).
 //! * `testing`: the module `testing`.
 

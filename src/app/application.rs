@@ -172,6 +172,12 @@ impl Application {
         let root = tree.spawn();
         let exit_thread = ExitThread::start(root.leaked());
         let deadline = bounds.total.saturating_add(self.exit_grace);
+        // On the signals thread: if all threads of the runtime are blocked, no termination begins.
+        #[cfg(feature = "signal")]
+        let _armed = self.listens.then(|| {
+            let exit_thread = exit_thread.clone();
+            super::signals::on_first_signal(move |_| exit_thread.arm(deadline))
+        });
         let code = program.run(&root, || exit_thread.arm(deadline)).await.exit_code();
         exit_thread.finished(code, self.exit_grace);
         code.into()

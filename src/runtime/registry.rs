@@ -191,6 +191,12 @@ impl<T> Registry<T> {
         self.running.get(lookup).map(|supervisor| Arc::clone(&supervisor))
     }
 
+    /// Returns all supervisors of the tree, in any order.
+    #[cfg(feature = "signal")]
+    pub(super) fn all(&self) -> Vec<Arc<T>> {
+        self.running.iter().map(|supervisor| Arc::clone(&supervisor)).collect()
+    }
+
     /// Returns the nearest running supervisor above `path`, and its path.
     pub(super) fn nearest(&self, path: &Path) -> Option<(Path, Arc<T>)> {
         let mut above = path.parent();

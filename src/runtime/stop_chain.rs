@@ -76,6 +76,12 @@ impl StopChain {
         }
     }
 
+    /// Returns the child whose exit the stop waits for.
+    #[cfg(any(feature = "signal", test))]
+    pub(super) fn awaited(&self) -> Option<Arc<Incarnation>> {
+        self.chain.lock().children.front().cloned()
+    }
+
     /// Returns the last child of the chain, if more children should be linked behind it.
     pub(super) fn extensible_end(&self) -> Option<IncarnationId> {
         if !(1..=SHORT).contains(&usize::from(self.len.load(Ordering::Acquire))) {
@@ -192,6 +198,18 @@ mod tests {
                 chain.exited(id(child));
             }
             assert_eq!(chain.chain.lock().children.capacity(), 0);
+        }
+
+        #[test]
+        fn the_first_child_is_awaited() {
+            let (chain, children) = chain_of(2);
+            let awaited = || chain.awaited().map(|it| id(&it));
+
+            assert_eq!(awaited(), Some(id(&children[0])));
+            chain.exited(id(&children[0]));
+            assert_eq!(awaited(), Some(id(&children[1])));
+            chain.exited(id(&children[1]));
+            assert_eq!(awaited(), None);
         }
 
         #[test]

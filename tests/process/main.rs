@@ -2,4 +2,5 @@
 
 mod examples;
 mod programs;
+mod signals;
 mod subscribers;
