@@ -86,7 +86,7 @@
 //!
 //! * `macros` (default): [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker) and
 //!   [`#[derive(Supervisor)]`](derive@Supervisor).
-//! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
+//! * `signal` (default): [`signals`], which resolves at the first SIGINT or SIGTERM.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `json`: [`Status::json`](status::Status::json).
 //! * `systemd`: notifications to systemd, and `app::SYSTEMD_VARIABLES`; adds `sd-notify`, on

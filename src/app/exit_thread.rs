@@ -32,7 +32,8 @@ enum Message {
     Finished(Duration, u8),
 }
 
-/// See the [module](self). Dropping it ends the thread, unless the application has finished.
+/// See the [module](self). Dropping all clones ends the thread, unless the application has finished.
+#[derive(Clone)]
 pub(super) struct ExitThread(Sender<Message>);
 
 impl ExitThread {

@@ -61,6 +61,12 @@ pub(super) async fn launch(
     let systemd = app.systemd.then(|| SystemdTasks::start(&root, self_check.as_ref())).flatten();
     let exit_thread = ends_process.then(|| ExitThread::start(root.blocked()));
     let deadline = bounds.total.saturating_add(app.exit_grace);
+    // On the signals thread: if all threads of the runtime are blocked, no termination begins.
+    #[cfg(feature = "signal")]
+    let _armed = exit_thread
+        .clone()
+        .filter(|_| app.listens)
+        .map(|exit_thread| super::signals::on_first_signal(move |_| exit_thread.arm(deadline)));
     let mut began = None;
     let mut observe = |_cause: &str, _stage: &str| {
         let began = *began.get_or_insert_with(now);
@@ -74,6 +80,7 @@ pub(super) async fn launch(
         }
     };
     let end = program.run(&root, &mut observe).await;
+    drop(self_check);
     #[cfg(feature = "health")]
     if let Some(probes) = probes {
         probes.stop().await;

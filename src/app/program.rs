@@ -52,6 +52,8 @@ impl Program {
     /// Runs the tree to its end.
     pub(super) async fn run(self, root: &Root, observe: Observer<'_>) -> ProgramEnd {
         let Self { stages, mut on, before, after } = self;
+        #[cfg(feature = "signal")]
+        let _named = root.name_at_second_signal();
         let handle = root.handle();
         let mut ended = pin!(handle.wait());
         let first = poll_fn(|cx| match ended.as_mut().poll(cx) {

@@ -84,6 +84,9 @@ impl Supervisor {
     /// [`stop_reason`](crate::Context::stop_reason). The stop takes 26 s at most: see
     /// [`StopStages`](crate::app::StopStages). An [`Application`] has stages of your own, hooks and more.
     ///
+    /// With [`signals`](crate::signals), a second signal ends the process at once, with a line that
+    /// names the children that this stop waits for.
+    ///
     /// ```no_run
     /// # async fn f(tree: verger::Supervisor) -> Result<(), verger::RunError> {
     /// // Logs `shutting down supervisor=app cause=SIGTERM`.

@@ -297,7 +297,11 @@ impl SupervisorHandle {
     }
 
     /// Waits until the first start of the supervisor is complete. Returns `false` if it ends before.
-    pub(crate) async fn until_started(&self) -> bool {
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe.
+    pub async fn until_started(&self) -> bool {
         until_up(&self.current()).await.is_none()
     }
 

@@ -163,11 +163,6 @@ impl PartialEq for dyn Lookup + '_ {
 impl Eq for dyn Lookup + '_ {}
 
 impl<T> Registry<T> {
-    #[cfg(feature = "health")]
-    pub(super) fn all(&self) -> Vec<Arc<T>> {
-        self.running.iter().map(|supervisor| Arc::clone(supervisor.value())).collect()
-    }
-
     pub(super) fn new() -> Self {
         // Most trees have few supervisors, and each shard takes memory.
         Self { running: DashMap::with_hasher_and_shard_amount(BuildHasherDefault::default(), 4) }
@@ -194,6 +189,12 @@ impl<T> Registry<T> {
 
     fn find(&self, lookup: &dyn Lookup) -> Option<Arc<T>> {
         self.running.get(lookup).map(|supervisor| Arc::clone(&supervisor))
+    }
+
+    /// Returns all supervisors of the tree, in any order.
+    #[cfg(any(feature = "health", feature = "signal"))]
+    pub(super) fn all(&self) -> Vec<Arc<T>> {
+        self.running.iter().map(|supervisor| Arc::clone(&supervisor)).collect()
     }
 
     /// Returns the nearest running supervisor above `path`, and its path.

@@ -2,6 +2,8 @@
 //!
 //! No decision is made here. Events are put together only while someone in the tree listens.
 
+#[cfg(feature = "signal")]
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -193,6 +195,27 @@ impl SupervisorShared {
     /// Returns the leaked children below this supervisor.
     pub(crate) fn leaked_below(&self) -> Vec<Path> {
         self.tree.leaks.below(self.lazy_path())
+    }
+
+    /// Returns what the stop of this root waits for, without asking a supervisor's task.
+    ///
+    /// These are the leaked children and, for each supervisor, the child that its ordered stop waits
+    /// for, unless that is a supervisor that waits for a child itself. If no child is known, the root
+    /// is named.
+    #[cfg(feature = "signal")]
+    pub(crate) fn still_running(&self) -> Vec<Path> {
+        let awaited = |it: Arc<Self>| {
+            let child = it.stop_chain.awaited()?;
+            Some((it.path().clone(), child.path()))
+        };
+        let awaited: HashMap<_, _> =
+            self.tree.registry.all().into_iter().filter_map(awaited).collect();
+        let mut paths = self.leaked_below();
+        paths.extend(awaited.values().filter(|child| !awaited.contains_key(child)).cloned());
+        if paths.is_empty() {
+            paths.push(self.path().clone());
+        }
+        paths
     }
 
     pub(crate) fn subscribe_events(&self) -> Subscription<Event> {

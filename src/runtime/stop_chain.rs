@@ -10,8 +10,10 @@
 //! # Invariants
 //!
 //! 1. A child is cancelled only after the exit of the child behind it was pushed into the inbox.
-//! 2. A link connects two incarnations, so a link that is left over cancels nothing.
+//! 2. The chain consists of incarnations, so one that is left over cancels nothing.
 //! 3. The chain is empty once no ordered stop is under way.
+//! 4. The first child of the chain is the one whose exit the stop waits for. A child that isn't cancelled
+//!    but aborted at once, and a supervisor that stops all children at once, have no chain.
 //!
 //! [order]: crate::core::Machine::stops_after
 
@@ -22,7 +24,7 @@ use crate::child::{Incarnation, StopLevel};
 use crate::core::{IncarnationNumber, Key};
 use crate::sync::{AtomicU8, Mutex, Ordering};
 
-/// How many links the chain holds at most.
+/// How many children the chain holds at most.
 const LENGTH: usize = 128;
 
 /// The chain is extended when it is shorter than this, before it runs out.
@@ -33,35 +35,36 @@ const _: () = assert!(SHORT < LENGTH && LENGTH <= u8::MAX as usize);
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct StopChain {
-    /// The number of links, so that an exit outside of a stop takes no lock.
+    /// The number of children, so that an exit outside of a stop takes no lock.
     len: AtomicU8,
-    links: Mutex<ChainLinks>,
+    chain: Mutex<Chain>,
 }
 
 #[derive(Debug, Default)]
-struct ChainLinks {
-    links: VecDeque<Link>,
-    /// Whether more children were to be linked than there was room for.
+struct Chain {
+    /// The exit of each cancels the next one.
+    children: VecDeque<Arc<Incarnation>>,
+    /// Whether there may be more children to link than there was room for.
     more: bool,
 }
 
-/// A child, and the incarnation whose exit cancels it.
-#[derive(Debug)]
-pub(super) struct Link {
-    pub(super) after: (Key, IncarnationNumber),
-    pub(super) next: Arc<Incarnation>,
+type IncarnationId = (Key, IncarnationNumber);
+
+fn id(incarnation: &Arc<Incarnation>) -> IncarnationId {
+    (incarnation.key, incarnation.number)
 }
 
 impl StopChain {
-    /// Replaces the chain, with as many links as there is room for.
-    pub(super) fn replace(&self, links: impl IntoIterator<Item = Link>) {
-        let links: VecDeque<_> = links.into_iter().take(LENGTH).collect();
-        let more = links.len() == LENGTH;
-        let len = links.len() as u8;
+    /// Replaces the chain, by the child that is being cancelled and as many behind it as there is room
+    /// for.
+    pub(super) fn replace(&self, children: impl IntoIterator<Item = Arc<Incarnation>>) {
+        let children: VecDeque<_> = children.into_iter().take(LENGTH).collect();
+        let more = children.len() == LENGTH;
+        let len = children.len() as u8;
         let replaced = {
-            let mut held = self.links.lock();
+            let mut held = self.chain.lock();
             self.len.store(len, Ordering::Release);
-            std::mem::replace(&mut *held, ChainLinks { links, more })
+            std::mem::replace(&mut *held, Chain { children, more })
         };
         // Outside of the lock: dropping a child's properties may run foreign code.
         drop(replaced);
@@ -73,44 +76,51 @@ impl StopChain {
         }
     }
 
-    /// Returns the last incarnation of the chain, if more children should be linked behind it.
-    pub(super) fn extensible_end(&self) -> Option<(Key, IncarnationNumber)> {
+    /// Returns the child whose exit the stop waits for.
+    #[cfg(any(feature = "signal", test))]
+    pub(super) fn awaited(&self) -> Option<Arc<Incarnation>> {
+        self.chain.lock().children.front().cloned()
+    }
+
+    /// Returns the last child of the chain, if more children should be linked behind it.
+    pub(super) fn extensible_end(&self) -> Option<IncarnationId> {
         if !(1..=SHORT).contains(&usize::from(self.len.load(Ordering::Acquire))) {
             return None;
         }
-        let held = self.links.lock();
-        let last = held.links.back().filter(|_| held.more)?;
-        Some((last.next.key, last.next.number))
+        let held = self.chain.lock();
+        held.children.back().filter(|_| held.more).map(id)
     }
 
-    /// Appends links behind the [end](Self::extensible_end).
-    pub(super) fn extend(&self, links: impl IntoIterator<Item = Link>) {
-        let links: Vec<_> = links.into_iter().take(LENGTH - SHORT).collect();
-        let mut held = self.links.lock();
-        held.more = links.len() == LENGTH - SHORT;
-        held.links.extend(links);
-        self.len.store(held.links.len() as u8, Ordering::Release);
+    /// Appends children behind the [end](Self::extensible_end).
+    pub(super) fn extend(&self, children: impl IntoIterator<Item = Arc<Incarnation>>) {
+        let children: Vec<_> = children.into_iter().take(LENGTH - SHORT).collect();
+        let mut held = self.chain.lock();
+        held.more = children.len() == LENGTH - SHORT;
+        held.children.extend(children);
+        self.len.store(held.children.len() as u8, Ordering::Release);
     }
 
     /// Cancels the child that is linked behind this incarnation, whose exit was just pushed.
-    pub(super) fn exited(&self, incarnation: (Key, IncarnationNumber)) {
+    pub(super) fn exited(&self, incarnation: IncarnationId) {
         if self.len.load(Ordering::Acquire) == 0 {
             return;
         }
-        let link = {
-            let mut held = self.links.lock();
-            if held.links.front().is_none_or(|link| link.after != incarnation) {
+        // Both are used outside of the lock, because wakers and properties run foreign code.
+        let (exited, next) = {
+            let mut held = self.chain.lock();
+            if held.children.front().is_none_or(|first| id(first) != incarnation) {
                 return;
             }
-            let link = held.links.pop_front();
-            self.len.store(held.links.len() as u8, Ordering::Release);
-            if held.links.is_empty() {
-                held.links = VecDeque::new();
+            let exited = held.children.pop_front();
+            self.len.store(held.children.len() as u8, Ordering::Release);
+            if held.children.is_empty() {
+                held.children = VecDeque::new();
             }
-            link
+            (exited, held.children.front().cloned())
         };
-        if let Some(link) = link {
-            link.next.cell.raise(StopLevel::Cancel);
+        drop(exited);
+        if let Some(next) = next {
+            next.cell.raise(StopLevel::Cancel);
         }
     }
 }
@@ -125,16 +135,6 @@ mod tests {
         (1..=count).map(orphan::incarnation).collect()
     }
 
-    /// Each is linked behind the one before.
-    fn links(incarnations: &[Arc<Incarnation>]) -> impl Iterator<Item = Link> {
-        let pairs = incarnations.iter().zip(&incarnations[1..]);
-        pairs.map(|(after, next)| Link { after: id(after), next: Arc::clone(next) })
-    }
-
-    fn id(incarnation: &Incarnation) -> (Key, IncarnationNumber) {
-        (incarnation.key, incarnation.number)
-    }
-
     fn cancelled(incarnations: &[Arc<Incarnation>]) -> Vec<bool> {
         let cancelled = |it: &Arc<Incarnation>| it.cell.level() == StopLevel::Cancel;
         incarnations.iter().map(cancelled).collect()
@@ -146,7 +146,7 @@ mod tests {
 
         fn chain_of(count: u32) -> (StopChain, Vec<Arc<Incarnation>>) {
             let (chain, incarnations) = (StopChain::default(), incarnations(count));
-            chain.replace(links(&incarnations));
+            chain.replace(incarnations.clone());
             (chain, incarnations)
         }
 
@@ -175,7 +175,7 @@ mod tests {
         #[test]
         fn a_child_that_is_no_longer_in_the_chain_is_not_cancelled() {
             let (chain, children) = chain_of(3);
-            chain.replace(links(&children[1..]));
+            chain.replace(children[1..].to_vec());
 
             chain.exited(id(&children[0]));
             assert_eq!(cancelled(&children), [false, false, false]);
@@ -190,27 +190,41 @@ mod tests {
 
                 chain.exited(id(&children[0]));
                 assert_eq!(cancelled(&children), [false, false, false]);
-                assert_eq!(chain.links.lock().links.capacity(), 0);
+                assert_eq!(chain.chain.lock().children.capacity(), 0);
             }
 
             let (chain, children) = chain_of(2);
+            for child in &children {
+                chain.exited(id(child));
+            }
+            assert_eq!(chain.chain.lock().children.capacity(), 0);
+        }
+
+        #[test]
+        fn the_first_child_is_awaited() {
+            let (chain, children) = chain_of(2);
+            let awaited = || chain.awaited().map(|it| id(&it));
+
+            assert_eq!(awaited(), Some(id(&children[0])));
             chain.exited(id(&children[0]));
-            assert_eq!(chain.links.lock().links.capacity(), 0);
+            assert_eq!(awaited(), Some(id(&children[1])));
+            chain.exited(id(&children[1]));
+            assert_eq!(awaited(), None);
         }
 
         #[test]
         fn the_chain_is_extended_when_it_is_short() {
             let chain = StopChain::default();
-            let children = incarnations(2 * LENGTH as u32);
-            let rest = |end| links(&children).skip_while(move |link| link.after != end);
-            chain.replace(links(&children));
+            let children = incarnations(2 * LENGTH as u32 - 1);
+            let rest = |end| children.iter().skip_while(move |it| id(it) != end).skip(1).cloned();
+            chain.replace(children.clone());
             assert_eq!(chain.extensible_end(), None, "it is full");
 
             for child in &children[..LENGTH - SHORT] {
                 chain.exited(id(child));
             }
             let end = chain.extensible_end().expect("there is room");
-            assert_eq!(end, id(&children[LENGTH]));
+            assert_eq!(end, id(&children[LENGTH - 1]));
             chain.extend(rest(end));
             assert_eq!(chain.extensible_end(), None, "it is full again");
 
@@ -218,12 +232,12 @@ mod tests {
                 chain.exited(id(child));
             }
             chain.extend(rest(chain.extensible_end().expect("there is room again")));
-            assert_eq!(chain.extensible_end(), None, "no children are left");
 
             for child in &children[LENGTH..] {
                 chain.exited(id(child));
+                assert_eq!(chain.extensible_end(), None, "no children are left");
             }
-            assert_eq!(cancelled(&children[1..]), [true; 2 * LENGTH - 1]);
+            assert_eq!(cancelled(&children[1..]), [true; 2 * LENGTH - 2]);
         }
     }
 
@@ -236,12 +250,12 @@ mod tests {
             let (exiting, first) = (Arc::clone(&chain), id(&children[0]));
             let exiting = loom::thread::spawn(move || exiting.exited(first));
 
-            chain.replace(links(&children));
+            chain.replace(children.clone());
             exiting.join().unwrap();
 
-            let left = chain.links.lock().links.len();
-            assert_eq!(cancelled(&children), [false, left == 1, false]);
-            assert!(left == 1 || left == 2);
+            let left = chain.chain.lock().children.len();
+            assert_eq!(cancelled(&children), [false, left == 2, false]);
+            assert!(left == 2 || left == 3);
         });
     }
 
@@ -251,15 +265,15 @@ mod tests {
         loom::model(|| {
             let chain = Arc::new(StopChain::default());
             let children = incarnations(3);
-            chain.replace(links(&children[..2]));
+            chain.replace(children[..2].to_vec());
             let (exiting, ids) = (Arc::clone(&chain), [id(&children[0]), id(&children[1])]);
             let exiting = loom::thread::spawn(move || ids.map(|id| exiting.exited(id)));
 
-            chain.extend(links(&children[1..]));
+            chain.extend(children[2..].to_vec());
             exiting.join().unwrap();
 
-            let left = chain.links.lock().links.len();
-            assert_eq!(cancelled(&children), [false, true, left == 0]);
+            assert_eq!(chain.awaited().map(|it| id(&it)), Some(id(&children[2])));
+            assert_eq!(cancelled(&children[..2]), [false, true]);
         });
     }
 }

@@ -3,4 +3,5 @@
 mod examples;
 mod panics;
 mod programs;
+mod signals;
 mod subscribers;

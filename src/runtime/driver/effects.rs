@@ -1,11 +1,12 @@
 //! Applying the machine's effects, and publishing what they mean.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::state::{Driver, ExitInfo, Step};
-use crate::child::{Phases, StopLevel};
+use crate::child::{Incarnation, Phases, StopLevel};
 use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report};
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
@@ -16,7 +17,6 @@ use crate::policy::{
 };
 use crate::runtime::log;
 use crate::runtime::outcome::{Cause, End};
-use crate::runtime::stop_chain::Link;
 use crate::status::EventKind;
 
 impl Driver {
@@ -148,33 +148,34 @@ impl Driver {
     fn start_stop_chain(&self, key: Key) {
         match (self.machine.stops_now(), self.children.incarnation(key)) {
             (Some(now), Some(incarnation)) if now == key => {
-                self.shared.stop_chain.replace(self.links((key, incarnation.number)));
+                let behind = self.behind(key);
+                self.shared.stop_chain.replace(iter::once(Arc::clone(incarnation)).chain(behind));
             }
             (None, _) => self.shared.stop_chain.clear(),
             _ => {}
         }
     }
 
-    /// Appends links to the stop chain if this child, cancelled by the chain, is the next to stop.
+    /// Extends the stop chain if this child, cancelled by the chain, is the next to stop.
     fn extend_stop_chain(&self, key: Key) {
         if let Some(end) = self.shared.stop_chain.extensible_end()
             && self.machine.stops_now() == Some(key)
         {
-            self.shared.stop_chain.extend(self.links(end));
+            self.shared.stop_chain.extend(self.behind(end.0));
         }
     }
 
-    /// Returns the links behind this incarnation, up to a child without a task or with a mailbox,
+    /// Returns the children to link behind this one, up to a child without a task or with a mailbox,
     /// which the supervisor has to close before it cancels the child.
-    fn links(&self, mut last: (Key, IncarnationNumber)) -> impl Iterator<Item = Link> {
-        std::iter::from_fn(move || {
-            let key = self.machine.stops_after(last.0)?;
+    fn behind(&self, mut last: Key) -> impl Iterator<Item = Arc<Incarnation>> {
+        iter::from_fn(move || {
+            let key = self.machine.stops_after(last)?;
             let next = self.children.incarnation(key)?;
             if self.children.mailbox(key).is_some() {
                 return None;
             }
-            let after = std::mem::replace(&mut last, (key, next.number));
-            Some(Link { after, next: Arc::clone(next) })
+            last = key;
+            Some(Arc::clone(next))
         })
     }
 
