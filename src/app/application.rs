@@ -1,19 +1,17 @@
-//! A tree as a whole program: its options, and its exit code.
+//! A tree as a whole program: its options.
 
 use std::fmt;
 use std::future::Future;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use super::hooks::HookStep;
-use super::launch::launch;
 use super::memory::MemoryGuard;
 #[cfg(feature = "health")]
 use super::probes::ProbeAddress;
-use super::program::{Program, print};
+use super::program::Program;
 use super::stages::StopStages;
 use super::stop_cause::StopCause;
-use crate::error::{BuildError, RunError};
+use crate::error::BuildError;
 use crate::handle::SupervisorHandle;
 use crate::spec::{DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 
@@ -27,8 +25,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// tree in [stages](StopStages), which take 26 s at most by default, and returns the exit code for `main`.
 ///
 /// ```no_run
-/// use std::process::ExitCode;
-///
+/// ///
 /// use verger::{Application, Context, Supervisor, worker};
 ///
 /// async fn api(ctx: Context) {
@@ -206,65 +203,6 @@ impl Application {
     pub fn probes_on(mut self, listener: std::net::TcpListener) -> Self {
         self.probes = Some(ProbeAddress::Bound(listener));
         self
-    }
-
-    /// Runs the application, and returns the exit code for `main`.
-    ///
-    /// Call it as the last thing in `main`: the process ends within the
-    /// [`exit_grace`](Self::exit_grace) after it has returned. It also ends, with code 3, if a termination
-    /// takes longer than all its stages, because all threads of the runtime are blocked.
-    ///
-    /// If the tree is invalid or ends with an error, the error is printed to stderr.
-    ///
-    /// | code | meaning |
-    /// | --- | --- |
-    /// | 0 | the tree finished, or was stopped in order |
-    /// | 1 | the tree gave up, could not start, or was aborted |
-    /// | 2 | the tree is invalid |
-    /// | 3 | the tree was stopped, but a child missed its grace or leaked |
-    /// | 130, 143 | a second SIGINT or SIGTERM ended the process at once |
-    /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
-    ///
-    /// [`OnExhausted::Exit`]: crate::policy::OnExhausted::Exit
-    ///
-    /// # Panics
-    ///
-    /// Panics outside of a tokio runtime that has its timers enabled.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped before it is ready, every child is aborted.
-    pub async fn run(self) -> ExitCode {
-        let grace = self.exit_grace;
-        let (end, exit_thread) = match launch(self, true).await {
-            Ok(launched) => launched,
-            Err(error) => return print(&error).into(),
-        };
-        let code = end.exit_code();
-        if let Some(exit_thread) = exit_thread {
-            exit_thread.finished(code, grace);
-        }
-        code.into()
-    }
-
-    /// Runs the application, and returns how the tree ended.
-    ///
-    /// For programs that do more after that: nothing ends the process, and nothing is printed.
-    ///
-    /// # Errors
-    ///
-    /// As for [`SupervisorHandle::wait`]; [`RunError::Build`] if the tree is invalid; [`RunError::Listen`] if the
-    /// probes can't listen on their address.
-    ///
-    /// # Panics
-    ///
-    /// As for [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    ///
-    /// As for [`run`](Self::run).
-    pub async fn run_to_end(self) -> Result<(), RunError> {
-        launch(self, false).await?.0.result
     }
 }
 

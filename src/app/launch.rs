@@ -1,6 +1,7 @@
 //! Running an application: its tree, and what is beside it from before the start until after the last hook.
 
 use std::future::pending;
+use std::process::ExitCode;
 
 use super::application::Application;
 use super::exit_thread::ExitThread;
@@ -9,13 +10,74 @@ use super::memory::{MemoryGuard, MemoryGuardProblem, MemoryPressure};
 use super::notify::SystemdTasks;
 #[cfg(feature = "health")]
 use super::probes::ProbeServer;
-use super::program::{Program, ProgramEnd};
+use super::program::{Program, ProgramEnd, print};
 use super::stop_bounds::StopBounds;
 use crate::clock::now;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::panic::catch_panic;
 use crate::subscriber;
+
+impl Application {
+    /// Runs the application, and returns the exit code for `main`.
+    ///
+    /// Call it as the last thing in `main`: the process ends within the
+    /// [`exit_grace`](Self::exit_grace) after it has returned. It also ends, with code 3, if a termination
+    /// takes longer than all its stages, because all threads of the runtime are blocked.
+    ///
+    /// If the tree is invalid or ends with an error, the error is printed to stderr.
+    ///
+    /// | code | meaning |
+    /// | --- | --- |
+    /// | 0 | the tree finished, or was stopped in order |
+    /// | 1 | the tree gave up, could not start, or was aborted |
+    /// | 2 | the tree is invalid |
+    /// | 3 | the tree was stopped, but a child missed its grace or leaked |
+    /// | 130, 143 | a second SIGINT or SIGTERM ended the process at once |
+    /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
+    ///
+    /// [`OnExhausted::Exit`]: crate::policy::OnExhausted::Exit
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime that has its timers enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is ready, every child is aborted.
+    pub async fn run(self) -> ExitCode {
+        let grace = self.exit_grace;
+        let (end, exit_thread) = match launch(self, true).await {
+            Ok(launched) => launched,
+            Err(error) => return print(&error).into(),
+        };
+        let code = end.exit_code();
+        if let Some(exit_thread) = exit_thread {
+            exit_thread.finished(code, grace);
+        }
+        code.into()
+    }
+
+    /// Runs the application, and returns how the tree ended.
+    ///
+    /// For programs that do more after that: nothing ends the process, and nothing is printed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SupervisorHandle::wait`]; [`RunError::Build`] if the tree is invalid; [`RunError::Listen`] if the
+    /// probes can't listen on their address.
+    ///
+    /// # Panics
+    ///
+    /// As for [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`run`](Self::run).
+    pub async fn run_to_end(self) -> Result<(), RunError> {
+        launch(self, false).await?.0.result
+    }
+}
 
 /// Runs an application to the end of its tree.
 ///
@@ -24,7 +86,7 @@ use crate::subscriber;
 /// # Errors
 ///
 /// If it can't be started.
-pub(super) async fn launch(
+async fn launch(
     app: Application,
     ends_process: bool,
 ) -> Result<(ProgramEnd, Option<ExitThread>), RunError> {

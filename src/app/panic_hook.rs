@@ -48,5 +48,5 @@
 /// # }
 /// ```
 pub fn install_panic_hook() {
-    crate::panic::install();
+    crate::panic::install(crate::subscriber::is_listening);
 }

@@ -19,7 +19,6 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::message::{PanicMessage, message_of};
-use crate::subscriber;
 
 /// Whether the hook is installed. The hook belongs to the process, and so does this.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
@@ -41,13 +40,14 @@ pub(crate) struct RecordedPanic {
     pub(crate) backtrace: Option<Backtrace>,
 }
 
-/// Installs the hook, unless it is installed already.
-pub(crate) fn install() {
+/// Installs the hook, unless it is installed already. `is_logged` tells whether a panic that is recorded would
+/// be logged.
+pub(crate) fn install(is_logged: fn() -> bool) {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !record(info) {
+            if !record(info, is_logged) {
                 previous(info);
             }
         }));
@@ -94,9 +94,9 @@ pub(super) fn located(message: String) -> PanicMessage {
 }
 
 /// Returns whether the panic was recorded. Called by the hook, so it must not panic.
-fn record(info: &PanicHookInfo<'_>) -> bool {
+fn record(info: &PanicHookInfo<'_>, is_logged: fn() -> bool) -> bool {
     // Without unwinding or a subscriber, the previous hook is the only one that can report the panic.
-    if cfg!(panic = "abort") || !subscriber::is_listening() {
+    if cfg!(panic = "abort") || !is_logged() {
         return false;
     }
     let message = message_of(info.payload());

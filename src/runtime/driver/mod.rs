@@ -28,6 +28,7 @@ mod requests;
 mod state;
 mod task_set;
 mod timer;
+mod wait_report;
 mod waits;
 
 use std::future::poll_fn;

@@ -9,7 +9,7 @@ use super::calls::Calls;
 use super::health_tasks::HealthTasks;
 use super::task_set::TaskSet;
 use super::timer::DeadlineTimer;
-use super::waits::WaitReport;
+use super::wait_report::WaitReport;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId};
 use crate::exit::ExitReason;
