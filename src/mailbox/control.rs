@@ -55,6 +55,10 @@ pub(crate) trait MailboxControl: Send + Sync {
     /// The current incarnation was cancelled; `for_good` if the child won't be restarted.
     fn begin_stop(&self, for_good: bool);
 
+    /// The time for an ordered stop is over: the mailbox accepts no more messages, whatever its policy. The
+    /// current incarnation, which was cancelled, receives the queued ones.
+    fn force_close(&self);
+
     /// The incarnation has failed, was killed, or has leaked. If it had a message in hand, a dead letter
     /// reports the loss.
     fn lose(self: Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant);
@@ -121,6 +125,10 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
 
     fn begin_stop(&self, for_good: bool) {
         self.step(|state, fx| state.begin_stop(for_good, fx));
+    }
+
+    fn force_close(&self) {
+        self.step(|state, fx| state.force_close(fx));
     }
 
     fn lose(self: Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant) {

@@ -35,6 +35,8 @@ use crate::dead_letter::DeadLetterReason;
 /// its group, it receives `None` at once, and the queued messages are kept for the next incarnation.
 /// [`Closing`](crate::mailbox::Closing) changes that.
 ///
+/// [`next`](Self::next) and [`next_delivery`](Self::next_delivery) also tell the child when it is cancelled.
+///
 /// An inbox that is kept after the end of its incarnation receives `None` as soon as the next incarnation
 /// has started.
 pub struct Inbox<M: Send + 'static> {
@@ -42,6 +44,39 @@ pub struct Inbox<M: Send + 'static> {
     holder: Arc<dyn LoanHolder>,
     loan: u64,
     hold: Option<Box<HoldTimer>>,
+    /// `next` has returned [`Next::Stopping`].
+    stop_seen: bool,
+}
+
+/// What [`Inbox::next`] and [`Inbox::next_delivery`] return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Next<M> {
+    /// The next message.
+    Message(M),
+    /// The child was cancelled. Returned once.
+    ///
+    /// It comes before the messages that are still queued.
+    Stopping,
+    /// This incarnation receives no more messages.
+    Closed,
+}
+
+impl<M> Next<M> {
+    fn map<T>(self, change: impl FnOnce(M) -> T) -> Next<T> {
+        match self {
+            Self::Message(message) => Next::Message(change(message)),
+            Self::Stopping => Next::Stopping,
+            Self::Closed => Next::Closed,
+        }
+    }
+
+    fn into_message(self) -> Option<M> {
+        match self {
+            Self::Message(message) => Some(message),
+            Self::Stopping | Self::Closed => None,
+        }
+    }
 }
 
 /// Waits until messages are no longer held back from the incarnation.
@@ -66,7 +101,7 @@ impl<M: Send + 'static> Inbox<M> {
         held_until: Option<Instant>,
     ) -> Self {
         let hold = held_until.map(|until| Box::new(HoldTimer { until, sleep: None }));
-        Self { shared, holder, loan, hold }
+        Self { shared, holder, loan, hold, stop_seen: false }
     }
 
     /// Receives the next message and removes it from the mailbox.
@@ -86,6 +121,58 @@ impl<M: Send + 'static> Inbox<M> {
             // A child that always finds a message yields to other tasks now and then.
             ready!(pin!(consume_budget()).poll(cx));
             self.poll_recv(cx)
+        })
+    }
+
+    /// Receives the next message, or learns that the child is cancelled.
+    ///
+    /// Returns [`Next::Stopping`] as soon as the child is cancelled, ahead of all queued messages, and only
+    /// once. Otherwise it receives messages as [`recv`](Self::recv) does, and returns [`Next::Closed`] where
+    /// `recv` returns `None`. The two may be mixed.
+    ///
+    /// It is made for [`Closing::Manually`](crate::mailbox::Closing::Manually), with which the mailbox stays
+    /// open until the child closes it:
+    ///
+    /// ```
+    /// use verger::mailbox::{Closing, Inbox, Next};
+    /// use verger::{Context, Exit, mailbox, worker_with_mailbox};
+    ///
+    /// enum Order {
+    ///     Place(u32),
+    ///     Confirmed(u32),
+    /// }
+    ///
+    /// async fn orders(_ctx: Context, mut inbox: Inbox<Order>) -> Exit {
+    ///     let (mut unconfirmed, mut stopping) = (0, false);
+    ///     loop {
+    ///         match inbox.next().await {
+    ///             Next::Message(Order::Place(_)) => unconfirmed += 1,
+    ///             Next::Message(Order::Confirmed(_)) => unconfirmed -= 1,
+    ///             Next::Stopping => stopping = true,
+    ///             _ => return Ok(()),
+    ///         }
+    ///         if stopping && unconfirmed == 0 {
+    ///             // The queued messages are received, then `Next::Closed`.
+    ///             inbox.close();
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let (address, mailbox) = mailbox();
+    /// let spec = worker_with_mailbox("orders", mailbox.closing(Closing::Manually), orders);
+    /// # drop((address, spec));
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe. If the future is dropped before it completes, no message was removed, and
+    /// [`Next::Stopping`] is returned by the next call.
+    #[expect(clippy::should_implement_trait, reason = "an asynchronous method")]
+    pub fn next(&mut self) -> impl Future<Output = Next<M>> + Send {
+        poll_fn(move |cx| {
+            ready!(pin!(consume_budget()).poll(cx));
+            let next = ready!(self.poll_next(Take::Receive, !self.stop_seen, cx));
+            Poll::Ready(next.map(|envelope| envelope.message))
         })
     }
 
@@ -110,9 +197,28 @@ impl<M: Send + 'static> Inbox<M> {
     /// This method is cancel safe. If the future is dropped before it completes, no message was lent.
     pub async fn deliver(&mut self) -> Option<Delivery<M>> {
         consume_budget().await;
-        let envelope = poll_fn(|cx| self.poll_next(Take::Deliver, cx)).await?;
+        let next = poll_fn(|cx| self.poll_next(Take::Deliver, false, cx)).await;
+        next.into_message().map(|envelope| self.lent(envelope))
+    }
+
+    /// Receives the next message, which stays in the mailbox until it is [acknowledged](Delivery::ack), or
+    /// learns that the child is cancelled.
+    ///
+    /// It is to [`deliver`](Self::deliver) what [`next`](Self::next) is to [`recv`](Self::recv).
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe. If the future is dropped before it completes, no message was lent, and
+    /// [`Next::Stopping`] is returned by the next call.
+    pub async fn next_delivery(&mut self) -> Next<Delivery<M>> {
+        consume_budget().await;
+        let next = poll_fn(|cx| self.poll_next(Take::Deliver, !self.stop_seen, cx)).await;
+        next.map(|envelope| self.lent(envelope))
+    }
+
+    fn lent(&self, envelope: Envelope<M>) -> Delivery<M> {
         let (holder, shared) = (Arc::clone(&self.holder), Arc::clone(&self.shared));
-        Some(Delivery::new(envelope, self.loan, holder, shared))
+        Delivery::new(envelope, self.loan, holder, shared)
     }
 
     /// Receives the next message, until it is acknowledged, if one is available.
@@ -147,24 +253,39 @@ impl<M: Send + 'static> Inbox<M> {
         if let Some(message) = self.shared.pop(self.loan) {
             return Poll::Ready(Some(message));
         }
-        let next = ready!(self.poll_next(Take::Receive, cx));
-        Poll::Ready(next.map(|envelope| envelope.message))
+        let next = ready!(self.poll_next(Take::Receive, false, cx));
+        Poll::Ready(next.into_message().map(|envelope| envelope.message))
     }
 
-    fn poll_next(&mut self, take: Take, cx: &mut TaskContext<'_>) -> Poll<Option<Envelope<M>>> {
+    /// Returns [`Next::Stopping`] only if `awaits_stop`.
+    fn poll_next(
+        &mut self,
+        take: Take,
+        awaits_stop: bool,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Next<Envelope<M>>> {
         if self.hold.as_ref().is_some_and(|hold| hold.until <= now()) {
             self.end_hold();
         }
         loop {
-            match self.shared.next(self.loan, take, cx.waker()) {
+            let next = if awaits_stop {
+                self.shared.stop_or_next(self.loan, take, cx.waker())
+            } else {
+                self.shared.next(self.loan, take, cx.waker())
+            };
+            match next {
                 NextMessage::Message(envelope, is_final) => {
                     let envelope = match is_final {
                         Some(is_final) => self.check_final(envelope, take, &is_final),
                         None => envelope,
                     };
-                    return Poll::Ready(Some(envelope));
+                    return Poll::Ready(Next::Message(envelope));
                 }
-                NextMessage::End => return Poll::Ready(None),
+                NextMessage::Stopping => {
+                    self.stop_seen = true;
+                    return Poll::Ready(Next::Stopping);
+                }
+                NextMessage::End => return Poll::Ready(Next::Closed),
                 NextMessage::None => {}
             }
             let Some(hold) = &mut self.hold else { return Poll::Pending };

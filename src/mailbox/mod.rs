@@ -55,7 +55,7 @@ pub(crate) use self::binding::{
 pub(crate) use self::control::MailboxControl;
 pub use self::delivery::Delivery;
 pub use self::error::{AskError, SendError};
-pub use self::inbox::Inbox;
+pub use self::inbox::{Inbox, Next};
 pub(crate) use self::losses::LeftMessages;
 pub use self::options::{Closing, Delay, Drain, Handler, Overflow};
 use self::shared::MailboxShared;
@@ -136,7 +136,7 @@ impl<M: Send + 'static> Mailbox<M> {
         self.set(|options| options.overtake = true)
     }
 
-    /// Sets when the mailbox is closed if the child is stopped for good. Default: [`Closing::AtOnce`].
+    /// Sets when the mailbox is closed if the child is stopped for good. Default: [`Closing::Immediately`].
     pub fn closing(self, closing: Closing) -> Self {
         self.set(|options| options.closing = closing)
     }

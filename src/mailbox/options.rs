@@ -48,16 +48,19 @@ pub enum Drain {
 }
 
 /// When a mailbox is closed if its child is stopped for good.
+///
+/// Whatever is set, a mailbox is closed in the [closing stage](crate::app::Stage::Closing) of a termination:
+/// the child receives the queued messages, then the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Closing {
     /// When the stop begins. The child still receives the queued messages, then `None`. The default.
     #[default]
-    AtOnce,
+    Immediately,
     /// When the child calls [`Inbox::close`](crate::mailbox::Inbox::close) or exits.
     ///
     /// Until then the mailbox accepts messages, and [`recv`](crate::mailbox::Inbox::recv) doesn't return `None`.
-    /// The child has to watch [`Context::cancelled`](crate::Context::cancelled) itself.
+    /// [`Inbox::next`](crate::mailbox::Inbox::next) tells the child that it is cancelled.
     Manually,
 }
 
@@ -169,7 +172,7 @@ impl<M> MailboxOptions<M> {
         drain: None,
         hold_new: false,
         overtake: false,
-        closing: Closing::AtOnce,
+        closing: Closing::Immediately,
         delay: Delay::Child,
         max_attempts: NonZeroU32::new(5),
         final_message: None,

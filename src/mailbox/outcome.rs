@@ -63,6 +63,8 @@ pub(super) enum NextMessage<M> {
     Message(Envelope<M>, Option<IsFinal<M>>),
     /// No message is available now.
     None,
+    /// The holder of the loan was cancelled.
+    Stopping,
     /// This loan gets no more messages.
     End,
 }

@@ -34,19 +34,21 @@ pub(super) struct DrainHold {
     pub(super) below: u64,
 }
 
-/// How far the end of a loan is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How far the end of a loan, or of an incarnation, is. It never goes back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LoanEnding {
     No,
-    /// The mailbox accepts no messages; the holder receives the queued ones.
-    Closing,
+    /// The holder was cancelled, and the mailbox stays open until the holder closes it.
+    Open,
     /// The queued messages are kept for the next incarnation.
     Leaving,
+    /// The mailbox accepts no messages; the holder receives the queued ones.
+    Closing,
 }
 
 impl CurrentLoan {
-    pub(super) fn new(hold: Option<DrainHold>) -> Self {
-        Self { hold, ending: LoanEnding::No, put_back: false }
+    pub(super) fn new(hold: Option<DrainHold>, ending: LoanEnding) -> Self {
+        Self { hold, ending, put_back: false }
     }
 }
 

@@ -158,6 +158,11 @@ impl<M: Send + 'static> MailboxShared<M> {
         self.step(|state, fx| state.next(loan, take, waker, fx))
     }
 
+    /// Like [`next`](Self::next), but a cancellation of the loan's holder comes before all messages.
+    pub(super) fn stop_or_next(&self, loan: u64, take: Take, waker: &Waker) -> NextMessage<M> {
+        self.step(|state, fx| state.stop_or_next(loan, take, waker, fx))
+    }
+
     /// The inbox of the loan was dropped.
     pub(super) fn end(self: &Arc<Self>, loan: u64, now: Instant) {
         let (diverted, to) = self.step(|state, fx| state.end(loan, fx));

@@ -3,6 +3,7 @@
 mod accounting;
 mod asks;
 mod batches;
+mod closing;
 #[path = "../common/mod.rs"]
 mod common;
 mod dead_letters;

@@ -10,7 +10,7 @@ use crate::mailbox::binding::{Binding, ChildBinding, MailboxOwner};
 use crate::mailbox::effects::MailboxEffects;
 use crate::mailbox::message::Envelope;
 use crate::mailbox::outcome::LostMessage;
-use crate::mailbox::phase::MailboxPhase;
+use crate::mailbox::phase::{LoanEnding, MailboxPhase};
 
 impl<M: 'static> MailboxState<M> {
     /// Binds the mailbox to a child, unless it is bound to one.
@@ -20,7 +20,7 @@ impl<M: 'static> MailboxState<M> {
             return;
         }
         self.rebind(Binding::Child(child), fx);
-        self.notified = false;
+        (self.notified, self.stop) = (false, LoanEnding::No);
         self.reopen_if(|phase| matches!(phase, MailboxPhase::Closed(_)));
         self.notify_pending(true, fx);
     }
@@ -54,6 +54,7 @@ impl<M: 'static> MailboxState<M> {
     /// The child was started. Its task borrows the mailbox later, but senders may send at once.
     pub(in crate::mailbox) fn reopen(&mut self, fx: &mut MailboxEffects) {
         fx.question = self.put_down();
+        self.stop = LoanEnding::No;
         self.reopen_if(|phase| !matches!(phase, MailboxPhase::Lent(_)));
     }
 
@@ -70,6 +71,7 @@ impl<M: 'static> MailboxState<M> {
         fx: &mut MailboxEffects,
     ) -> VecDeque<Envelope<M>> {
         // Also if the inbox still exists or has closed the mailbox: the next message starts the child.
+        self.stop = LoanEnding::No;
         let down = MailboxPhase::Down { closed: false };
         if let MailboxPhase::Lent(_) = std::mem::replace(&mut self.phase, down) {
             self.loans += 1;

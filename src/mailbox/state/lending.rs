@@ -25,8 +25,9 @@ impl<M: 'static> MailboxState<M> {
         now: Instant,
         fx: &mut MailboxEffects,
     ) -> (u64, Option<Instant>) {
-        let (hold, until) = self.hold(now);
-        self.phase = MailboxPhase::Lent(CurrentLoan::new(hold));
+        let hold = self.hold(now);
+        let (hold, until) = if self.stop < LoanEnding::Leaving { hold } else { (None, None) };
+        self.phase = MailboxPhase::Lent(CurrentLoan::new(hold, self.stop));
         self.loans += 1;
         self.incarnation = incarnation;
         (self.notified, self.progress) = (false, false);
@@ -125,6 +126,21 @@ impl<M: 'static> MailboxState<M> {
         NextMessage::None
     }
 
+    /// Like [`next`](Self::next), but a cancellation of the loan's holder comes before all messages.
+    pub(in crate::mailbox) fn stop_or_next(
+        &mut self,
+        loan: u64,
+        take: Take,
+        waker: &Waker,
+        fx: &mut MailboxEffects,
+    ) -> NextMessage<M> {
+        if self.stop == LoanEnding::No || self.loan(loan).is_none() {
+            return self.next(loan, take, waker, fx);
+        }
+        fx.question = self.put_down();
+        NextMessage::Stopping
+    }
+
     /// Whether the first message for this loan, if there is one, is just removed: the loan is neither held
     /// nor ending, and nothing else follows. [`next`](Self::next) would do the same. perf: budgets row
     /// "message"
@@ -171,24 +187,42 @@ impl<M: 'static> MailboxState<M> {
 
     /// The holder of the loan accepts no more messages.
     pub(in crate::mailbox) fn close_inbox(&mut self, loan: u64, fx: &mut MailboxEffects) {
-        if self.loan(loan).is_some_and(|lent| lent.ending == LoanEnding::No) {
+        if self.loan(loan).is_some_and(|lent| lent.ending < LoanEnding::Leaving) {
             self.end_loan(LoanEnding::Closing, fx);
         }
     }
 
-    /// The holder of the loan was cancelled; `for_good` if the child won't be restarted.
+    /// The child was cancelled; `for_good` if it won't be restarted.
     pub(in crate::mailbox) fn begin_stop(&mut self, for_good: bool, fx: &mut MailboxEffects) {
-        if let MailboxPhase::Lent(lent) = &self.phase
-            && lent.ending != LoanEnding::Closing
-            && self.options().closing != Closing::Manually
-        {
-            self.end_loan(if for_good { LoanEnding::Closing } else { LoanEnding::Leaving }, fx);
+        self.advance_stop(
+            match self.options().closing {
+                Closing::Manually => LoanEnding::Open,
+                Closing::Immediately if for_good => LoanEnding::Closing,
+                Closing::Immediately => LoanEnding::Leaving,
+            },
+            fx,
+        );
+    }
+
+    /// The child was cancelled, and the time in which its mailbox may stay open is over.
+    pub(in crate::mailbox) fn force_close(&mut self, fx: &mut MailboxEffects) {
+        self.advance_stop(LoanEnding::Closing, fx);
+    }
+
+    fn advance_stop(&mut self, stop: LoanEnding, fx: &mut MailboxEffects) {
+        if self.stop < stop {
+            self.stop = stop;
+            self.end_loan(stop, fx);
         }
     }
 
+    /// Ends the loan, if there is one. A mailbox that isn't lent is closed to its senders.
     fn end_loan(&mut self, ending: LoanEnding, fx: &mut MailboxEffects) {
-        if let MailboxPhase::Lent(lent) = &mut self.phase {
-            (lent.ending, lent.hold) = (ending, None);
+        if let MailboxPhase::Lent(lent) = &mut self.phase
+            && lent.ending < ending
+        {
+            lent.ending = ending;
+            lent.hold.take_if(|_| ending > LoanEnding::Open);
         }
         if ending == LoanEnding::Closing {
             fx.senders = self.queue.release_senders();

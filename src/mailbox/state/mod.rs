@@ -16,7 +16,8 @@
 //! 1. A message that was accepted is received for good, becomes a dead letter, or is queued or lent.
 //! 2. At most one loan is in force. An inbox of an earlier loan receives the end of the stream.
 //! 3. An inbox that found no message is woken when there is a message for it, or the end.
-//! 4. The loss of a message in hand is reported at most once, for the incarnation that received it.
+//! 4. An inbox that awaits its cancellation is woken when the stop of its incarnation begins.
+//! 5. The loss of a message in hand is reported at most once, for the incarnation that received it.
 
 mod control;
 mod lending;
@@ -57,6 +58,8 @@ pub(super) struct MailboxState<M> {
     progress: bool,
     /// The current incarnation has a message in hand.
     in_hand: bool,
+    /// How far the stop of the child's incarnation is, which may be cancelled before it borrows the mailbox.
+    stop: LoanEnding,
 }
 
 /// What few mailboxes have: options, a delay, or a question in hand.
@@ -87,6 +90,7 @@ impl<M> MailboxState<M> {
             notified: false,
             progress: false,
             in_hand: false,
+            stop: LoanEnding::No,
         }
     }
 
@@ -95,7 +99,7 @@ impl<M> MailboxState<M> {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.phase.is_closed()
+        self.stop == LoanEnding::Closing || self.phase.is_closed()
     }
 }
 

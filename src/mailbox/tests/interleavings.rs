@@ -5,6 +5,8 @@ use std::future::poll_fn;
 use loom::thread;
 
 use super::super::address::Address;
+use super::super::inbox::Next;
+use super::super::options::Closing;
 use super::*;
 use crate::sync::model::{Task, check};
 
@@ -230,5 +232,47 @@ fn loom_messages_are_received_once_if_the_mailbox_is_lent_again_meanwhile() {
         all.append(&mut rest);
         assert_eq!(all, [2, 3]);
         assert!(next.is_empty());
+    });
+}
+
+#[test]
+fn loom_an_inbox_that_awaits_its_cancellation_is_woken_by_it() {
+    check(|| {
+        let mut mailbox = BoundMailbox::<u32>::new(1);
+        mailbox.shared.set_option(|options| options.closing = Closing::Manually);
+        let mut inbox = mailbox.lend();
+        let shared = Arc::clone(&mailbox.shared);
+        let stopping = thread::spawn(move || shared.begin_stop(true));
+
+        assert_eq!(Task::new().run(inbox.next()), Next::Stopping);
+
+        stopping.join().unwrap();
+        assert!(!mailbox.shared.is_closed());
+    });
+}
+
+#[test]
+fn loom_a_message_sent_while_the_mailbox_is_closed_by_force_is_received_or_comes_back() {
+    check(|| {
+        let mut mailbox = BoundMailbox::new(1);
+        mailbox.shared.set_option(|options| options.closing = Closing::Manually);
+        let mut inbox = mailbox.lend();
+        let sending = sending(&mailbox, 1);
+        let shared = Arc::clone(&mailbox.shared);
+        let stopping = thread::spawn(move || shared.force_close());
+
+        let task = Task::new();
+        let (mut stops, mut received) = (0, 0);
+        loop {
+            match task.run(inbox.next()) {
+                Next::Message(_) => received += 1,
+                Next::Stopping => stops += 1,
+                Next::Closed => break,
+            }
+        }
+
+        let back = usize::from(sending.join().unwrap().is_err());
+        stopping.join().unwrap();
+        assert_eq!((stops, received + back), (1, 1));
     });
 }

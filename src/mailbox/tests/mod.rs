@@ -201,6 +201,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
             NextMessage::Message(envelope, _) => Poll::Ready(Some(envelope)),
             NextMessage::End => Poll::Ready(None),
             NextMessage::None => Poll::Pending,
+            NextMessage::Stopping => unreachable!("it awaits messages only"),
         }
     }
 

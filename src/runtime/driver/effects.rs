@@ -141,6 +141,8 @@ impl Driver {
         if self.is_supervisor(key) {
             let level = if all { StopLevel::CloseAll } else { StopLevel::Close };
             self.children.raise_below(key, level);
+        } else if let Some(mailbox) = self.mailbox(key) {
+            mailbox.force_close();
         }
     }
 

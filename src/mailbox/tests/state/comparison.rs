@@ -6,15 +6,15 @@ use std::task::{Poll, Waker};
 
 use proptest::prelude::*;
 
-use super::model::{MailboxModel, ModelPhase, QueuedMessage};
+use super::model::{MailboxModel, ModelPhase, ModelStop, QueuedMessage};
 use super::step::{Config, MailboxStep};
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
 use crate::mailbox::control::MailboxControl;
 use crate::mailbox::error::SendError;
 use crate::mailbox::message::Envelope;
-use crate::mailbox::options::{Diversion, Drain, Overflow};
-use crate::mailbox::outcome::Take;
+use crate::mailbox::options::{Closing, Diversion, Drain, Overflow};
+use crate::mailbox::outcome::{NextMessage, Take};
 use crate::mailbox::tests::wakes::CountingWaker;
 use crate::mailbox::tests::{BoundMailbox, INCARNATION};
 
@@ -53,6 +53,8 @@ impl Comparison {
             MailboxStep::Leave(which) if !self.model.senders.is_empty() => self.leave(which),
             MailboxStep::Recv => self.next(Take::Receive)?,
             MailboxStep::Deliver => self.next(Take::Deliver)?,
+            MailboxStep::StopOrRecv => self.stop_or_next(Take::Receive)?,
+            MailboxStep::StopOrDeliver => self.stop_or_next(Take::Deliver)?,
             MailboxStep::RecvStale if self.loan > 0 => self.next_of_earlier_loan()?,
             MailboxStep::Ack(which) if !self.model.lent.is_empty() => self.ack(which)?,
             MailboxStep::Drop(which) if !self.model.lent.is_empty() => self.drop_delivered(which),
@@ -60,7 +62,9 @@ impl Comparison {
             MailboxStep::End => self.end(),
             MailboxStep::Fail { current } => self.fail(current),
             MailboxStep::Ready => self.mark_ready(),
-            MailboxStep::CloseInbox | MailboxStep::Stop { .. } => self.begin_stop(step),
+            MailboxStep::CloseInbox => self.close_inbox(),
+            MailboxStep::Stop { for_good } => self.begin_stop(for_good),
+            MailboxStep::ForceClose => self.force_close(),
             MailboxStep::Close => self.close(),
             MailboxStep::Reopen => self.reopen(),
             MailboxStep::MarkIdle
@@ -153,10 +157,19 @@ impl Comparison {
 
     /// Takes the next message of the current loan.
     fn next(&mut self, take: Take) -> Result<(), TestCaseError> {
-        let next = self.model.next(self.loan, take);
-        match (self.mailbox.next(self.loan, take, &self.waker), next) {
-            (Poll::Ready(None), Err(())) | (Poll::Pending, Ok(None)) => {}
-            (Poll::Ready(Some(envelope)), Ok(Some((id, expected)))) => {
+        let shared = Arc::clone(&self.mailbox.shared);
+        self.compare_next(take, |loan, waker| shared.next(loan, take, waker))
+    }
+
+    fn compare_next(
+        &mut self,
+        take: Take,
+        next: impl FnOnce(u64, &Waker) -> NextMessage<u32>,
+    ) -> Result<(), TestCaseError> {
+        let expected = self.model.next(self.loan, take);
+        match (next(self.loan, &self.waker), expected) {
+            (NextMessage::End, Err(())) | (NextMessage::None, Ok(None)) => {}
+            (NextMessage::Message(envelope, _), Ok(Some((id, expected)))) => {
                 let Envelope { message, attempts, failed, .. } = envelope;
                 prop_assert_eq!(QueuedMessage { message, attempts, failed }, expected);
                 prop_assert_eq!(envelope.id, id);
@@ -164,8 +177,24 @@ impl Comparison {
                     self.model.lent.push((envelope, self.loan, Arc::clone(&self.mailbox.holder)));
                 }
             }
-            (real, _) => prop_assert!(false, "{next:?}, but {}", real.is_pending()),
+            (real, _) => {
+                let pending = matches!(real, NextMessage::None);
+                prop_assert!(false, "{expected:?}, but {pending}");
+            }
         }
+        Ok(())
+    }
+
+    /// Learns that the incarnation is cancelled, or takes the next message.
+    fn stop_or_next(&mut self, take: Take) -> Result<(), TestCaseError> {
+        let lent = matches!(self.model.phase, ModelPhase::Lent { .. });
+        if !lent || self.model.stop == ModelStop::No {
+            let shared = Arc::clone(&self.mailbox.shared);
+            return self.compare_next(take, |loan, waker| shared.stop_or_next(loan, take, waker));
+        }
+        let next = self.mailbox.shared.stop_or_next(self.loan, take, &self.waker);
+        prop_assert!(matches!(next, NextMessage::Stopping));
+        self.model.in_hand = false;
         Ok(())
     }
 
@@ -226,10 +255,10 @@ impl Comparison {
         self.model.loans += 1;
         prop_assert_eq!(self.loan, self.model.loans);
         let below = if self.model.config.overtakes { self.model.next_id } else { u64::MAX };
-        let below =
-            (self.model.config.waits_for_ready && !self.model.queued.is_empty()).then_some(below);
-        self.model.phase =
-            ModelPhase::Lent { closing: false, leaving: false, put_back: false, below };
+        let ending = self.model.stop;
+        let holds = self.model.config.waits_for_ready && ending < ModelStop::Leaving;
+        let below = (holds && !self.model.queued.is_empty()).then_some(below);
+        self.model.phase = ModelPhase::Lent { ending, put_back: false, below };
         (self.model.notified, self.model.progress) = (false, false);
         self.model.in_hand = false;
         self.model.wake();
@@ -239,7 +268,8 @@ impl Comparison {
     /// Ends the current loan.
     fn end(&mut self) {
         self.mailbox.shared.end(self.loan, self.mailbox.now);
-        if let ModelPhase::Lent { closing, .. } = self.model.phase {
+        if let ModelPhase::Lent { ending, .. } = self.model.phase {
+            let closing = ending == ModelStop::Closing;
             self.model.phase = ModelPhase::Down { closed: closing };
             if self.model.config.diverts && !self.model.config.start_on_message && !closing {
                 let queued = std::mem::take(&mut self.model.queued);
@@ -277,31 +307,51 @@ impl Comparison {
         }
     }
 
-    /// Closes the inbox, or begins the stop of the incarnation.
-    fn begin_stop(&mut self, step: MailboxStep) {
-        let for_good = match step {
-            MailboxStep::Stop { for_good } => {
-                self.mailbox.holder.is_cancelled.store(true, Ordering::SeqCst);
-                self.mailbox.shared.begin_stop(for_good);
-                for_good
-            }
-            _ => {
-                let loan = self.loan;
-                self.mailbox.shared.step(|state, fx| state.close_inbox(loan, fx));
-                true
-            }
-        };
-        let by_itself = matches!(step, MailboxStep::CloseInbox);
-        if let ModelPhase::Lent { closing, leaving, below, .. } = &mut self.model.phase
-            && !*closing
-            && !(by_itself && *leaving)
-        {
-            (*closing, *leaving, *below) = (for_good, !for_good, None);
-            if for_good {
-                self.model.release();
-            }
-            self.model.wake();
+    /// Begins the stop of the incarnation.
+    fn begin_stop(&mut self, for_good: bool) {
+        self.mailbox.holder.is_cancelled.store(true, Ordering::SeqCst);
+        self.mailbox.shared.begin_stop(for_good);
+        self.advance_stop(match (self.model.config.manual, for_good) {
+            (true, _) => ModelStop::Open,
+            (false, true) => ModelStop::Closing,
+            (false, false) => ModelStop::Leaving,
+        });
+    }
+
+    /// The time for an ordered stop is over.
+    fn force_close(&mut self) {
+        self.mailbox.holder.is_cancelled.store(true, Ordering::SeqCst);
+        self.mailbox.shared.force_close();
+        self.advance_stop(ModelStop::Closing);
+    }
+
+    fn advance_stop(&mut self, stop: ModelStop) {
+        if self.model.stop < stop {
+            self.model.stop = stop;
+            self.end_loan(stop);
         }
+    }
+
+    /// Closes the inbox.
+    fn close_inbox(&mut self) {
+        let loan = self.loan;
+        self.mailbox.shared.step(|state, fx| state.close_inbox(loan, fx));
+        if let ModelPhase::Lent { ending: ModelStop::No | ModelStop::Open, .. } = self.model.phase {
+            self.end_loan(ModelStop::Closing);
+        }
+    }
+
+    fn end_loan(&mut self, to: ModelStop) {
+        if let ModelPhase::Lent { ending, below, .. } = &mut self.model.phase {
+            *ending = to.max(*ending);
+            if to > ModelStop::Open {
+                *below = None;
+            }
+        }
+        if to == ModelStop::Closing {
+            self.model.release();
+        }
+        self.model.wake();
     }
 
     /// Closes the mailbox.
@@ -319,6 +369,7 @@ impl Comparison {
     fn reopen(&mut self) {
         self.mailbox.shared.reopen();
         self.model.in_hand = false;
+        self.model.stop = ModelStop::No;
         if !matches!(self.model.phase, ModelPhase::Lent { .. }) {
             self.model.phase = ModelPhase::Fresh;
         }
@@ -327,6 +378,7 @@ impl Comparison {
     /// Marks the child as idle.
     fn mark_idle(&mut self) {
         self.mailbox.mark_idle();
+        self.model.stop = ModelStop::No;
         if matches!(self.model.phase, ModelPhase::Lent { .. }) {
             self.model.loans += 1;
             self.loan = self.model.loans - 1;
@@ -346,6 +398,7 @@ impl Comparison {
         self.mailbox.shared.unbind();
         self.mailbox.bind(self.model.config.start_on_message);
         self.model.notified = false;
+        self.model.stop = ModelStop::No;
         if self.model.phase == ModelPhase::Closed {
             self.model.phase = ModelPhase::Fresh;
         }
@@ -388,6 +441,7 @@ fn mailbox(config: Config) -> BoundMailbox<u32> {
         options.overflow = config.overflow;
         options.max_attempts = config.most;
         options.overtake = config.overtakes;
+        options.closing = if config.manual { Closing::Manually } else { Closing::Immediately };
         options.drain = Some(if config.waits_for_ready { Drain::AtReady } else { Drain::AtStart });
         if config.diverts {
             options.while_down = Diversion::DeadLetter;

@@ -12,9 +12,19 @@ use crate::mailbox::tests::TestHolder;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ModelPhase {
     Fresh,
-    Lent { closing: bool, leaving: bool, put_back: bool, below: Option<u64> },
+    Lent { ending: ModelStop, put_back: bool, below: Option<u64> },
     Down { closed: bool },
     Closed,
+}
+
+/// How far the stop of an incarnation, or the end of a loan, is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ModelStop {
+    No,
+    /// The mailbox stays open.
+    Open,
+    Leaving,
+    Closing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +37,7 @@ pub(super) struct QueuedMessage {
 pub(super) struct MailboxModel {
     pub(super) config: Config,
     pub(super) phase: ModelPhase,
+    pub(super) stop: ModelStop,
     pub(super) loans: u64,
     pub(super) queued: BTreeMap<u64, QueuedMessage>,
     /// The message, the loan, and its holder.
@@ -58,6 +69,7 @@ impl MailboxModel {
         Self {
             config,
             phase: ModelPhase::Fresh,
+            stop: ModelStop::No,
             loans: 0,
             queued: BTreeMap::new(),
             lent: Vec::new(),
@@ -94,9 +106,10 @@ impl MailboxModel {
 
     pub(super) fn is_closed(&self) -> bool {
         match self.phase {
+            _ if self.stop == ModelStop::Closing => true,
             ModelPhase::Closed => true,
             ModelPhase::Down { closed } => closed,
-            ModelPhase::Lent { closing, .. } => closing,
+            ModelPhase::Lent { ending, .. } => ending == ModelStop::Closing,
             ModelPhase::Fresh => false,
         }
     }
@@ -164,18 +177,18 @@ impl MailboxModel {
         loan: u64,
         take: Take,
     ) -> Result<Option<(u64, QueuedMessage)>, ()> {
-        let ModelPhase::Lent { closing, leaving, put_back, below } = self.phase else {
+        let ModelPhase::Lent { ending, put_back, below } = self.phase else {
             return Err(());
         };
         if loan != self.loans {
             return Err(());
         }
         self.in_hand = false;
-        if leaving || put_back {
+        if ending == ModelStop::Leaving || put_back {
             return Err(());
         }
         let Some((&id, _)) = self.queued.range(below.unwrap_or(0)..).next() else {
-            if closing && self.queued.is_empty() {
+            if ending == ModelStop::Closing && self.queued.is_empty() {
                 return Err(());
             }
             self.inbox_waits = true;

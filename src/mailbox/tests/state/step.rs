@@ -15,6 +15,9 @@ pub(super) enum MailboxStep {
     Leave(prop::sample::Index),
     Recv,
     Deliver,
+    /// The inbox also awaits its cancellation.
+    StopOrRecv,
+    StopOrDeliver,
     /// The inbox of an earlier loan receives.
     RecvStale,
     Ack(prop::sample::Index),
@@ -30,6 +33,7 @@ pub(super) enum MailboxStep {
     Stop {
         for_good: bool,
     },
+    ForceClose,
     Close,
     Reopen,
     MarkIdle,
@@ -45,6 +49,8 @@ pub(super) fn step() -> impl Strategy<Value = MailboxStep> {
         1 => index().prop_map(MailboxStep::Leave),
         4 => Just(MailboxStep::Recv),
         6 => Just(MailboxStep::Deliver),
+        2 => Just(MailboxStep::StopOrRecv),
+        2 => Just(MailboxStep::StopOrDeliver),
         1 => Just(MailboxStep::RecvStale),
         3 => index().prop_map(MailboxStep::Ack),
         4 => index().prop_map(MailboxStep::Drop),
@@ -54,8 +60,9 @@ pub(super) fn step() -> impl Strategy<Value = MailboxStep> {
         2 => Just(MailboxStep::Ready),
         1 => Just(MailboxStep::CloseInbox),
         2 => any::<bool>().prop_map(|for_good| MailboxStep::Stop { for_good }),
+        1 => Just(MailboxStep::ForceClose),
         1 => Just(MailboxStep::Close),
-        1 => Just(MailboxStep::Reopen),
+        2 => Just(MailboxStep::Reopen),
         1 => Just(MailboxStep::MarkIdle),
         1 => Just(MailboxStep::Rebind),
     ]
@@ -71,15 +78,25 @@ pub(super) struct Config {
     pub(super) waits_for_ready: bool,
     pub(super) overtakes: bool,
     pub(super) start_on_message: bool,
+    pub(super) manual: bool,
 }
 
 pub(super) fn config() -> impl Strategy<Value = Config> {
     let overflow =
         prop_oneof![Just(Overflow::Reject), Just(Overflow::DropOldest), Just(Overflow::DropNewest)];
     let most = (0..4_u32).prop_map(NonZeroU32::new);
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = any::<[bool; 5]>();
     (1..5_usize, overflow, most, flags).prop_map(|(capacity, overflow, most, flags)| {
-        let (diverts, waits_for_ready, overtakes, start_on_message) = flags;
-        Config { capacity, overflow, most, diverts, waits_for_ready, overtakes, start_on_message }
+        let [diverts, waits_for_ready, overtakes, start_on_message, manual] = flags;
+        Config {
+            capacity,
+            overflow,
+            most,
+            diverts,
+            waits_for_ready,
+            overtakes,
+            start_on_message,
+            manual,
+        }
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use verger::mailbox::{
-    Address, Closing, Delay, Delivery, Drain, Inbox, Mailbox, Overflow, WhileDown,
+    Address, Closing, Delay, Delivery, Drain, Inbox, Mailbox, Next as Received, Overflow, WhileDown,
 };
 use verger::{ChildSpec, Context, Exit, Readiness, RestartType, worker_with_mailbox};
 
@@ -106,8 +106,7 @@ impl Reader {
                 let Some(Some(delivery)) = next else { break };
                 self.delivered(&mut inbox, delivery).await
             } else {
-                let next = self.ctx.run_until_cancelled(inbox.recv()).await;
-                let Some(Some(message)) = next else { break };
+                let Received::Message(message) = inbox.next().await else { break };
                 self.received(&mut inbox, message).await
             };
             if let Next::End(exit) = next {
