@@ -200,6 +200,9 @@ impl Rules {
 
     /// Returns the child's own limits, or `None` if it has none.
     pub(crate) fn limits(&self, child: &ChildOptions) -> Option<Limits> {
+        if self.of_each.is_none() && !self.has_limits(child) {
+            return None;
+        }
         let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
         let written = layers.into_iter().filter(|limits| !limits.is_none());
         let written = written.map(WrittenLimits::get);
@@ -209,6 +212,17 @@ impl Rules {
             ..Limits::default()
         });
         written.chain(default).reduce(Limits::or)
+    }
+
+    /// Whether limits were set for this child, for all children, or by the preset.
+    fn has_limits(&self, child: &ChildOptions) -> bool {
+        let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
+        layers.into_iter().any(|limits| !limits.is_none())
+    }
+
+    /// Whether the child has the backoff that is used if nothing sets one.
+    pub(crate) fn has_default_backoff(&self, child: &ChildOptions) -> bool {
+        std::ptr::eq(self.backoff(child), &raw const self.backoff)
     }
 
     /// Returns the default limit with a period that this child can exceed it in.

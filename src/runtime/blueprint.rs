@@ -68,7 +68,7 @@ impl Blueprint {
         let mut gives_up = FailsAfter::of(intensity, children);
         if unreachable {
             gives_up.soonest = Duration::MAX;
-        } else if self.may_fail_otherwise(options) {
+        } else if !gives_up.soonest.is_zero() && self.may_fail_otherwise(options) {
             gives_up.soonest = Duration::ZERO;
         }
         Some(gives_up)
@@ -199,6 +199,10 @@ impl Blueprint {
                 let never = |limit| BuildWarning::NeverInARow { path: own(), limit };
                 warnings.extend(limits.in_a_row().map(never));
             }
+        }
+        // The default limit is made for the default backoff.
+        if limits.is_default && self.rules.has_default_backoff(options) {
+            return Ok(());
         }
         let life = if limits.is_default { Duration::ZERO } else { shortest_life(options) };
         let unreachable =
