@@ -1,5 +1,6 @@
 //! Whole programs as processes of their own: signals, output, exit codes, and the examples.
 
+mod application;
 mod examples;
 mod panics;
 mod programs;

@@ -21,7 +21,7 @@ use verger::{
     SupervisorBuilder, worker,
 };
 
-use crate::signals;
+use crate::{application, signals};
 
 const CHOICE: &str = "VERGER_TEST_PROGRAM";
 
@@ -50,7 +50,9 @@ fn program() {
         "main that fails" => runtime(threads).block_on(main_that_fails()).report(),
         "main that cannot be built" => runtime(threads).block_on(main_without_tree()).report(),
         "main that ends well" => runtime(threads).block_on(main_that_ends_well()).report(),
-        other => signals::program(other, threads),
+        other => {
+            application::program(other, threads).unwrap_or_else(|| signals::program(other, threads))
+        }
     };
     exit(code)
 }
@@ -237,6 +239,16 @@ impl Program {
             .unwrap();
         let lines = BufReader::new(process.stderr.take().unwrap()).lines();
         Self { process, lines }
+    }
+
+    /// Reads until this line has been printed so often. Returns all lines that were read.
+    pub(crate) fn read_until(&mut self, line: &str, times: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        while lines.iter().filter(|it| *it == line).count() < times {
+            let Some(next) = self.lines.next() else { panic!("{line:?} did not come: {lines:?}") };
+            lines.push(next.unwrap());
+        }
+        lines
     }
 
     /// Reads until all these lines have been printed, in any order.

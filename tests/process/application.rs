@@ -1,0 +1,115 @@
+//! Applications that block their threads, and that the system stops for a while.
+
+#![cfg(all(unix, feature = "signal"))]
+
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use verger::app::{Stage, StopStages};
+use verger::{Application, ChildSpec, Context, Shutdown, Supervisor, worker};
+
+use crate::programs::{Program, log_to_stderr, runtime};
+
+/// Runs the program with this name, if there is one.
+pub(crate) fn program(name: &str, threads: usize) -> Option<ExitCode> {
+    let app = match name {
+        "blocks for an hour" => blocks_for_an_hour(),
+        "beats" => beats(),
+        _ => return None,
+    };
+    log_to_stderr();
+    // Not dropped: `main` would wait for the blocked threads.
+    let runtime = std::mem::ManuallyDrop::new(runtime(threads));
+    let code = runtime.block_on(app.run());
+    eprintln!("run has returned");
+    // As at the end of `main`, whose runtime waits for its threads.
+    drop(std::mem::ManuallyDrop::into_inner(runtime));
+    Some(code)
+}
+
+/// A child that blocks its thread when it is cancelled, beside one that doesn't.
+fn blocks_for_an_hour() -> Application {
+    let polite = |name: &str| {
+        worker(name, async |ctx: Context| {
+            eprintln!("{} up", ctx.path().name());
+            ctx.cancelled().await;
+            eprintln!("{} stopped", ctx.path().name());
+        })
+    };
+    let blocks = worker("blocks", async |ctx: Context| {
+        ctx.cancelled().await;
+        eprintln!("blocking");
+        let (_keep, never) = mpsc::channel::<()>();
+        let _ = never.recv_timeout(Duration::from_secs(3600));
+    });
+    let tree =
+        Supervisor::builder("app").child(polite("a")).child(grace(blocks)).child(polite("b"));
+    let stages =
+        [Stage::Polite(Duration::from_millis(400)), Stage::Closing(Duration::from_millis(200))];
+    Application::new(tree).stages(StopStages::new(stages)).exit_grace(Duration::from_millis(500))
+}
+
+fn grace(spec: ChildSpec) -> ChildSpec {
+    spec.shutdown(Shutdown::Timeout(Duration::from_millis(200)))
+}
+
+/// A child that sends a heartbeat every 50 ms, and fails after a second without one.
+fn beats() -> Application {
+    let beats = worker("beats", async |ctx: Context| {
+        for beat in 0_u32.. {
+            ctx.heartbeat();
+            if beat % 4 == 0 {
+                eprintln!("beat {}", ctx.incarnation());
+            }
+            if ctx.run_until_cancelled(sleep(Duration::from_millis(50))).await.is_none() {
+                break;
+            }
+        }
+    });
+    Application::new(Supervisor::builder("app").child(beats.watchdog(Duration::from_secs(1))))
+}
+
+#[test]
+fn a_child_that_blocks_its_thread_is_named_and_the_process_ends_with_3() {
+    let mut program = Program::start("blocks for an hour", 2);
+    program.wait_for(&["a up", "b up"]);
+    program.signal("TERM");
+    // The others stop in order, although one thread is blocked.
+    program.wait_for(&["b stopped", "blocking", "a stopped", "run has returned"]);
+    let (code, lines) = program.end();
+    assert_eq!(code, Some(3));
+    let last = "ERROR verger::shutdown: ending the process: a thread is blocked code=3 children=\"app/blocks\"";
+    assert_eq!(lines.last().map(|line| line.trim()), Some(last), "{lines:?}");
+}
+
+#[test]
+fn if_all_threads_are_blocked_the_process_ends_with_3_as_well_and_names_the_child() {
+    let mut program = Program::start("blocks for an hour", 1);
+    program.wait_for(&["a up", "b up"]);
+    program.signal("TERM");
+    let (code, lines) = program.end();
+    assert_eq!(code, Some(3));
+    let last = "ERROR verger::shutdown: ending the process: a thread is blocked code=3 children=\"app/blocks\"";
+    assert_eq!(lines.last().map(|line| line.trim()), Some(last), "{lines:?}");
+}
+
+#[test]
+fn a_process_that_the_system_stops_for_a_while_calls_no_child_hung() {
+    let mut programs = [1, 2].map(|threads| Program::start("beats", threads));
+    for program in &mut programs {
+        program.wait_for(&["beat 1", "beat 1"]);
+        program.signal("STOP");
+    }
+    // The one thing that can't be waited for: that nothing happens. Longer than the loops may take to turn.
+    std::thread::sleep(Duration::from_secs(7));
+    for mut program in programs {
+        program.signal("CONT");
+        let lines = program.read_until("beat 1", 20);
+        let wrong = |line: &&String| line.contains("hung:") || line.contains("doesn't turn");
+        assert_eq!(lines.iter().find(wrong), None);
+        program.signal("TERM");
+        assert_eq!(program.end().0, Some(0));
+    }
+}
