@@ -25,7 +25,8 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// tree in [stages](StopStages), which take 26 s at most by default, and returns the exit code for `main`.
 ///
 /// ```no_run
-/// ///
+/// use std::process::ExitCode;
+///
 /// use verger::{Application, Context, Supervisor, worker};
 ///
 /// async fn api(ctx: Context) {
