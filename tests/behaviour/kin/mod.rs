@@ -6,6 +6,7 @@ mod health;
 mod nested_services;
 mod restarted_supervisors;
 mod services;
+mod starts_and_stops;
 
 use std::time::Duration;
 
