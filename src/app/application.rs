@@ -160,7 +160,8 @@ impl Application {
     /// Guards the memory: when its usage reaches a part of the limit, the tree is stopped in its stages, or a
     /// part of it is [restarted](MemoryGuard::restart).
     ///
-    /// The cause of the stop is the usage: `memory at 92 % of 512 MiB (cgroup v2)`. Default: no guard.
+    /// The cause of the stop is the usage: `memory at 92 % of 512 MiB (cgroup v2)`. The first signal after that is
+    /// ignored, and the next one ends the process. Default: no guard.
     pub fn memory(mut self, guard: MemoryGuard) -> Self {
         self.memory = Some(guard);
         self

@@ -1,6 +1,7 @@
 //! Whole programs as processes of their own: signals, output, exit codes, and the examples.
 
 mod examples;
+mod host;
 mod panics;
 mod programs;
 mod signals;
