@@ -25,7 +25,8 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// tree in [stages](StopStages), which take 26 s at most by default, and returns the exit code for `main`.
 ///
 /// ```no_run
-/// ///
+/// use std::process::ExitCode;
+///
 /// use verger::{Application, Context, Supervisor, worker};
 ///
 /// async fn api(ctx: Context) {
@@ -159,7 +160,8 @@ impl Application {
     /// Guards the memory: when its usage reaches a part of the limit, the tree is stopped in its stages, or a
     /// part of it is [restarted](MemoryGuard::restart).
     ///
-    /// The cause of the stop is the usage: `memory at 92 % of 512 MiB (cgroup v2)`. Default: no guard.
+    /// The cause of the stop is the usage: `memory at 92 % of 512 MiB (cgroup v2)`. The first signal after that is
+    /// ignored, and the next one ends the process. Default: no guard.
     pub fn memory(mut self, guard: MemoryGuard) -> Self {
         self.memory = Some(guard);
         self

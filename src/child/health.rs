@@ -20,18 +20,20 @@ use crate::policy::HealthSettings;
 ///
 /// Set by [`ChildSpec::health_check`](crate::ChildSpec::health_check). The first check runs one period
 /// after the child has become [`Active`](crate::Lifecycle::Active), and the checks stop when it leaves
-/// that state. Each incarnation starts afresh.
+/// that state. Each incarnation starts afresh, and is ready before its first result.
 ///
 /// By default a check **only reports**. After a few consecutive failures the child is *unhealthy*:
 /// this is an event ([`EventKind::Unhealthy`](crate::status::EventKind::Unhealthy)), a warning in the log, and
-/// shown by the status. After the next check that passes, the child is healthy again. With
+/// shown by the status. After enough consecutive successes, the child is healthy again. With
 /// [`restarts`](Self::restarts), an unhealthy child is stopped and treated as failed.
 ///
 /// | | default |
 /// | --- | --- |
 /// | [`every`](Self::every) | 10 s |
+/// | [`initial_delay`](Self::initial_delay) | one period |
 /// | [`timeout`](Self::timeout) | 3 s |
 /// | consecutive [`failures`](Self::failures) | 3 |
+/// | consecutive [`successes`](Self::successes) | 1 |
 /// | [`restarts`](Self::restarts) | no |
 ///
 /// ```
@@ -98,10 +100,17 @@ impl HealthCheck {
     /// Sets the period: the time from the start of one check to the start of the next. Default: 10 s.
     ///
     /// A period below a millisecond counts as a millisecond.
-    /// The first check starts one period after the child has become active. A check that takes longer
-    /// than the period is followed by the next one at once.
+    /// A check that takes longer than the period is followed by the next one at once.
     pub fn every(mut self, every: Duration) -> Self {
         self.settings.every = every;
+        self
+    }
+
+    /// Sets the time from the child's becoming active to its first check. Default: one period.
+    ///
+    /// It applies to each incarnation. With zero, the first check starts at once.
+    pub fn initial_delay(mut self, delay: Duration) -> Self {
+        self.settings.initial_delay = Some(delay);
         self
     }
 
@@ -114,6 +123,14 @@ impl HealthCheck {
     /// Sets how many consecutive checks must fail for the child to be unhealthy. Default: 3.
     pub fn failures(mut self, failures: u32) -> Self {
         self.settings.failures = failures;
+        self
+    }
+
+    /// Sets how many consecutive checks must pass for an unhealthy child to be healthy again. Default: 1.
+    ///
+    /// The first check of an incarnation makes it healthy if it passes, whatever this number.
+    pub fn successes(mut self, successes: u32) -> Self {
+        self.settings.successes = successes;
         self
     }
 
@@ -134,15 +151,17 @@ impl HealthCheck {
     }
 
     pub(crate) fn check(&self, path: &Path) -> Result<(), BuildError> {
-        let HealthSettings { every, timeout, failures } = self.settings;
+        let HealthSettings { every, timeout, failures, successes, .. } = self.settings;
         let zero = |option, secs| {
             let (path, example) = (path.clone(), Duration::from_secs(secs));
             Err(BuildError::ZeroDuration { path, option, example })
         };
-        match (every, timeout, failures) {
-            (Duration::ZERO, _, _) => zero("period of the health check", 10),
-            (_, Duration::ZERO, _) => zero("timeout of the health check", 3),
-            (_, _, 0) => Err(BuildError::NoFailures { path: path.clone() }),
+        let no = |option| Err(BuildError::ZeroThreshold { path: path.clone(), option });
+        match (every, timeout, failures, successes) {
+            (Duration::ZERO, ..) => zero("period of the health check", 10),
+            (_, Duration::ZERO, ..) => zero("timeout of the health check", 3),
+            (_, _, 0, _) => no("failures"),
+            (_, _, _, 0) => no("successes"),
             _ => Ok(()),
         }
     }

@@ -216,14 +216,16 @@ pub enum BuildError {
         /// The problem, and what to write instead.
         problem: BackoffProblem,
     },
-    /// A health check has a threshold of zero failures.
+    /// A health check has a threshold of zero failures or successes.
     #[error(
-        "the health check of `{path}` has a threshold of 0 failures; write \
-         `failures(1)` or more"
+        "the health check of `{path}` has a threshold of 0 {option}; write \
+         `{option}(1)` or more"
     )]
-    NoFailures {
+    ZeroThreshold {
         /// The child.
         path: Path,
+        /// The option: `failures` or `successes`.
+        option: &'static str,
     },
     /// A supervisor has a watchdog, but it sends no heartbeats.
     #[error(

@@ -29,8 +29,11 @@ pub(crate) struct FailsAfter {
 impl FailsAfter {
     /// For a child that is restarted when it is unhealthy. It may also fail by itself.
     pub(crate) fn of_check(settings: HealthSettings) -> Self {
-        let HealthSettings { every, timeout, failures } = settings;
-        let latest = every.max(timeout).saturating_mul(failures).saturating_add(timeout);
+        let HealthSettings { every, timeout, failures, .. } = settings;
+        let period = every.max(timeout);
+        let first = settings.initial_delay.unwrap_or(period);
+        let others = period.saturating_mul(failures.saturating_sub(1));
+        let latest = first.saturating_add(others).saturating_add(timeout);
         Self { soonest: Duration::ZERO, latest }
     }
 
@@ -230,6 +233,19 @@ mod tests {
 
     fn secs(secs: u64) -> Duration {
         Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn a_check_finds_a_child_unhealthy_after_the_first_delay_and_the_periods_that_follow() {
+        let settings = HealthSettings::default();
+        let latest = |settings| FailsAfter::of_check(settings).latest;
+        assert_eq!(latest(settings), secs(33));
+        assert_eq!(latest(HealthSettings { failures: 1, ..settings }), secs(13));
+        let late = HealthSettings { initial_delay: Some(secs(60)), ..settings };
+        assert_eq!(latest(late), secs(83));
+        assert_eq!(latest(HealthSettings { timeout: secs(15), ..late }), secs(105));
+        let forever = HealthSettings { initial_delay: Some(Duration::MAX), ..settings };
+        assert_eq!(latest(forever), Duration::MAX);
     }
 
     fn alone(intensity: Intensity, backoff: &Backoff) -> Option<Unreachable> {

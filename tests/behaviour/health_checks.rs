@@ -422,12 +422,17 @@ fn an_invalid_check_is_refused_when_the_tree_is_built() {
             "the health check of `app/a` has a threshold of 0 failures; write \
              `failures(1)` or more",
         ),
+        (
+            check().successes(0),
+            "the health check of `app/a` has a threshold of 0 successes; write \
+             `successes(1)` or more",
+        ),
     ];
     for (check, text) in table {
         assert_eq!(built(check).to_string(), text);
     }
     assert!(
-        matches!(built(check().failures(0)), BuildError::NoFailures { path } if path.as_str() == "app/a")
+        matches!(built(check().failures(0)), BuildError::ZeroThreshold { path, .. } if path.as_str() == "app/a")
     );
 }
 

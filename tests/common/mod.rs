@@ -93,7 +93,7 @@ impl FakeChildren {
         log
     }
 
-    fn note(&self, what: &str, name: &str) {
+    pub(crate) fn note(&self, what: &str, name: &str) {
         self.inner.lock().unwrap().log.push(format!("{what} {name}"));
     }
 }

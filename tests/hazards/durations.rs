@@ -100,7 +100,7 @@ type OfTree<T> = fn(SupervisorBuilder, T) -> SupervisorBuilder;
 
 #[tokio::test(start_paused = true)]
 async fn a_duration_of_a_child_is_refused_or_works() {
-    let setters: [(&str, OfSpec<Duration>); 16] = [
+    let setters: [(&str, OfSpec<Duration>); 17] = [
         ("shutdown", |spec, it| spec.shutdown(it)),
         ("activation_timeout", |spec, it| spec.readiness(Readiness::Signal).activation_timeout(it)),
         ("restarts", |spec, it| spec.restarts(2, it)),
@@ -112,6 +112,9 @@ async fn a_duration_of_a_child_is_refused_or_works() {
         }),
         ("retry_after", |spec, it| spec.retry_after(move |_: &Failure| Some(it))),
         ("every", |spec, it| spec.health_check(HealthCheck::new(async |_| ()).every(it))),
+        ("initial_delay", |spec, it| {
+            spec.health_check(HealthCheck::new(async |_| ()).initial_delay(it))
+        }),
         ("timeout", |spec, it| {
             let check = HealthCheck::new(async |_| sleep(SECOND / 2).await).every(SECOND);
             spec.health_check(check.timeout(it).failures(1).restarts())
@@ -176,12 +179,15 @@ async fn a_duration_of_a_supervisor_is_refused_or_works() {
 
 #[tokio::test(start_paused = true)]
 async fn a_count_is_refused_or_works() {
-    let of_spec: [(&str, OfSpec<u32>); 7] = [
+    let of_spec: [(&str, OfSpec<u32>); 8] = [
         ("restarts", |spec, it| spec.restarts(it, SECOND)),
         ("tumbling", |spec, it| spec.intensity(Intensity::tumbling(it, Duration::MAX))),
         ("consecutive_restarts", |spec, it| spec.consecutive_restarts(it)),
         ("failures", |spec, it| {
             spec.health_check(HealthCheck::new(async |_| Err::<(), _>(Failure)).failures(it))
+        }),
+        ("successes", |spec, it| {
+            spec.health_check(HealthCheck::new(async |_| Err::<(), _>(Failure)).successes(it))
         }),
         ("geometric", |spec, it| spec.backoff(Backoff::geometric(SECOND, 9 * SECOND, it))),
         ("ceiling", |spec, it| {

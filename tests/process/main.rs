@@ -2,6 +2,7 @@
 
 mod application;
 mod examples;
+mod host;
 mod panics;
 mod programs;
 mod signals;

@@ -1,6 +1,6 @@
 //! Whole programs: their reaction to signals, their output and their exit codes.
 //!
-//! The programs are in this file and in `signals`. The test binary runs itself, with an environment
+//! The programs are in this file, in `host` and in `signals`. The test binary runs itself, with an environment
 //! variable that selects one. The tests read its standard error; the harness writes to its standard
 //! output.
 
@@ -21,6 +21,8 @@ use verger::{
     SupervisorBuilder, worker,
 };
 
+#[cfg(target_os = "linux")]
+use crate::host;
 use crate::{application, signals};
 
 const CHOICE: &str = "VERGER_TEST_PROGRAM";
@@ -37,6 +39,14 @@ fn program() {
         std::process::exit(99);
     });
     let code = match name.as_str() {
+        #[cfg(target_os = "linux")]
+        "memory" => runtime(threads).block_on(host::memory(false)),
+        #[cfg(target_os = "linux")]
+        "stubborn memory" => runtime(threads).block_on(host::memory(true)),
+        #[cfg(target_os = "linux")]
+        "leaking memory" => runtime(threads).block_on(host::leaking_memory()),
+        #[cfg(all(target_os = "linux", feature = "systemd"))]
+        "systemd" => runtime(threads).block_on(host::systemd()),
         "polite" => runtime(threads).block_on(polite()),
         "logging" => runtime(threads).block_on(logging()),
         "blocking" => runtime(threads).block_on(blocking(true)),

@@ -5,7 +5,6 @@
 //! decides what follows from a result. The last result is kept here for the status.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +13,9 @@ use tokio::time::MissedTickBehavior;
 
 use super::task_set::TaskSet;
 use crate::child::{Context, HealthCheck};
+use crate::clock::now;
 use crate::core::Key;
-use crate::policy::HealthCounter;
+use crate::policy::{HealthCounter, later};
 
 /// The resolution of tokio's timers. After a tick that is this late, a shorter period would be followed by a
 /// burst of ticks.
@@ -90,14 +90,12 @@ impl HealthTasks {
 /// Runs the check periodically until aborted, and reports each changed result.
 async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
     let settings = check.settings;
-    // A spec with zero failures is refused.
-    let failures = NonZeroU32::new(settings.failures).unwrap_or(NonZeroU32::MIN);
     let mut counter = HealthCounter::default();
     let mut passed = None;
-    let mut ticks = tokio::time::interval(settings.every.max(RESOLUTION));
+    let every = settings.every.max(RESOLUTION);
+    let first = later(now(), settings.initial_delay.unwrap_or(every));
+    let mut ticks = tokio::time::interval_at(first.into(), every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick resolves at once, but the first check runs one period later.
-    ticks.tick().await;
     loop {
         ticks.tick().await;
         let Some(result) = check.run(&ctx).await else { continue };
@@ -105,7 +103,7 @@ async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
         if check.restarts && passed.replace(result.is_ok()) != Some(result.is_ok()) {
             ctx.incarnation.report_checked(result.is_ok());
         }
-        if counter.record(result.is_ok(), failures).is_some() {
+        if counter.record(result.is_ok(), settings).is_some() {
             ctx.incarnation.report_health(result.err().map(Arc::from));
         }
     }

@@ -1,10 +1,12 @@
-//! Rules of Akka and Pekko, actor-ts, SignalPy, oversight and suture for groups and trees.
-//! `tests/README.md` lists them by number.
+//! Rules of Akka and Pekko, actor-ts, SignalPy, oversight, suture, fx, systemd, elfo and the kubelet for groups
+//! and trees. `tests/README.md` lists them by number.
 
 mod groups;
+mod health;
 mod nested_services;
 mod restarted_supervisors;
 mod services;
+mod starts_and_stops;
 
 use std::time::Duration;
 
