@@ -108,7 +108,9 @@ impl Application {
 
     /// Sets whether SIGINT and SIGTERM stop the tree. Default: `true`.
     ///
-    /// Without the feature `signal` it has no effect.
+    /// They are received from the first poll of [`run`](Self::run) on. For a program that does more before,
+    /// make [`signals`](crate::signals) as its first step, and pass them to [`stop_on`](Self::stop_on). Without the
+    /// feature `signal` it has no effect.
     pub fn listen_to_signals(mut self, listens: bool) -> Self {
         self.listens = listens;
         self

@@ -31,7 +31,7 @@ impl Application {
     /// | --- | --- |
     /// | 0 | the tree finished, or was stopped in order |
     /// | 1 | the tree gave up, could not start, or was aborted |
-    /// | 2 | the tree is invalid |
+    /// | 2 | the tree or an option is invalid, or the probes can't listen on their address |
     /// | 3 | the tree was stopped, but a child missed its grace or leaked |
     /// | 130, 143 | a second SIGINT or SIGTERM ended the process at once |
     /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
