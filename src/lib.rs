@@ -177,8 +177,20 @@ mod book {
     mod delivery {}
     #[doc = include_str!("../book/src/dead-letters.md")]
     mod dead_letters {}
+    #[doc = include_str!("../book/src/starting.md")]
+    mod starting {}
+    #[doc = include_str!("../book/src/shutdown.md")]
+    mod shutdown {}
+    #[cfg(feature = "health")]
+    #[doc = include_str!("../book/src/health.md")]
+    mod health {}
+    #[cfg(all(feature = "health", feature = "systemd", target_os = "linux"))]
+    #[doc = include_str!("../book/src/systemd-kubernetes.md")]
+    mod systemd_kubernetes {}
     #[doc = include_str!("../book/src/host.md")]
     mod host {}
+    #[doc = include_str!("../book/src/runbook.md")]
+    mod runbook {}
     #[doc = include_str!("../book/src/costs.md")]
     mod costs {}
 }
