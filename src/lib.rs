@@ -39,7 +39,8 @@
 //! * Describe a tree with [`Supervisor::builder`], [`DynamicSupervisor::builder`],
 //!   [`worker`](fn@worker), [`worker_with`], [`child`] and [`component`].
 //!   [`build`](SupervisorBuilder::build) checks the whole tree once.
-//! * Run it with [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`] or
+//! * Run it as a whole program with [`Application`], which adds signals, stages of the stop, hooks and
+//!   an exit code. Or run it with [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`] or
 //!   [`Supervisor::start`].
 //! * A child gets a [`Context`], which is cancelled when the child has to stop, and through which the
 //!   child sends signals to its supervisor.
