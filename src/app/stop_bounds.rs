@@ -25,7 +25,7 @@ impl StopBounds {
         let drain = stages.drain_length();
         let before = bound(&program.before).saturating_sub(drain);
         let after = bound(&program.after);
-        let abort = blueprint.abort_bound();
+        let abort = blueprint.graces.leak_timeout;
         let total = [stages.total(), before, abort, after];
         Self {
             stages: format!("{stages}, abort {abort:?}"),

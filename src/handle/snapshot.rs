@@ -210,11 +210,12 @@ async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
 fn as_root(root: &SupervisorShared) -> ChildInfo {
     let lifecycle = match root.progress.phase() {
         SupervisorPhase::Ended { .. } => Lifecycle::Stopped,
-        _ if root.progress.is_stopping() => Lifecycle::Deactivating,
+        _ if root.progress.stopping_since().is_some() => Lifecycle::Deactivating,
         SupervisorPhase::Starting => Lifecycle::Activating,
         SupervisorPhase::Up => Lifecycle::Active,
     };
     let stops = lifecycle == Lifecycle::Active && root.stop_reason().is_some();
+    let since = root.progress.stopping_since().unwrap_or(root.began);
     ChildInfo {
         path: root.path().clone(),
         kind: ChildKind::Supervisor,
@@ -228,8 +229,8 @@ fn as_root(root: &SupervisorShared) -> ChildInfo {
         incarnation: 1,
         restarts: 0,
         failures: 0,
-        since: root.tree.wall_clock(root.began),
-        age: now().saturating_duration_since(root.began),
+        since: root.tree.wall_clock(since),
+        age: now().saturating_duration_since(since),
         last_exit: None,
         next: None,
         status: None,

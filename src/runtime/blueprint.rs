@@ -103,7 +103,8 @@ impl Blueprint {
     pub(crate) fn explicit_graces(&self) -> ExplicitGraces {
         let graces = self.children.iter().map(|child| self.explicit_grace(child));
         let add = if self.dynamic { ExplicitGraces::beside } else { ExplicitGraces::then };
-        graces.fold(ExplicitGraces::default(), add)
+        let leak_timeout = self.rules.leak_timeout;
+        graces.fold(ExplicitGraces { leak_timeout, ..ExplicitGraces::default() }, add)
     }
 
     fn explicit_grace(&self, child: &ChildSpec) -> ExplicitGraces {

@@ -4,7 +4,8 @@
 //! "10×10×10×10: build, stop"
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
@@ -24,27 +25,27 @@ pub(crate) enum SupervisorPhase {
 #[derive(Debug)]
 pub(crate) struct Progress {
     phase: Mutex<SupervisorPhase>,
-    /// Whether the supervisor has begun to end.
-    stopping: AtomicBool,
+    /// When the supervisor has begun to end.
+    stopping: OnceLock<Instant>,
     entered: Notify,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
         let phase = Mutex::new(SupervisorPhase::Starting);
-        Self { phase, stopping: AtomicBool::new(false), entered: Notify::new() }
+        Self { phase, stopping: OnceLock::new(), entered: Notify::new() }
     }
 
     pub(crate) fn phase(&self) -> SupervisorPhase {
         self.phase.lock().clone()
     }
 
-    pub(crate) fn stopping(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+    pub(crate) fn stopping(&self, now: Instant) {
+        self.stopping.get_or_init(|| now);
     }
 
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+    pub(crate) fn stopping_since(&self) -> Option<Instant> {
+        self.stopping.get().copied()
     }
 
     pub(crate) fn up(&self) {

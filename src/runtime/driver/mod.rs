@@ -168,7 +168,7 @@ impl Driver {
         }
         self.report_waits(now);
         if self.machine.is_ending() {
-            self.shared.progress.stopping();
+            self.shared.progress.stopping(now);
         }
     }
 
@@ -359,6 +359,15 @@ impl Driver {
         self.children.abort_all();
     }
 
+    /// Lets the supervisors below report their leaks, too.
+    fn abort_below(&self) {
+        for incarnation in self.children.incarnations() {
+            if self.is_supervisor(incarnation.key) {
+                incarnation.cell.raise(StopLevel::Abort);
+            }
+        }
+    }
+
     /// Reports workers that were to be aborted and still run as leaked. A supervisor below reports its
     /// own.
     fn report_leaks(&mut self) {
@@ -379,8 +388,10 @@ impl Drop for Driver {
         // Its letters are older than those below.
         drop(std::mem::take(&mut self.backlog));
         self.discard_events();
-        if self.seen_level == StopLevel::Abort {
+        // Also if the loop has not come to see it: the supervisor above no longer waits for this one.
+        if self.above.as_ref().is_some_and(|ctx| ctx.incarnation.cell.level() == StopLevel::Abort) {
             self.report_leaks();
+            self.abort_below();
         }
         self.abort_children();
         // The chain holds children, which hold this supervisor.
