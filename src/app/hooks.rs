@@ -1,7 +1,8 @@
 //! Hooks of a termination: what an application does before its tree stops, and after.
 //!
 //! Hooks run in steps: those of one step at once, the steps in order. A hook that fails, panics or takes
-//! too long is logged by its name, and the next step goes on.
+//! too long is logged by its name, and the next step goes on. Each hook has a task of its own, so that one
+//! that blocks its thread doesn't block the termination, if the runtime has another thread.
 //!
 //! # Invariants
 //!
@@ -15,8 +16,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+
 use crate::exit::{Exit, Outcome};
-use crate::panic::{CatchPanic, catch_panic};
+use crate::panic::CatchPanic;
 use crate::subscriber;
 
 /// How long a hook may take, unless it sets a bound of its own.
@@ -65,8 +68,8 @@ where
 }
 
 impl Hook {
-    /// Sets how long the hook may take. Default: 5 s. After that it is dropped, and the termination goes
-    /// on.
+    /// Sets how long the hook may take. Default: 5 s. After that its task is aborted, and the termination
+    /// goes on.
     pub fn within(mut self, within: Duration) -> Self {
         self.within = within;
         self
@@ -74,14 +77,16 @@ impl Hook {
 
     async fn run(self, cause: Arc<str>) {
         let Self { name, within, call } = self;
-        let mut future = CatchPanic(Box::pin(async move { call(cause).await }));
-        let result = tokio::time::timeout(within, &mut future).await;
-        catch_panic(|| drop(future));
+        let future = CatchPanic(Box::pin(async move { call(cause).await }));
+        #[expect(clippy::disallowed_methods, reason = "the task is aborted when this drops")]
+        let mut task = AbortOnDrop(tokio::spawn(future));
+        let result = tokio::time::timeout(within, &mut task.0).await;
         let hook = name.as_str();
         let cause = match result {
-            Ok(Ok(Ok(()))) => return,
-            Ok(Ok(Err(error))) => error.to_string(),
-            Ok(Err(panic)) => format!("panicked: {panic}"),
+            Ok(Ok(Ok(Ok(())))) => return,
+            Ok(Ok(Ok(Err(error)))) => error.to_string(),
+            Ok(Ok(Err(panic))) => format!("panicked: {panic}"),
+            Ok(Err(ended)) => ended.to_string(),
             Err(_) => format!("took longer than {within:?}"),
         };
         subscriber::error!(target: "verger::shutdown", hook, cause, "hook failed");
@@ -94,6 +99,14 @@ impl fmt::Debug for Hook {
             .field("name", &self.name)
             .field("within", &self.within)
             .finish_non_exhaustive()
+    }
+}
+
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -114,7 +114,9 @@ async fn launch(
     };
     for call in app.on_start {
         let handle = root.handle();
-        catch_panic(|| call(handle));
+        if catch_panic(|| call(handle)).is_none() {
+            subscriber::error!(target: "verger::lifecycle", "a function of `on_start` has panicked");
+        }
     }
     let self_check = ends_process.then(|| root.self_check()).flatten();
     #[cfg(feature = "health")]
@@ -127,7 +129,7 @@ async fn launch(
     #[cfg(feature = "signal")]
     let _armed = exit_thread
         .clone()
-        .filter(|_| app.listens)
+        .filter(|_| program.stops_at_signals)
         .map(|exit_thread| super::signals::on_first_signal(move |_| exit_thread.arm(deadline)));
     let mut began = None;
     let mut observe = |_cause: &str, _stage: &str| {

@@ -47,11 +47,18 @@ impl SystemdTasks {
     }
 
     /// Waits until systemd has received all notifications.
-    pub(super) async fn finish(self) {
+    pub(super) async fn finish(mut self) {
         self.watcher.abort();
-        let Self { notices, notifier, .. } = self;
-        drop(notices);
-        let _ = notifier.await;
+        // Drops the sender: the notifier ends once it has sent the rest.
+        self.notices = unbounded_channel().0;
+        let _ = (&mut self.notifier).await;
+    }
+}
+
+impl Drop for SystemdTasks {
+    fn drop(&mut self) {
+        self.notifier.abort();
+        self.watcher.abort();
     }
 }
 
@@ -99,5 +106,31 @@ fn text(status: &Status) -> String {
         (None, _) => "ready".to_owned(),
         (Some(first), 0) => first.to_string(),
         (Some(first), more) => format!("{first} (and {more} more)"),
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use std::future::pending;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "in place of the notifier and the watcher")]
+    async fn dropping_it_ends_its_tasks() {
+        let task = || {
+            let (held, ended) = oneshot::channel::<()>();
+            let task = tokio::spawn(async move {
+                let _held = held;
+                pending().await
+            });
+            (task, ended)
+        };
+        let ((notifier, notifier_ended), (watcher, watcher_ended)) = (task(), task());
+        drop(SystemdTasks { notices: unbounded_channel().0, notifier, watcher });
+        assert!(notifier_ended.await.is_err());
+        assert!(watcher_ended.await.is_err());
     }
 }

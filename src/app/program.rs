@@ -5,7 +5,10 @@
 //! 1. The futures that may ask for a stop are kept until the end. So a signal that comes during a stop
 //!    is the first one that its future receives, and only the next one ends the process.
 //! 2. Hooks that follow the stop run however the tree ends.
+//! 3. A future that panics asks for a stop as well: what it watched for would go unnoticed.
 
+#[cfg(feature = "signal")]
+use std::any::TypeId;
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
 use std::pin::{Pin, pin};
@@ -18,6 +21,7 @@ use super::stages::StopStages;
 use super::stop_cause::StopCause;
 use super::termination::{Observer, terminate};
 use crate::error::RunError;
+use crate::panic::CatchPanic;
 
 /// A future that asks for a stop, and resolves to the cause.
 type StopFuture = Pin<Box<dyn Future<Output = Arc<str>> + Send>>;
@@ -28,6 +32,9 @@ pub(super) struct Program {
     pub(super) stages: StopStages,
     /// A future is gone once it has resolved.
     on: Vec<StopFuture>,
+    /// Whether one of them is that of the process's signals.
+    #[cfg(feature = "signal")]
+    pub(super) stops_at_signals: bool,
     pub(super) before: Vec<HookStep>,
     pub(super) after: Vec<HookStep>,
 }
@@ -45,13 +52,20 @@ impl Program {
     where
         F: Future<Output: StopCause> + Send + 'static,
     {
-        self.on.push(Box::pin(async { stop.await.cause().into() }));
+        #[cfg(feature = "signal")]
+        {
+            self.stops_at_signals |= TypeId::of::<F>() == TypeId::of::<super::signals::Signals>();
+        }
+        let cause = CatchPanic(Box::pin(async { stop.await.cause().into() }));
+        self.on.push(Box::pin(async {
+            cause.await.unwrap_or_else(|panic| format!("panicked: {panic}").into())
+        }));
         self
     }
 
     /// Runs the tree to its end.
     pub(super) async fn run(self, root: &Root, observe: Observer<'_>) -> ProgramEnd {
-        let Self { stages, mut on, before, after } = self;
+        let Self { stages, mut on, before, after, .. } = self;
         #[cfg(feature = "signal")]
         let _named = root.name_at_second_signal();
         let handle = root.handle();

@@ -91,10 +91,13 @@ pub(super) async fn terminate(
 /// Logs that a stage has expired, with the children that it has found running.
 async fn report_expired(root: &Root, stage: Stage) {
     let status = timeout(LISTING, root.handle().status()).await;
+    let Ok(Ok(status)) = status else {
+        let stage = stage.name();
+        subscriber::warn!(target: "verger::shutdown", stage, "stage expired, and the tree doesn't answer which children run");
+        return;
+    };
     let mut running = Vec::new();
-    if let Ok(Ok(status)) = &status {
-        collect_running(&status.root, &mut running);
-    }
+    collect_running(&status.root, &mut running);
     let count = running.len();
     let mut children: Vec<_> = running.into_iter().take(NAMED).collect();
     children.extend((count > NAMED).then_some("…"));

@@ -128,6 +128,8 @@ impl Machine {
             }
             (MachineEvent::Close { all }, _) => {
                 each!(self, kind => kind.finish(Finish::Stopped));
+                // A supervisor that is closed at once was never stopped in order.
+                self.children_mut().stop_within(None, now);
                 each!(self, kind => kind.close(all));
             }
             (MachineEvent::AbortAll, _) => {

@@ -387,3 +387,75 @@ fn a_deadline_that_is_shorter_than_a_grace_below_it_is_a_warning() {
         "`app` stops within 19s, but a child below has a grace of 20s: it is aborted before"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn in_closing_a_supervisor_below_obeys_its_own_stop_deadline() {
+    let diary = Diary::new();
+    let inner = Supervisor::builder("inner")
+        .stop_deadline(secs(1))
+        .child(diary.deaf("a").shutdown(secs(60)));
+    let closing = StopStages::new([Stage::Closing(secs(10))]);
+    run(Application::new(Supervisor::builder("app").child(inner)).stages(closing)).await;
+    assert_eq!(diary.text(), "0 a cancelled, 1 a gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_future_that_panics_stops_the_tree_in_order() {
+    async fn fails() -> String {
+        sleep(secs(1)).await;
+        panic!("no file")
+    }
+    let diary = Diary::new();
+    let app = Application::new(Supervisor::builder("app").child(diary.slow("a", secs(1))))
+        .after_stop(diary.hook("after", secs(0)))
+        .stop_on(fails());
+    let app = app.listen_to_signals(false).exit_grace(Duration::MAX);
+    assert_code(app.run().await, 0);
+    assert_eq!(
+        diary.text(),
+        "0 a cancelled, 1 a gone, 1 after begins (panicked: no file), 1 after ends"
+    );
+}
+
+/// With the real clock: the hook blocks its thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_that_blocks_its_thread_delays_nothing_longer_than_its_bound() {
+    let (unblock, blocked) = std::sync::mpsc::channel::<()>();
+    let unblock = Mutex::new(Some(unblock));
+    let child = worker_with(
+        "a",
+        Arc::new(unblock),
+        async |ctx: Context, unblock: Arc<Mutex<Option<_>>>| {
+            ctx.cancelled().await;
+            drop(unblock.lock().unwrap().take());
+        },
+    );
+    let (send, unblocked) = std::sync::mpsc::channel();
+    let blocks = hook("blocks", move |_| async move {
+        let result = blocked.recv_timeout(secs(5));
+        let _ = send.send(result == Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    });
+    let app = Application::new(Supervisor::builder("app").child(child))
+        .before_stop(blocks.within(Duration::from_millis(1)))
+        .stop_on(std::future::ready("test"));
+    app.listen_to_signals(false).exit_grace(Duration::MAX).run().await;
+    assert_eq!(unblocked.recv(), Ok(true), "the child was cancelled while the hook blocked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_on_start_is_logged() {
+    let diary = Diary::new();
+    let log = Log::at(LevelFilter::ERROR);
+    let app = Application::new(Supervisor::builder("app").child(diary.slow("a", secs(0))));
+    run(app.on_start(|_| panic!("no router"))).await;
+    assert_eq!(log.lines(), ["ERROR verger::lifecycle: a function of `on_start` has panicked"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_child_that_has_to_be_aborted_in_a_stop_is_exit_code_3() {
+    let diary = Diary::new();
+    let hung = diary.deaf("hung").watchdog(Duration::from_millis(500)).shutdown(secs(60));
+    let code = run(Application::new(Supervisor::builder("app").child(hung))).await;
+    assert_eq!(diary.text(), "0 hung cancelled, 25 hung gone");
+    assert_code(code, 3);
+}

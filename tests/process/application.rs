@@ -16,10 +16,16 @@ use crate::programs::{Program, log_to_stderr, runtime};
 pub(crate) fn program(name: &str, threads: usize) -> Option<ExitCode> {
     let app = match name {
         "blocks for an hour" => blocks_for_an_hour(),
+        // Its signals are a future like any other.
+        "blocks for an hour, silently" => {
+            blocks_for_an_hour().listen_to_signals(false).stop_on(verger::signals())
+        }
         "beats" => beats(),
         _ => return None,
     };
-    log_to_stderr();
+    if !name.ends_with("silently") {
+        log_to_stderr();
+    }
     // Not dropped: `main` would wait for the blocked threads.
     let runtime = std::mem::ManuallyDrop::new(runtime(threads));
     let code = runtime.block_on(app.run());
@@ -92,6 +98,17 @@ fn if_all_threads_are_blocked_the_process_ends_with_3_as_well_and_names_the_chil
     let (code, lines) = program.end();
     assert_eq!(code, Some(3));
     let last = "ERROR verger::shutdown: ending the process: a thread is blocked code=3 children=\"app/blocks\"";
+    assert_eq!(lines.last().map(|line| line.trim()), Some(last), "{lines:?}");
+}
+
+#[test]
+fn without_a_subscriber_the_last_line_is_on_stderr_and_signals_may_be_a_future_of_the_programs() {
+    let mut program = Program::start("blocks for an hour, silently", 1);
+    program.wait_for(&["a up", "b up"]);
+    program.signal("TERM");
+    let (code, lines) = program.end();
+    assert_eq!(code, Some(3));
+    let last = "verger: ending the process with code 3: a thread is blocked: app/blocks";
     assert_eq!(lines.last().map(|line| line.trim()), Some(last), "{lines:?}");
 }
 

@@ -394,7 +394,8 @@ fn a_program_with_a_leak_exits_and_names_the_leak() {
     program.wait_for(&["listening", "blocking"]);
     program.signal("TERM");
     let leaked = "Error: stopped, but still running after they were aborted: `app/a`";
-    assert_eq!(program.end(), (Some(3), vec![leaked.to_owned()]));
+    let last = "verger: ending the process with code 3: a thread is blocked: app/a";
+    assert_eq!(program.end(), (Some(3), [leaked, last].map(str::to_owned).to_vec()));
 
     let (code, printed) = Program::start("failing and leaking", 2).end();
     assert_eq!(code, Some(1));

@@ -185,9 +185,20 @@ impl Driver {
         if self.is_supervisor(key) {
             self.children.raise_below(key, StopLevel::Abort);
         } else {
+            // Its end was reported when it failed, and is not reported as killed.
+            let is_failing = self.machine.is_failing(key) && self.machine.is_ending();
+            if is_failing && !self.is_brutally_killed(key) {
+                self.shared.tree.missed_grace();
+            }
             self.aborts.has_stopped = true;
             self.children.abort(key);
         }
+    }
+
+    fn is_brutally_killed(&self, key: Key) -> bool {
+        let rules = &self.shared.blueprint.rules;
+        let options = self.machine.options(key);
+        options.is_some_and(|options| rules.shutdown(options) == Shutdown::BrutalKill)
     }
 
     pub(super) fn is_supervisor(&self, key: Key) -> bool {
@@ -263,10 +274,7 @@ impl Driver {
     /// Whether the child is always killed, or has leaked, which was logged then. A supervisor that was
     /// aborted reports its own children.
     fn is_killing_expected(&self, report: &Report) -> bool {
-        let options = self.machine.options(report.key);
-        let rules = &self.shared.blueprint.rules;
-        let shutdown = options.map(|options| rules.shutdown(options));
-        shutdown == Some(Shutdown::BrutalKill)
+        self.is_brutally_killed(report.key)
             || self.leaked.contains(&(report.key, report.incarnation))
     }
 
