@@ -150,7 +150,7 @@ impl Application {
         self
     }
 
-    /// Tells the time after which a service manager kills the process: `TimeoutStopSec` of systemd,
+    /// Sets the time after which a service manager kills the process: `TimeoutStopSec` of systemd,
     /// `terminationGracePeriodSeconds` of Kubernetes.
     ///
     /// A warning is logged at the start if a stop may take longer.

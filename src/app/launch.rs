@@ -2,6 +2,9 @@
 
 use std::future::pending;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::time::sleep;
 
 use super::application::Application;
 use super::exit_thread::ExitThread;
@@ -18,12 +21,19 @@ use crate::handle::SupervisorHandle;
 use crate::panic::catch_panic;
 use crate::subscriber;
 
+/// How much longer than its bound a termination may take until the process is ended.
+const MARGIN: Duration = Duration::from_secs(1);
+/// How long the memory guard waits after it has restarted a child.
+const AFTER_RESTART: Duration = Duration::from_secs(60);
+
 impl Application {
     /// Runs the application, and returns the exit code for `main`.
     ///
     /// Call it as the last thing in `main`: the process ends within the
     /// [`exit_grace`](Self::exit_grace) after it has returned. It also ends, with code 3, if a termination
-    /// takes longer than all its stages, because all threads of the runtime are blocked.
+    /// takes longer than all its stages, because all threads of the runtime are blocked. So in tests, and where
+    /// several applications run in one process, use [`run_to_end`](Self::run_to_end), or an exit grace of
+    /// `Duration::MAX`, which turns off both.
     ///
     /// If the tree is invalid or ends with an error, the error is printed to stderr.
     ///
@@ -40,7 +50,7 @@ impl Application {
     ///
     /// # Panics
     ///
-    /// Panics outside of a tokio runtime that has its timers enabled.
+    /// Panics outside of a tokio runtime that has its timers enabled; with probes, also its I/O.
     ///
     /// # Cancel safety
     ///
@@ -124,7 +134,8 @@ async fn launch(
     #[cfg(all(feature = "systemd", target_os = "linux"))]
     let systemd = app.systemd.then(|| SystemdTasks::start(&root, self_check.as_ref())).flatten();
     let exit_thread = ends_process.then(|| ExitThread::start(root.blocked()));
-    let deadline = bounds.total.saturating_add(app.exit_grace);
+    // With time for what is between two stages.
+    let deadline = bounds.total.saturating_add(app.exit_grace.max(MARGIN));
     // On the signals thread: if all threads of the runtime are blocked, no termination begins.
     #[cfg(feature = "signal")]
     let _armed = exit_thread
@@ -170,6 +181,8 @@ async fn guarded(guard: MemoryGuard, tree: SupervisorHandle) -> MemoryPressure {
             let error = error.to_string();
             subscriber::error!(target: "verger::memory", child, error, "can't restart");
         }
+        // A usage that has another cause must not restart the child all the time.
+        sleep(AFTER_RESTART).await;
     }
 }
 

@@ -14,6 +14,7 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -56,10 +57,18 @@ pub fn probes(tree: &SupervisorHandle) -> Router {
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
         .route("/startupz", get(startupz))
-        .with_state(Arc::new(tree.clone()))
+        .with_state(Arc::new(Probed { tree: tree.clone(), turn: Mutex::new(()) }))
 }
 
-type Tree = State<Arc<SupervisorHandle>>;
+/// The tree that is probed.
+struct Probed {
+    tree: SupervisorHandle,
+    /// Held by the probe that waits for the loops: a loop that is stuck gets one request at a time, however
+    /// often it is probed.
+    turn: Mutex<()>,
+}
+
+type Tree = State<Arc<Probed>>;
 
 #[derive(Debug, serde::Deserialize)]
 struct Options {
@@ -68,15 +77,19 @@ struct Options {
 
 type Answer = (StatusCode, String);
 
-async fn livez(State(tree): Tree, Query(options): Query<Options>) -> Answer {
-    let stuck = tree.turn(TURN).await;
+async fn livez(State(probed): Tree, Query(options): Query<Options>) -> Answer {
+    let tree = &probed.tree;
+    let stuck = {
+        let _only = probed.turn.lock().await;
+        tree.turn(TURN).await
+    };
     let problems = stuck.iter().map(|path| format!("{path}: no turn within {TURN:?}")).collect();
-    let status = if options.verbose.is_some() { snapshot(&tree).await.ok() } else { None };
+    let status = if options.verbose.is_some() { snapshot(tree).await.ok() } else { None };
     answer(problems, status.as_ref())
 }
 
-async fn readyz(State(tree): Tree, Query(options): Query<Options>) -> Answer {
-    match snapshot(&tree).await {
+async fn readyz(State(probed): Tree, Query(options): Query<Options>) -> Answer {
+    match snapshot(&probed.tree).await {
         Ok(status) => {
             let problems = status.problems().into_iter().filter(|problem| problem.essential);
             let problems = problems.map(|problem| problem.to_string()).collect();
@@ -86,12 +99,13 @@ async fn readyz(State(tree): Tree, Query(options): Query<Options>) -> Answer {
     }
 }
 
-async fn startupz(State(tree): Tree, Query(options): Query<Options>) -> Answer {
+async fn startupz(State(probed): Tree, Query(options): Query<Options>) -> Answer {
+    let tree = &probed.tree;
     let problems = match tree.has_started() {
         true => Vec::new(),
         false => vec![format!("{}: not started", tree.path())],
     };
-    let status = if options.verbose.is_some() { snapshot(&tree).await.ok() } else { None };
+    let status = if options.verbose.is_some() { snapshot(tree).await.ok() } else { None };
     answer(problems, status.as_ref())
 }
 

@@ -75,11 +75,14 @@ impl Program {
             Poll::Pending => poll_first(&mut on, cx).map(Ok),
         });
         let (cause, result, missed_graces) = match first.await {
-            Err(result) => ("ended".into(), result, 0),
+            Err(result) => {
+                observe("its end", "hooks");
+                ("ended".into(), result, 0)
+            }
             Ok(cause) => {
-                let missed = root.missed_graces();
-                let result = terminate(root, &stages, before, &cause, ended, observe).await;
-                (cause, result, root.missed_graces() - missed)
+                let (result, missed) =
+                    terminate(root, &stages, before, &cause, ended, observe).await;
+                (cause, result, missed)
             }
         };
         hooks::run(after, &cause).await;

@@ -74,6 +74,10 @@ impl Supervisor {
     /// # Panics
     ///
     /// As for [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is ready, every child is aborted.
     pub async fn run_to_exit_code(self) -> ExitCode {
         quiet(self).run().await
     }
@@ -83,6 +87,10 @@ impl Supervisor {
     /// The output of the future is the [cause](StopCause) that is logged, and that children see as their
     /// [`stop_reason`](crate::Context::stop_reason). The stop takes 26 s at most: see
     /// [`StopStages`](crate::app::StopStages). An [`Application`] has stages of your own, hooks and more.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is ready, every child is aborted.
     ///
     /// With [`signals`](crate::signals), a second signal ends the process at once, with a line that
     /// names the children that this stop waits for.
@@ -129,6 +137,10 @@ impl<F: Future<Output: StopCause> + Send + 'static> GracefulShutdown<F> {
     /// # Panics
     ///
     /// As for [`Supervisor::run`].
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is ready, every child is aborted.
     pub async fn run_to_exit_code(self) -> ExitCode {
         self.application().run().await
     }

@@ -36,7 +36,7 @@ pub(super) type Ended<'a> = Pin<&'a mut (dyn Future<Output = Result<(), RunError
 /// Is called with the cause and the stage when a stage begins.
 pub(super) type Observer<'a> = &'a mut (dyn FnMut(&str, &str) + Send);
 
-/// Stops the tree in stages, and returns how it ended.
+/// Stops the tree in stages. Returns how it ended, and how many children missed their grace.
 pub(super) async fn terminate(
     root: &Root,
     stages: &StopStages,
@@ -44,7 +44,7 @@ pub(super) async fn terminate(
     cause: &Arc<str>,
     mut ended: Ended<'_>,
     observe: Observer<'_>,
-) -> Result<(), RunError> {
+) -> (Result<(), RunError>, usize) {
     let reason = &**cause;
     root.announce_stop(cause);
     observe(reason, "drain");
@@ -61,15 +61,15 @@ pub(super) async fn terminate(
         }
     };
     if let ((), Some(result)) = tokio::join!(hooks::run(before, cause), drain) {
-        return result;
+        return (result, 0);
     }
-    let began = now();
+    let (began, missed) = (now(), root.missed_graces());
     let mut current: Option<Stage> = None;
     for step in stages.plan() {
         let due = later(began, step.after);
         tokio::select! {
             biased;
-            result = ended.as_mut() => return result,
+            result = ended.as_mut() => return (result, root.missed_graces() - missed),
             () = sleep_until(due.into()) => {}
         }
         if let Some(stage) =
@@ -85,7 +85,8 @@ pub(super) async fn terminate(
         current = step.stage.or(current);
         root.stop(reason, step.level);
     }
-    ended.await
+    let result = ended.await;
+    (result, root.missed_graces() - missed)
 }
 
 /// Logs that a stage has expired, with the children that it has found running.

@@ -381,8 +381,7 @@ fn a_blocked_application_ends_after_its_stages_and_its_grace() {
     let mut program = Program::start("blocked application", 1);
     program.wait_for(&["blocking"]);
     program.signal("TERM");
-    // It isn't a poll of a child that blocks.
-    let last = "verger: ending the process with code 3: it doesn't end by itself";
+    let last = "verger: ending the process with code 3: a thread is blocked: app/a";
     assert_eq!(program.end(), (Some(3), lines(&[last])));
 }
 

@@ -115,7 +115,7 @@ impl MemoryGuard {
     /// Restarts a child, or everything below a supervisor, instead of ending the program.
     ///
     /// `path` is the path of that child below the root, such as `cache` or `ingest/decoder`. It is for the
-    /// part of a program that is known to leak. The setting has an effect where an application runs the
+    /// part of a program that is known to leak, and is restarted once a minute at most. The setting has an effect where an application runs the
     /// guard. [`watch`](Self::watch) only reports.
     pub fn restart(mut self, path: impl Into<String>) -> Self {
         self.restart = Some(path.into().into());
