@@ -14,8 +14,7 @@ use tracing::level_filters::LevelFilter;
 use verger::dead_letter::DeadLetterStore;
 use verger::resilience::{CallError, CircuitBreaker, CircuitState, Retry, retry};
 use verger::{
-    Context, RunError, StopCause, Supervisor, SupervisorHandle, mailbox_with_capacity, worker_with,
-    worker_with_mailbox,
+    Context, StopCause, Supervisor, mailbox_with_capacity, worker_with, worker_with_mailbox,
 };
 
 use crate::common::settle;
@@ -171,29 +170,25 @@ impl StopCause for Cause {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_the_future_of_a_graceful_shutdown_reaches_the_caller_and_aborts_the_tree() {
+async fn a_panic_in_the_future_of_a_graceful_shutdown_stops_the_tree_in_order() {
     let before = tasks();
     for in_cause in [false, true] {
-        let handle = Arc::<std::sync::OnceLock<SupervisorHandle>>::default();
-        let shown = Arc::clone(&handle);
-        let shows = worker_with("shows", shown, async |ctx: Context, shown| {
-            let shown: Arc<std::sync::OnceLock<SupervisorHandle>> = shown;
-            let _ = shown.set(ctx.parent());
+        let (saw, seen) = std::sync::mpsc::channel();
+        let asks = worker_with("asks", saw, async |ctx: Context, saw| {
             ctx.cancelled().await;
+            let saw: std::sync::mpsc::Sender<_> = saw;
+            saw.send(ctx.stop_reason()).unwrap();
         });
-        let app = Supervisor::builder("app").child(idle("a")).child(shows).build().unwrap();
+        let app = Supervisor::builder("app").child(idle("a")).child(asks).build().unwrap();
         let shutdown = async move {
             sleep(SECOND).await;
             assert!(in_cause, "in the future");
             Cause
         };
         let run = tokio::spawn(async move { app.with_graceful_shutdown(shutdown).await });
-        let error = in_time(run, "run").await.unwrap_err().into_panic();
-        let text = error.downcast_ref::<&str>().copied().unwrap_or_default();
-        assert_eq!(text, if in_cause { "in the cause" } else { "in the future" });
-        let end = in_time(handle.get().unwrap().wait(), "wait").await;
-        assert!(matches!(end, Err(RunError::Aborted { .. })), "{end:?}");
-        drop(handle);
+        in_time(run, "run").await.unwrap().unwrap();
+        let cause = if in_cause { "panicked: in the cause" } else { "panicked: in the future" };
+        assert_eq!(seen.recv().unwrap().as_deref(), Some(cause));
         settle().await;
         assert_eq!(tasks(), before);
     }
