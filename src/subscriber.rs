@@ -44,6 +44,16 @@ fn contain<T>(subscriber: impl FnOnce() -> T) -> Option<T> {
     returned
 }
 
+/// Writes a line to stderr if no subscriber takes the errors of `verger::shutdown`.
+///
+/// Called after such an error is logged: the subscriber may have panicked just then.
+pub(crate) fn write_unless_logged(line: &str) {
+    let taken = call(|| tracing::enabled!(target: "verger::shutdown", tracing::Level::ERROR));
+    if taken != Some(true) {
+        let _ = std::io::stderr().write_all(format!("verger: {line}\n").as_bytes());
+    }
+}
+
 /// Enters a span for as long as `inside` runs.
 pub(crate) fn in_span<T>(span: &Span, inside: impl FnOnce() -> T) -> T {
     /// Exits also if `inside` panics.

@@ -9,13 +9,10 @@
 //! 1. A later deadline doesn't replace an earlier one. The end of the application replaces all.
 //! 2. Once the deadline has passed, nothing that logs or looks at the tree keeps the process from ending.
 
-use std::io::Write as _;
 use std::process;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use tracing::Level;
 
 use crate::clock::now;
 use crate::path::Path;
@@ -97,13 +94,10 @@ fn exit(code: u8, blocked: impl Fn() -> Vec<Path> + Send + 'static) -> ! {
         let problem =
             if children.is_empty() { "it doesn't end by itself" } else { "a thread is blocked" };
         subscriber::error!(target: "verger::shutdown", code, children, "ending the process: {problem}");
-        // Asked afterwards: the subscriber may have panicked just now.
-        if !subscriber::enabled!(target: "verger::shutdown", Level::ERROR) {
-            let children = if children.is_empty() { children } else { format!(": {children}") };
-            let line =
-                format!("verger: ending the process with code {code}: {problem}{children}\n");
-            let _ = std::io::stderr().write_all(line.as_bytes());
-        }
+        let children = if children.is_empty() { children } else { format!(": {children}") };
+        subscriber::write_unless_logged(&format!(
+            "ending the process with code {code}: {problem}{children}"
+        ));
         let _ = said.send(());
     };
     if thread::Builder::new().spawn(last_lines).is_ok() {

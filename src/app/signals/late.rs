@@ -6,13 +6,11 @@
 //! 2. A source that blocks or panics hides no answer of another source.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
-use tracing::Level;
 
 use super::OsSignal;
 use super::listeners::Source;
@@ -80,12 +78,8 @@ fn write(signal: OsSignal, still_running: Option<&str>) {
     subscriber::error!(
         target: "verger::shutdown", still_running, "second {signal}: ending at once"
     );
-    // Asked afterwards: the subscriber may have panicked just now.
-    if !subscriber::enabled!(target: "verger::shutdown", Level::ERROR) {
-        let late = still_running.map(|late| format!(", still running: {late}")).unwrap_or_default();
-        let line = format!("verger: second {signal}: ending at once{late}\n");
-        let _ = std::io::stderr().write_all(line.as_bytes());
-    }
+    let late = still_running.map(|late| format!(", still running: {late}")).unwrap_or_default();
+    subscriber::write_unless_logged(&format!("second {signal}: ending at once{late}"));
 }
 
 #[cfg(all(test, not(verger_loom)))]

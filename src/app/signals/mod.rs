@@ -86,7 +86,7 @@ static LISTENERS: LazyLock<Arc<Listeners>> = LazyLock::new(Arc::default);
 /// verger: second SIGTERM: ending at once, still running: app/db, app/ingest/mqtt
 /// ```
 ///
-/// So a user who looks at stderr sees it once, and a log in JSON stays JSON. The subscriber has to be
+/// So stderr shows it once, and a log in JSON stays JSON. The subscriber has to be
 /// the global one, because the line is logged on a thread of its own. The process waits for the line for
 /// at most a second, but not for a subscriber that writes later, on another thread: such a log may
 /// lose the line.
