@@ -16,8 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-
+use super::owned_task::OwnedTask;
 use crate::exit::{Exit, Outcome};
 use crate::panic::CatchPanic;
 use crate::subscriber;
@@ -78,9 +77,8 @@ impl Hook {
     async fn run(self, cause: Arc<str>) {
         let Self { name, within, call } = self;
         let future = CatchPanic(Box::pin(async move { call(cause).await }));
-        #[expect(clippy::disallowed_methods, reason = "the task is aborted when this drops")]
-        let mut task = AbortOnDrop(tokio::spawn(future));
-        let result = tokio::time::timeout(within, &mut task.0).await;
+        let mut task = OwnedTask::spawn(future);
+        let result = tokio::time::timeout(within, task.join()).await;
         let hook = name.as_str();
         let cause = match result {
             Ok(Ok(Ok(Ok(())))) => return,
@@ -99,14 +97,6 @@ impl fmt::Debug for Hook {
             .field("name", &self.name)
             .field("within", &self.within)
             .finish_non_exhaustive()
-    }
-}
-
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `panic_hook` | panics of children in the log |
 //! | `systemd`, `notify` | notifications to systemd, and what an application notifies it of (feature `systemd`) |
 //! | `signals`, `stop_cause` | what asks for a stop |
+//! | `owned_task` | a task that is aborted with its owner |
 //! | `root`, `run` | the task of a tree, and the ways to run one |
 
 pub(crate) mod application;
@@ -25,6 +26,7 @@ mod launch;
 pub mod memory;
 #[cfg(all(feature = "systemd", target_os = "linux"))]
 mod notify;
+mod owned_task;
 pub(crate) mod panic_hook;
 #[cfg(feature = "health")]
 mod probes;

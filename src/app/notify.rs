@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::owned_task::OwnedTask;
 use super::root::Root;
 use super::self_check::SelfCheck;
 use super::systemd::{Notice, Notifier};
@@ -22,8 +22,8 @@ const SNAPSHOT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct SystemdTasks {
     notices: UnboundedSender<Notice>,
-    notifier: JoinHandle<()>,
-    watcher: JoinHandle<()>,
+    notifier: OwnedTask<()>,
+    watcher: OwnedTask<()>,
 }
 
 impl SystemdTasks {
@@ -33,10 +33,8 @@ impl SystemdTasks {
         let turns = check.map(SelfCheck::turning);
         let turns = move || turns.as_ref().is_none_or(|turns| turns());
         let (notices, received) = unbounded_channel();
-        let watch = watch(root.handle(), notices.clone());
-        #[expect(clippy::disallowed_methods, reason = "the tasks are aborted when this drops")]
-        let tasks = (tokio::spawn(notifier.run(received, turns)), tokio::spawn(watch));
-        let (notifier, watcher) = tasks;
+        let watcher = OwnedTask::spawn(watch(root.handle(), notices.clone()));
+        let notifier = OwnedTask::spawn(notifier.run(received, turns));
         Some(Self { notices, notifier, watcher })
     }
 
@@ -47,18 +45,12 @@ impl SystemdTasks {
     }
 
     /// Waits until systemd has received all notifications.
-    pub(super) async fn finish(mut self) {
-        self.watcher.abort();
-        // Drops the sender: the notifier ends once it has sent the rest.
-        self.notices = unbounded_channel().0;
-        let _ = (&mut self.notifier).await;
-    }
-}
-
-impl Drop for SystemdTasks {
-    fn drop(&mut self) {
-        self.notifier.abort();
-        self.watcher.abort();
+    pub(super) async fn finish(self) {
+        let Self { notices, mut notifier, watcher } = self;
+        drop(watcher);
+        // The notifier ends once it has sent the rest.
+        drop(notices);
+        let _ = notifier.join().await;
     }
 }
 
@@ -118,11 +110,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    #[expect(clippy::disallowed_methods, reason = "in place of the notifier and the watcher")]
     async fn dropping_it_ends_its_tasks() {
         let task = || {
             let (held, ended) = oneshot::channel::<()>();
-            let task = tokio::spawn(async move {
+            let task = OwnedTask::spawn(async move {
                 let _held = held;
                 pending().await
             });

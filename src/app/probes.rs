@@ -15,9 +15,9 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::owned_task::OwnedTask;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::status::Status;
@@ -163,27 +163,18 @@ impl ProbeAddress {
 
 /// A listener that serves the probes of a tree, until it is dropped.
 #[derive(Debug)]
-pub(super) struct ProbeServer(JoinHandle<io::Result<()>>);
+pub(super) struct ProbeServer(OwnedTask<io::Result<()>>);
 
 impl ProbeServer {
     pub(super) fn start(listener: TcpListener, tree: &SupervisorHandle) -> Self {
         if let Ok(address) = listener.local_addr() {
             subscriber::info!(target: "verger::lifecycle", %address, "serving probes");
         }
-        let serve = axum::serve(listener, probes(tree)).into_future();
-        #[expect(clippy::disallowed_methods, reason = "the task is aborted when this drops")]
-        Self(tokio::spawn(serve))
+        Self(OwnedTask::spawn(axum::serve(listener, probes(tree)).into_future()))
     }
 
     /// Closes the listener.
-    pub(super) async fn stop(mut self) {
-        self.0.abort();
-        let _ = (&mut self.0).await;
-    }
-}
-
-impl Drop for ProbeServer {
-    fn drop(&mut self) {
-        self.0.abort();
+    pub(super) async fn stop(self) {
+        self.0.stop().await;
     }
 }

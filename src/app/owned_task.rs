@@ -1,0 +1,34 @@
+//! A task that belongs to an application, and ends with it.
+
+use tokio::task::{JoinError, JoinHandle};
+
+/// Dropping it aborts the task.
+#[derive(Debug)]
+pub(super) struct OwnedTask<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> OwnedTask<T> {
+    pub(super) fn spawn(future: impl Future<Output = T> + Send + 'static) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the task is aborted when this drops")]
+        Self(tokio::spawn(future))
+    }
+}
+
+impl<T> OwnedTask<T> {
+    /// Waits until the task has ended. Cancel safe.
+    pub(super) async fn join(&mut self) -> Result<T, JoinError> {
+        (&mut self.0).await
+    }
+
+    /// Aborts the task, and waits until it has ended.
+    #[cfg(feature = "health")]
+    pub(super) async fn stop(mut self) {
+        self.0.abort();
+        let _ = self.join().await;
+    }
+}
+
+impl<T> Drop for OwnedTask<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
