@@ -14,6 +14,7 @@ use crate::clock;
 use crate::error::{RunError, StartError};
 use crate::handle::{self, SupervisorHandle, request_stop, until_up};
 use crate::path::Path;
+use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, End, SupervisorShared, supervise};
 use crate::subscriber;
 
@@ -28,10 +29,10 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    pub(super) fn spawn(blueprint: Arc<Blueprint>) -> Self {
+    pub(super) fn spawn(blueprint: Arc<Blueprint>, settings: Arc<Settings>) -> Self {
         // Panics here, in the caller, if the runtime has no timers.
         drop(tokio::time::sleep(Duration::ZERO));
-        let shared = handle::root(blueprint);
+        let shared = handle::root(blueprint, settings);
         let run = supervise(Arc::clone(&shared), None, |_| ());
         #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
         let task = tokio::spawn(run);

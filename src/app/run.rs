@@ -41,7 +41,7 @@ impl Supervisor {
 
     /// Spawns the task of the tree, which has not been polled when this returns.
     pub(crate) fn spawn(self) -> Root {
-        Root::spawn(self.blueprint())
+        Root::spawn(self.blueprint(), self.settings())
     }
 
     /// Runs the tree until it ends by itself.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::config_spec::ConfigSpec;
 use crate::mailbox::MailboxControl;
 
-/// The name and the mailbox of a child.
+/// The name of a child, its mailbox and its configuration.
 pub(crate) struct ChildIdentity {
     pub(crate) name: Arc<str>,
     pub(crate) mailbox: Option<Arc<dyn MailboxControl>>,
+    pub(crate) config: Option<Arc<ConfigSpec>>,
 }

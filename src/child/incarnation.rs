@@ -91,6 +91,18 @@ impl Incarnation {
         }
     }
 
+    /// Returns the name, without a serial number.
+    #[cfg(feature = "config")]
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.identity.name
+    }
+
+    /// Returns what the spec says about the configuration.
+    #[cfg(feature = "config")]
+    pub(crate) fn config(&self) -> Option<&Arc<super::ConfigSpec>> {
+        self.identity.config.as_ref()
+    }
+
     /// Returns the last name of the path.
     pub(crate) fn segment(&self) -> Arc<str> {
         match self.serial {
@@ -262,7 +274,8 @@ pub(crate) mod orphan {
     pub(crate) fn incarnation(number: IncarnationNumber) -> Arc<Incarnation> {
         let now = Instant::now();
         let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
-        let identity = Arc::new(ChildIdentity { name: "child".into(), mailbox: None });
+        let identity =
+            Arc::new(ChildIdentity { name: "child".into(), mailbox: None, config: None });
         let cause = StartCause::Initial;
         let parent = Arc::new(NoParent);
         let properties = Properties::default();

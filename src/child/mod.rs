@@ -16,6 +16,7 @@ mod cell;
 mod check;
 mod child_trait;
 mod component;
+mod config_spec;
 mod context;
 mod defaults;
 mod graces;
@@ -36,9 +37,12 @@ mod workers;
 
 pub use self::cancelled::Cancelled;
 pub(crate) use self::cell::StopLevel;
+#[cfg(feature = "config")]
+pub(crate) use self::check::check_policy;
 pub(crate) use self::check::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub use self::child_trait::Child;
 pub use self::component::{Component, component};
+pub(crate) use self::config_spec::ConfigSpec;
 pub use self::context::Context;
 pub use self::defaults::ChildDefaults;
 pub(crate) use self::graces::ExplicitGraces;

@@ -3,11 +3,13 @@
 //! A [`ChildFactory`] is a name and a [`FactoryKind`]. A [`ChildSpec`] adds how the child is
 //! supervised. Both are in one file, because a supervisor's factory holds the specs of its children.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use super::config_spec::ConfigSpec;
 use super::context::Context;
 use super::graces::ExplicitGraces;
 use super::health::HealthCheck;
@@ -156,8 +158,9 @@ impl ChildSpec {
     /// ```
     pub fn named(mut self, name: impl Into<String>) -> Self {
         let factory = Arc::make_mut(&mut self.factory);
-        let mailbox = factory.mailbox().cloned();
-        factory.identity = Arc::new(ChildIdentity { name: name.into().into(), mailbox });
+        let ChildIdentity { mailbox, config, .. } = &*factory.identity;
+        let (mailbox, config) = (mailbox.clone(), config.clone());
+        factory.identity = Arc::new(ChildIdentity { name: name.into().into(), mailbox, config });
         self
     }
 
@@ -360,6 +363,17 @@ impl ChildSpec {
         self
     }
 
+    /// Sets the type of the child's configuration. `awaits`: whether the child starts only with one.
+    #[cfg(feature = "config")]
+    pub(crate) fn set_config(mut self, config: ConfigSpec, awaits: bool) -> Self {
+        self.edit().awaits_config = awaits;
+        let factory = Arc::make_mut(&mut self.factory);
+        let ChildIdentity { name, mailbox, .. } = &*factory.identity;
+        let (name, mailbox, config) = (Arc::clone(name), mailbox.clone(), Some(Arc::new(config)));
+        factory.identity = Arc::new(ChildIdentity { name, mailbox, config });
+        self
+    }
+
     /// Returns the name of the child.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -411,6 +425,12 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
     /// The children that are declared below it, if it is a supervisor.
     fn children(&self) -> &[ChildSpec] {
         &[]
+    }
+
+    /// The blueprint of a supervisor whose children are declared, which only the upper rows know.
+    #[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+    fn blueprint(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
     }
 
     /// The graces below it that were set explicitly, if it is a supervisor.
@@ -487,7 +507,7 @@ pub(crate) struct ChildFactory {
 impl ChildFactory {
     pub(crate) fn new(name: Arc<str>, kind: FactoryKind) -> Self {
         let mailbox = kind.meta().mailbox();
-        Self { identity: Arc::new(ChildIdentity { name, mailbox }), kind }
+        Self { identity: Arc::new(ChildIdentity { name, mailbox, config: None }), kind }
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
@@ -516,6 +536,10 @@ impl ChildFactory {
         self.identity.mailbox.as_ref()
     }
 
+    pub(crate) fn config(&self) -> Option<&Arc<ConfigSpec>> {
+        self.identity.config.as_ref()
+    }
+
     pub(crate) fn lends(&self) -> bool {
         self.meta().lends()
     }
@@ -526,6 +550,11 @@ impl ChildFactory {
 
     pub(crate) fn children(&self) -> &[ChildSpec] {
         self.meta().children()
+    }
+
+    #[cfg(feature = "config")]
+    pub(crate) fn blueprint(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.meta().blueprint()
     }
 
     pub(crate) fn explicit_graces(&self) -> ExplicitGraces {

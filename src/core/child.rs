@@ -26,7 +26,7 @@ pub(super) type Position = u64;
 pub(super) enum ChildState {
     /// There is no task, and none is started without an event from outside or a group operation.
     Down(DownState),
-    /// The child is due to start, but lacks a requirement.
+    /// The child is due to start, but lacks a requirement, or its configuration prevents that.
     Gated(StartCause),
     /// The task runs and is not ready.
     Activating,
@@ -182,6 +182,11 @@ impl ChildEntry {
         idle && self.options.on_message
     }
 
+    /// Whether the child is due to start, and its configuration prevents that.
+    pub(super) fn is_withheld(&self) -> bool {
+        matches!(self.state, ChildState::Gated(_)) && self.options.withheld.is_some()
+    }
+
     /// Whether a message waits for the child that no incarnation was started for.
     pub(super) fn has_pending_message(&self) -> bool {
         self.history.as_ref().is_some_and(|history| history.message_pending)
@@ -267,7 +272,10 @@ impl ChildEntry {
             ChildState::Down(DownState::NotRestarted) => Some("not restarted"),
             ChildState::Down(DownState::Leaked) => Some("leaked"),
             ChildState::AwaitingDecision { .. } => Some("being decided on"),
-            ChildState::Gated(_) => Some("waits for a requirement"),
+            ChildState::Gated(_) => match self.options.withheld {
+                Some(withheld) => Some(withheld.word()),
+                None => Some("waits for a requirement"),
+            },
             _ if self.options.is_fallback => Some("fallback"),
             _ => None,
         }

@@ -7,7 +7,7 @@ use super::arena::Key;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
-use crate::policy::RestartPolicy;
+use crate::policy::{ChildOptions, RestartPolicy, Rules, Withheld};
 
 /// The number of one run of a child, from 1. It is 0 until the first run.
 pub(crate) type IncarnationNumber = u32;
@@ -46,6 +46,11 @@ pub(crate) enum MachineEvent {
     MessagePending { key: Key },
     /// A caller requests something for one child.
     Request { ticket: Ticket, key: Key, request: ChildRequest },
+    /// The options of a child have changed. Answers a `ticket` when a child that is newly withheld is down,
+    /// or one that no longer is has started.
+    Configured { ticket: Option<Ticket>, key: Key, options: Arc<ChildOptions> },
+    /// The rules of the supervisor have changed.
+    RulesChanged { rules: Arc<Rules> },
     /// The instant returned by `next_deadline` is reached.
     Tick,
     /// The supervisor is stopped, and has to be down after `within`.
@@ -82,6 +87,13 @@ pub(crate) enum ChildRequest {
     Wake,
 }
 
+impl ChildRequest {
+    /// Whether it starts a child that exists.
+    pub(super) fn starts(self) -> bool {
+        matches!(self, Self::RestartStopped | Self::RestartRunning | Self::Retry | Self::Wake)
+    }
+}
+
 /// The answer to a [`ChildRequest`].
 #[derive(Clone, Debug)]
 pub(crate) enum ChildAnswer {
@@ -104,6 +116,8 @@ pub(crate) enum ChildAnswer {
     Restarting,
     /// Refused: the request has no meaning for a child in this state.
     InvalidState(Lifecycle),
+    /// Refused: the configuration of the child prevents its start.
+    Withheld(Withheld),
     /// Refused: the child does not exist any more.
     NotFound,
     /// Refused: the supervisor is stopping.

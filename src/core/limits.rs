@@ -97,6 +97,13 @@ impl LimitTracker {
         self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
     }
 
+    /// The limits have changed. The window goes on with the restarts that it has counted.
+    pub(crate) fn set_limits(&mut self, limits: &Limits, now: Instant) {
+        if let (Some(window), Some(intensity)) = (&mut self.window, limits.intensity) {
+            window.set_intensity(intensity, now);
+        }
+    }
+
     /// The child is healthy: resets what is counted in a row. Restarts leave a window only with time.
     pub(crate) fn reset(&mut self) {
         (self.consecutive, self.failing_since) = (0, None);

@@ -18,7 +18,7 @@ use super::ordered::Ordered;
 use super::requirements::RequirementId;
 use super::view::{ChildCounts, View};
 use crate::exit::ExitReason;
-use crate::policy::{ChildOptions, OnLeak, Reset, Rules};
+use crate::policy::{ChildOptions, OnLeak, Reset, Rules, Withheld};
 use crate::policy::{FailureDecision, Resolution};
 
 /// The rules of one supervisor: events in, effects out.
@@ -115,12 +115,26 @@ impl Machine {
                 let answer = match self.children().state(key) {
                     None => Some(ChildAnswer::NotFound),
                     Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
+                    Some(_) if request.starts() && self.withheld(key).is_some() => {
+                        self.withheld(key).map(ChildAnswer::Withheld)
+                    }
                     Some(_) => each!(self, kind => kind.on_request(ticket, key, request, cx)),
                 };
                 if let Some(answer) = answer {
                     cx.push(Effect::Reply { ticket, answer });
                 }
             }
+            (MachineEvent::Configured { ticket, key, options }, _) => {
+                let answer = match self.children().state(key) {
+                    None => Some(ChildAnswer::NotFound),
+                    Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
+                    Some(_) => self.children_mut().configure(key, options, ticket, cx),
+                };
+                if let (Some(ticket), Some(answer)) = (ticket, answer) {
+                    cx.push(Effect::Reply { ticket, answer });
+                }
+            }
+            (MachineEvent::RulesChanged { rules }, _) => self.children_mut().set_rules(rules, cx),
             (MachineEvent::Tick, _) => self.on_tick(cx),
             (MachineEvent::Stop { within }, _) => {
                 each!(self, kind => kind.finish(Finish::Stopped));
@@ -308,19 +322,31 @@ impl Machine {
         each!(self, kind => kind.add(options, now))
     }
 
+    /// Whether an operation on several children runs, such as a group restart.
+    pub(crate) fn has_group(&self) -> bool {
+        matches!(self, Self::Ordered(ordered) if ordered.group.is_some())
+    }
+
+    /// Gives the children this order, if they have one. Not while an operation on several children runs.
+    pub(crate) fn reorder(&mut self, keys: &[Key]) {
+        if let Self::Ordered(ordered) = self {
+            ordered.reorder(keys);
+        }
+    }
+
     /// Returns the requirement that this child provides.
     pub(crate) fn provided_by(&mut self, key: Key) -> RequirementId {
         self.children_mut().provided_by(key)
     }
 
-    /// Sets what a child that was just added provides and requires.
+    /// Sets what a child provides and requires.
     pub(crate) fn link(
         &mut self,
         key: Key,
         provides: Option<RequirementId>,
         requires: Vec<RequirementId>,
     ) {
-        self.children_mut().requirements.link(key, provides, requires);
+        self.children_mut().link(key, provides, requires);
     }
 
     /// Returns a chain from one of `keys` to a child that requires `id`, if there is one. Each child
@@ -387,6 +413,12 @@ impl Machine {
         matches!(state, Some(ChildState::Stopping { why: StopReason::Failing { .. }, .. }))
     }
 
+    /// Returns why the child, which is due to start, isn't started, if its configuration prevents that.
+    fn withheld(&self, key: Key) -> Option<Withheld> {
+        let entry = self.children().entries.get(key).filter(|entry| entry.is_withheld())?;
+        entry.options.withheld
+    }
+
     /// Whether the supervisor is ending, or has ended.
     pub(crate) fn is_ending(&self) -> bool {
         each!(self, kind => kind.is_finishing())
@@ -432,14 +464,14 @@ impl Machine {
         matches!(self, Self::Ordered(ordered) if ordered.is_stopping_group())
     }
 
+    /// Whether the child is in a range that is being stopped, and is yet to be stopped.
+    pub(super) fn is_to_stop(&self, key: Key) -> bool {
+        matches!(self, Self::Ordered(ordered) if ordered.is_in_stopping_group(key))
+    }
+
     /// Whether the last event has left work over.
     #[cfg(test)]
     pub(super) fn has_more(&self) -> bool {
         each!(self, kind => kind.more.is_some())
-    }
-
-    /// Whether the child is in a range that is being stopped, and is yet to be stopped.
-    pub(super) fn is_to_stop(&self, key: Key) -> bool {
-        matches!(self, Self::Ordered(ordered) if ordered.is_in_stopping_group(key))
     }
 }

@@ -98,10 +98,8 @@ impl Requirements {
     }
 
     pub(super) fn unlink(&mut self, key: Key) {
-        let Some(links) = self.links.remove(&key) else { return };
-        for &id in &links.requires {
-            self.names[id as usize].waiters.remove(&key);
-        }
+        self.stop_waiting(key);
+        self.links.remove(&key);
     }
 
     /// Sets whether the child meets its name, and releases the children that wait for it.
@@ -123,6 +121,18 @@ impl Requirements {
 
     pub(super) fn wait(&mut self, key: Key, id: RequirementId) {
         self.names[id as usize].waiters.insert(key);
+    }
+
+    pub(super) fn stop_waiting(&mut self, key: Key) {
+        let Some(links) = self.links.get(&key) else { return };
+        for &id in &links.requires {
+            self.names[id as usize].waiters.remove(&key);
+        }
+    }
+
+    /// Releases a child that waited for something else.
+    pub(super) fn release(&mut self, key: Key) {
+        self.released.push_back(key);
     }
 
     #[cfg(test)]

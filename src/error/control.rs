@@ -77,6 +77,14 @@ pub enum ControlError {
         /// The call.
         call: &'static str,
     },
+    /// The configuration of the child prevents its start: it is disabled, or has no configuration yet.
+    #[error("`{path}` {}; change its configuration", Withheld(.why))]
+    Withheld {
+        /// The child.
+        path: Path,
+        /// Why it isn't started, as in the status.
+        why: &'static str,
+    },
     /// The dynamic supervisor has reached its limit of children.
     #[error("`{path}` already has {max} children, which is its limit")]
     MaxChildren {
@@ -202,6 +210,18 @@ impl fmt::Display for RelativeHint<'_> {
                 write!(f, "; a handle to `{above}` takes paths below it: write `{below}`")
             }
             None => Ok(()),
+        }
+    }
+}
+
+/// Why a child isn't started, as a part of a sentence.
+struct Withheld<'a>(&'a str);
+
+impl fmt::Display for Withheld<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self("disabled") => f.write_str("is disabled"),
+            Self(why) => f.write_str(why),
         }
     }
 }

@@ -58,6 +58,13 @@ pub enum RunError {
         /// The value, and what to write instead.
         problem: String,
     },
+    /// The configuration is invalid, or children refuse it.
+    #[cfg(feature = "config")]
+    #[error("{problem}")]
+    Config {
+        /// All mistakes, or the reason of each child.
+        problem: String,
+    },
     /// The tree didn't start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -108,6 +115,8 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Build(_) | Self::Listen { .. } | Self::MemoryGuard { .. } => 2,
+            #[cfg(feature = "config")]
+            Self::Config { .. } => 2,
             Self::Leaked { .. } => 3,
             Self::Exited { code, .. } => *code,
             Self::Start(_) | Self::GaveUp { .. } | Self::Aborted { .. } => 1,

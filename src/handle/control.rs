@@ -355,7 +355,7 @@ fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, Co
     let mut warnings = Vec::new();
     let resolved = spec.resolved(supervisor.lazy_path(), &mut warnings)?;
     let path = || supervisor.path().clone();
-    supervisor.blueprint.check_child(&path, &resolved, &mut warnings)?;
+    supervisor.blueprint().check_child(&path, &resolved, &mut warnings)?;
     if resolved.lends() {
         check_mailboxes(supervisor.lazy_path(), slice::from_ref(&resolved), true)?;
     }

@@ -1,11 +1,15 @@
 //! Handles: how the rest of a program inspects and controls a running tree.
 
 mod child_ref;
+#[cfg(feature = "config")]
+mod configure;
 mod control;
 mod root;
 mod route;
 mod snapshot;
 
 pub use self::child_ref::ChildRef;
+#[cfg(feature = "config")]
+pub(crate) use self::root::supervisor_of;
 pub(crate) use self::root::{request_stop, root, supervisor_below, until_up};
 pub use self::route::SupervisorHandle;

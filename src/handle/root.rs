@@ -8,6 +8,7 @@ use crate::child::{Context, StopLevel};
 use crate::clock::{now, wall_clock};
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::phase::SupervisorPhase;
+use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, End, SupervisorShared};
 
 impl Context {
@@ -22,7 +23,7 @@ impl Context {
 ///
 /// A downcast, because the types are recursive: a supervisor's inbox holds child specs, whose
 /// factories take a `Context`, so a context can't name the supervisor's type.
-fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
+pub(crate) fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
     let parent: Arc<dyn Any + Send + Sync> = Arc::clone(&ctx.incarnation.parent) as _;
     parent.downcast().expect("the parent of a child is a supervisor")
 }
@@ -33,8 +34,8 @@ pub(crate) fn supervisor_below(ctx: &Context, blueprint: &Arc<Blueprint>) -> Arc
 }
 
 /// Creates the shared state of a root.
-pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<SupervisorShared> {
-    SupervisorShared::root(blueprint, now(), wall_clock())
+pub(crate) fn root(blueprint: Arc<Blueprint>, settings: Arc<Settings>) -> Arc<SupervisorShared> {
+    SupervisorShared::root(blueprint, settings, now(), wall_clock())
 }
 
 /// Waits until a root is up. Returns its end if it has ended before.

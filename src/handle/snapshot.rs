@@ -221,6 +221,7 @@ fn as_root(root: &SupervisorShared) -> ChildInfo {
         kind: ChildKind::Supervisor,
         restart: RestartType::Temporary,
         policy: None,
+        configured: Default::default(),
         significant: false,
         essential: true,
         ready: lifecycle == Lifecycle::Active && !stops,

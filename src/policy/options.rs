@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AutoShutdown, Backoff, Exceptions, FailsAfter, FailureLog, FirstStart, Intensity, Limits,
-    OnExhausted, OnExit, OnLeak, PolicySource, RandomFactory, RestartType, RetryAfter, Shutdown,
-    Start, Strategy, Trigger, WrittenLimits, default_above,
+    AutoShutdown, Backoff, ChildLayer, Exceptions, FailsAfter, FailureLog, FirstStart, Intensity,
+    Limits, OnExhausted, OnExit, OnLeak, Places, PolicySource, RandomFactory, RestartType,
+    RetryAfter, Shutdown, Start, Strategy, SupervisorLayer, Trigger, WrittenLimits, default_above,
 };
 use crate::exit::ExitReason;
 
@@ -55,6 +55,116 @@ pub(crate) struct ChildOptions {
     /// How long the child runs until it fails, as far as that is known: a supervisor that gives up, or a
     /// child that its health check restarts.
     pub(crate) fails_after: Option<FailsAfter>,
+    /// Whether the child is started only once it has a configuration of its own.
+    pub(crate) awaits_config: bool,
+    /// Why the child isn't started, whoever asks for it.
+    pub(crate) withheld: Option<Withheld>,
+    /// The options of the code, if a layer replaces some of them.
+    pub(crate) layers: Option<Arc<Layers>>,
+}
+
+/// Why a child isn't started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Withheld {
+    /// Its configuration takes it out.
+    Disabled,
+    /// It has no configuration yet.
+    Unconfigured,
+    /// It is stopped for a new configuration, and is started again with that.
+    Held,
+}
+
+impl Withheld {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Unconfigured => "waits for its configuration",
+            Self::Held => "gets a new configuration",
+        }
+    }
+}
+
+/// The options of a child, from the last that counts to the first.
+#[derive(Clone, Debug)]
+pub(crate) struct Layers {
+    pub(crate) code: Arc<ChildOptions>,
+    pub(crate) file: Option<Arc<ChildLayer>>,
+    pub(crate) call: Option<Arc<ChildLayer>>,
+}
+
+impl ChildOptions {
+    /// Returns the options with the values of a file, and of a call above those.
+    ///
+    /// `withheld`: why the child isn't started, if its layers enable it.
+    pub(crate) fn layered(
+        code: &Arc<Self>,
+        file: Option<Arc<ChildLayer>>,
+        call: Option<Arc<ChildLayer>>,
+        withheld: Option<Withheld>,
+    ) -> Arc<Self> {
+        let code = code.code();
+        if file.is_none() && call.is_none() && withheld.is_none() {
+            return Arc::clone(code);
+        }
+        let mut options = Self::clone(code);
+        let mut enabled = true;
+        for layer in file.iter().chain(&call) {
+            options.apply(layer);
+            enabled = layer.enabled.unwrap_or(enabled);
+        }
+        options.withheld = if enabled { withheld } else { Some(Withheld::Disabled) };
+        options.layers = Some(Arc::new(Layers { code: Arc::clone(code), file, call }));
+        Arc::new(options)
+    }
+
+    fn apply(&mut self, layer: &ChildLayer) {
+        // A limit of the layer replaces the same limit beneath.
+        self.limits.layer();
+        self.merge(layer.policy.clone());
+        self.activation_timeout = layer.activation_timeout.or(self.activation_timeout);
+        self.on_leak = layer.on_leak.or(self.on_leak);
+        // What is written for all children isn't meant for supervisors, which need time for their own
+        // children and send no heartbeats.
+        if !layer.is_general || self.supervisor.is_none() {
+            self.shutdown = layer.shutdown.or(self.shutdown);
+            self.watchdog = layer.watchdog.or(self.watchdog);
+        }
+    }
+
+    /// Returns where the values that replace those of the code come from, by name: a place such as
+    /// `feed.toml:12`, or `call`.
+    pub(crate) fn places(&self) -> Places {
+        let Some(layers) = &self.layers else { return Places::new() };
+        let mut places = layers.file.as_ref().map(|file| file.places.clone()).unwrap_or_default();
+        if let Some(call) = &layers.call {
+            let call_place: Arc<str> = "call".into();
+            places.extend(call.policy.names().map(|name| (name, Arc::clone(&call_place))));
+        }
+        places
+    }
+
+    /// Whether these are the same options with the same layers.
+    pub(crate) fn has_layers_of(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        fn is_same(a: &Option<Arc<ChildLayer>>, b: &Option<Arc<ChildLayer>>) -> bool {
+            a.as_ref().map(Arc::as_ptr) == b.as_ref().map(Arc::as_ptr)
+        }
+
+        self.withheld == other.withheld
+            && match (&self.layers, &other.layers) {
+                (Some(a), Some(b)) => {
+                    Arc::ptr_eq(&a.code, &b.code)
+                        && is_same(&a.file, &b.file)
+                        && is_same(&a.call, &b.call)
+                }
+                (None, None) => Arc::ptr_eq(self, other),
+                _ => false,
+            }
+    }
+
+    /// Returns the options of the code.
+    pub(crate) fn code(self: &Arc<Self>) -> &Arc<Self> {
+        self.layers.as_ref().map_or(self, |layers| &layers.code)
+    }
 }
 
 /// The rules of one supervisor, with a value for each field.
@@ -92,6 +202,8 @@ pub(crate) struct Rules {
     pub(crate) backoff: Backoff,
     /// The factory of random sources; `None`: a seeded one.
     pub(crate) random: Option<RandomFactory>,
+    /// The rules of the code, and the layer that replaces some of them.
+    pub(crate) layers: Option<(Arc<Rules>, Arc<SupervisorLayer>)>,
 }
 
 impl Default for Rules {
@@ -116,11 +228,40 @@ impl Default for Rules {
             preset: ChildOptions::default(),
             backoff: Backoff::default(),
             random: None,
+            layers: None,
         }
     }
 }
 
 impl Rules {
+    /// Returns the rules with the values of a file.
+    pub(crate) fn layered(code: &Arc<Self>, file: Option<Arc<SupervisorLayer>>) -> Arc<Self> {
+        let code = code.layers.as_ref().map_or(code, |(code, _)| code);
+        let Some(layer) = file else { return Arc::clone(code) };
+        let mut rules = Self::clone(code);
+        rules.strategy = layer.strategy.unwrap_or(rules.strategy);
+        rules.auto_shutdown = layer.auto_shutdown.unwrap_or(rules.auto_shutdown);
+        rules.start = layer.start.unwrap_or(rules.start);
+        if let Some(intensity) = layer.intensity {
+            // As with the call of the builder, it replaces the default for each child.
+            (rules.intensity, rules.of_each) = (intensity, None);
+        }
+        if let Some(on_exhausted) = layer.on_exhausted {
+            rules.on_exhausted = on_exhausted;
+            rules.on_exhausted_from = PolicySource::File;
+        }
+        rules.leak_timeout = layer.leak_timeout.unwrap_or(rules.leak_timeout);
+        rules.stop_deadline = layer.stop_deadline.or(rules.stop_deadline);
+        rules.max_children = layer.max_children.or(rules.max_children);
+        rules.layers = Some((Arc::clone(code), layer));
+        Arc::new(rules)
+    }
+
+    /// Returns where the values that replace those of the code were written, by name.
+    pub(crate) fn places(&self) -> Places {
+        self.layers.as_ref().map(|(_, layer)| layer.places.clone()).unwrap_or_default()
+    }
+
     pub(crate) fn restart(&self, child: &ChildOptions) -> RestartType {
         self.base(child).map(Trigger::restart_type).unwrap_or_default()
     }

@@ -74,6 +74,22 @@ impl RestartPolicy {
     }
 
     policy_setters!(self => self);
+
+    /// Returns the names of the values that are set.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let limits = self.limits.get();
+        [
+            ("restart", self.restart.is_some()),
+            ("backoff", self.backoff.is_some()),
+            ("intensity", limits.intensity.is_some()),
+            ("consecutive_restarts", limits.consecutive.is_some()),
+            ("failing_for", limits.failing_for.is_some()),
+            ("on_exhausted", self.on_exhausted.is_some()),
+            ("failure_log", self.failure_log.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_set)| is_set.then_some(name))
+    }
 }
 
 impl ChildOptions {

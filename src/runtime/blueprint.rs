@@ -16,7 +16,7 @@ use crate::policy::{
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
     pub(crate) rules: Arc<Rules>,
@@ -27,7 +27,7 @@ pub(crate) struct Blueprint {
     /// Its own options. Those from above apply as well.
     pub(crate) dead_letters: DeadLetterOptions,
     /// In start order.
-    pub(crate) children: Vec<ChildSpec>,
+    pub(crate) children: Arc<[ChildSpec]>,
     /// The keys of these children by name, the same in each incarnation of the supervisor.
     pub(crate) keys: Arc<HashMap<Arc<str>, Key>>,
     /// Whether any child below has a mailbox.
@@ -41,6 +41,11 @@ pub(crate) struct Blueprint {
 }
 
 impl Blueprint {
+    /// Returns it with different rules.
+    pub(super) fn with_rules(&self, rules: Arc<Rules>) -> Arc<Self> {
+        Arc::new(Self { rules, ..self.clone() })
+    }
+
     /// Returns the limit on restarts if all children together can't exceed it. A default limit is
     /// compared with their backoffs only.
     pub(crate) fn unreachable_limit(&self, is_default: bool) -> Option<Unreachable> {
@@ -88,7 +93,7 @@ impl Blueprint {
     /// Returns how long it takes at most to abort everything below, and to report leaks.
     pub(crate) fn abort_bound(&self) -> Duration {
         let mut below = Duration::ZERO;
-        for child in &self.children {
+        for child in self.children.iter() {
             // The child itself, and each of its fallbacks.
             let mut next = Some(&child.options);
             while let Some(options) = next {
@@ -145,7 +150,7 @@ impl Blueprint {
         if let Some(fallback) = &child.fallback {
             self.check_child(path, fallback, warnings)?;
         }
-        self.check_limits(options, own, warnings)?;
+        check_restarts(&self.rules, options, &own, warnings)?;
         if options.supervisor.is_none() && self.rules.shutdown(options) == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
         }
@@ -170,45 +175,6 @@ impl Blueprint {
             let parent = path();
             return Err(BuildError::SignificantWithoutAutoShutdown { path: own(), parent });
         }
-        Ok(())
-    }
-
-    /// Checks the restart limits of a child, or of a fallback.
-    fn check_limits(
-        &self,
-        options: &ChildOptions,
-        own: impl Fn() -> Path,
-        warnings: &mut Vec<BuildWarning>,
-    ) -> Result<(), BuildError> {
-        let backoff = self.rules.backoff(options);
-        let limits = self.rules.limits(options).unwrap_or_default();
-        if self.rules.intensity.is_none()
-            && limits == Limits::default()
-            && backoff.is_none()
-            && self.rules.restart(options) != RestartType::Temporary
-        {
-            warnings.push(BuildWarning::BusyRestarts { path: own() });
-        }
-        // A reset that applies even to a child that was never active.
-        let at_once = backoff.resets_after().is_some_and(|life| life.is_zero());
-        if at_once || (backoff.resets_on(Reset::OnReady) && !options.signals) {
-            if self.rules.intensity.is_none() && limits.intensity.is_none() {
-                return Err(BuildError::EndlessRestarts { path: own() });
-            }
-            // A child that signals its readiness may fail before it is active, which resets nothing.
-            if !options.signals {
-                let never = |limit| BuildWarning::NeverInARow { path: own(), limit };
-                warnings.extend(limits.in_a_row().map(never));
-            }
-        }
-        // The default limit is made for the default backoff.
-        if limits.is_default && self.rules.has_default_backoff(options) {
-            return Ok(());
-        }
-        let life = if limits.is_default { Duration::ZERO } else { shortest_life(options) };
-        let unreachable =
-            limits.intensity.and_then(|limit| unreachable(limit, std::iter::once((backoff, life))));
-        warnings.extend(unreachable.map(|limit| BuildWarning::unreachable(&own(), limit)));
         Ok(())
     }
 
@@ -245,6 +211,45 @@ impl Blueprint {
             sources: self.policy(options, None).sources(),
         }
     }
+}
+
+/// Checks the restart limits of a child, or of a fallback.
+pub(crate) fn check_restarts(
+    rules: &Rules,
+    options: &ChildOptions,
+    own: &dyn Fn() -> Path,
+    warnings: &mut Vec<BuildWarning>,
+) -> Result<(), BuildError> {
+    let backoff = rules.backoff(options);
+    let limits = rules.limits(options).unwrap_or_default();
+    if rules.intensity.is_none()
+        && limits == Limits::default()
+        && backoff.is_none()
+        && rules.restart(options) != RestartType::Temporary
+    {
+        warnings.push(BuildWarning::BusyRestarts { path: own() });
+    }
+    // A reset that applies even to a child that was never active.
+    let at_once = backoff.resets_after().is_some_and(|life| life.is_zero());
+    if at_once || (backoff.resets_on(Reset::OnReady) && !options.signals) {
+        if rules.intensity.is_none() && limits.intensity.is_none() {
+            return Err(BuildError::EndlessRestarts { path: own() });
+        }
+        // A child that signals its readiness may fail before it is active, which resets nothing.
+        if !options.signals {
+            let never = |limit| BuildWarning::NeverInARow { path: own(), limit };
+            warnings.extend(limits.in_a_row().map(never));
+        }
+    }
+    // The default limit is made for the default backoff.
+    if limits.is_default && rules.has_default_backoff(options) {
+        return Ok(());
+    }
+    let life = if limits.is_default { Duration::ZERO } else { shortest_life(options) };
+    let unreachable =
+        limits.intensity.and_then(|limit| unreachable(limit, std::iter::once((backoff, life))));
+    warnings.extend(unreachable.map(|limit| BuildWarning::unreachable(&own(), limit)));
+    Ok(())
 }
 
 /// Returns how long the child runs at least until it fails.

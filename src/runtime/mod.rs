@@ -5,6 +5,7 @@
 //! | `driver` | the loop of one supervisor: wait, ask the machine, apply its effects |
 //! | `task` | the future of one supervisor, which announces how it ended |
 //! | `children` | which task belongs to which child |
+//! | `settings` | the values of a configuration, by path |
 //! | `shared` | what a supervisor shares with its children, its handles and the supervisors above |
 //! | `tree`, `registry`, `leaks` | what all supervisors of a tree share |
 //! | `inbox`, `request` | events, calls, and how calls are answered |
@@ -30,12 +31,17 @@ mod outcome;
 pub(crate) mod phase;
 mod registry;
 pub(crate) mod request;
+pub(crate) mod settings;
 mod shared;
 mod stop_chain;
 mod task;
 mod tree;
 
 pub(crate) use self::blueprint::Blueprint;
+#[cfg(feature = "config")]
+pub(crate) use self::blueprint::check_restarts;
+#[cfg(feature = "config")]
+pub(crate) use self::driver::CHILDREN_PER_REQUEST;
 pub(crate) use self::outcome::End;
 pub(crate) use self::shared::SupervisorShared;
 pub(crate) use self::task::supervise;

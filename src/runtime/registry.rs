@@ -192,7 +192,7 @@ impl<T> Registry<T> {
     }
 
     /// Returns all supervisors of the tree, in any order.
-    #[cfg(any(feature = "health", feature = "signal"))]
+    #[cfg(any(feature = "config", feature = "health", feature = "signal"))]
     pub(super) fn all(&self) -> Vec<Arc<T>> {
         self.running.iter().map(|supervisor| Arc::clone(&supervisor)).collect()
     }

@@ -6,11 +6,13 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::sync::oneshot;
 
-use crate::child::ChildSpec;
+use super::blueprint::Blueprint;
+use crate::child::{ChildSpec, ConfigSpec};
 use crate::core;
 use crate::error::ControlError;
 use crate::panic::catch_panic;
 use crate::path::Path;
+use crate::policy::ChildOptions;
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
 /// The sender of an answer. If it is dropped, the supervisor has ended.
@@ -25,6 +27,7 @@ pub(crate) fn respond<T>(caller: Responder<T>, answer: Result<T, ControlError>) 
 pub(crate) type Segment = String;
 
 #[derive(Debug)]
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) enum Request {
     /// Add a resolved child, and start it.
     Start {
@@ -54,8 +57,68 @@ pub(crate) enum Request {
         place: u64,
         answer: Responder<Page>,
     },
+    /// Look up the values of children again.
+    Refresh {
+        which: Children,
+        answer: Responder<Option<u64>>,
+    },
+    /// Look up the values of one child again, and wait for what follows.
+    Configure {
+        segment: Segment,
+        answer: Responder<Started>,
+    },
+    /// Look up the values of the supervisor again.
+    RefreshRules {
+        answer: Responder<()>,
+    },
+    /// Replace the code of the supervisor and of its children. Those that are new aren't started.
+    Recode(Recode),
+    /// Describe children for a plan.
+    Facts {
+        which: Children,
+        answer: Responder<FactsPage>,
+    },
     /// Count that the loop has turned.
     Turn(Arc<AtomicU64>),
+}
+
+/// New code of a supervisor and of its children.
+#[derive(Debug)]
+pub(crate) struct Recode {
+    pub(crate) blueprint: Arc<Blueprint>,
+    /// The children that are new. Others that don't exist have ended, or were deleted.
+    pub(crate) added: Vec<Segment>,
+    pub(crate) answer: Responder<()>,
+}
+
+/// The children that a request is about.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+pub(crate) enum Children {
+    /// Those with these last names of a path. Others are left out.
+    Named(Vec<Segment>),
+    /// A page of all, from a place in the start order.
+    From(u64),
+}
+
+/// What a plan has to know of a child.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+pub(crate) struct ChildFacts {
+    pub(crate) name: Arc<str>,
+    /// Under a dynamic supervisor.
+    pub(crate) serial: Option<NonZeroU64>,
+    pub(crate) options: Arc<ChildOptions>,
+    pub(crate) config: Option<Arc<ConfigSpec>>,
+}
+
+/// Some children of a supervisor, in start order.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+pub(crate) struct FactsPage {
+    pub(crate) children: Vec<ChildFacts>,
+    /// Where the next page begins, or `None` after the last one.
+    pub(crate) next: Option<u64>,
 }
 
 /// The last name of a child's path, from which the path is built on demand.

@@ -19,6 +19,7 @@ use super::outcome::End;
 use super::phase::Progress;
 use super::registry::PathKey;
 use super::request::Request;
+use super::settings::Settings;
 use super::stop_chain::StopChain;
 use super::tree::Tree;
 use crate::child::{Incarnation, Parent};
@@ -27,7 +28,7 @@ use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::panic::catch_panic;
 use crate::path::{LazyPath, Path};
-use crate::policy::FailureCallback;
+use crate::policy::{ChildOptions, FailureCallback, Rules};
 use crate::status::Subscription;
 use crate::status::{Event, EventKind};
 use crate::sync::Mutex;
@@ -39,7 +40,8 @@ pub(crate) struct SupervisorShared {
     pub(crate) tree: Arc<Tree<SupervisorShared>>,
     pub(crate) inbox: SupervisorInbox<Request>,
     pub(crate) progress: Progress,
-    pub(crate) blueprint: Arc<Blueprint>,
+    /// The rules in it can change.
+    blueprint: Mutex<Arc<Blueprint>>,
     pub(crate) began: Instant,
     /// Decides on failures: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
@@ -54,10 +56,11 @@ pub(crate) struct SupervisorShared {
 impl SupervisorShared {
     pub(crate) fn root(
         blueprint: Arc<Blueprint>,
+        settings: Arc<Settings>,
         now: Instant,
         wall_clock: SystemTime,
     ) -> Arc<Self> {
-        let tree = Arc::new(Tree::new(now, wall_clock));
+        let tree = Arc::new(Tree::new(settings, now, wall_clock));
         Self::new(PathKey::root(&blueprint.name), None, tree, blueprint, now)
     }
 
@@ -74,6 +77,10 @@ impl SupervisorShared {
         blueprint: Arc<Blueprint>,
         began: Instant,
     ) -> Arc<Self> {
+        let blueprint = match tree.settings.supervisor(|| key.path().clone()) {
+            Some(layer) => blueprint.with_rules(Rules::layered(&blueprint.rules, Some(layer))),
+            None => blueprint,
+        };
         let own = blueprint.on_child_failure.as_ref();
         let letters_above = above.as_ref().map(|above| Arc::clone(&above.dead_letters));
         let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above);
@@ -84,7 +91,7 @@ impl SupervisorShared {
             tree,
             inbox: SupervisorInbox::new(),
             progress: Progress::new(),
-            blueprint,
+            blueprint: Mutex::new(blueprint),
             began,
             callback,
             events: Channel::default(),
@@ -93,6 +100,28 @@ impl SupervisorShared {
             stop_chain: StopChain::default(),
             stop_reason: Mutex::new(None),
         })
+    }
+
+    pub(crate) fn blueprint(&self) -> Arc<Blueprint> {
+        Arc::clone(&self.blueprint.lock())
+    }
+
+    /// Replaces the code of the supervisor. Its values are looked up by the next call.
+    pub(super) fn set_blueprint(&self, blueprint: Arc<Blueprint>) {
+        *self.blueprint.lock() = blueprint;
+    }
+
+    /// Looks up the values of this supervisor again.
+    pub(super) fn refresh_rules(&self) -> Arc<Blueprint> {
+        let mut blueprint = self.blueprint.lock();
+        let layer = self.tree.settings.supervisor(|| self.path().clone());
+        *blueprint = blueprint.with_rules(Rules::layered(&blueprint.rules, layer));
+        Arc::clone(&blueprint)
+    }
+
+    /// Returns the options of a child with this name, with the values that replace those of its code.
+    pub(super) fn options(&self, name: &str, code: &Arc<ChildOptions>) -> Arc<ChildOptions> {
+        self.tree.settings.options(|| self.path().clone(), name, code)
     }
 
     pub(crate) fn path(&self) -> &Path {

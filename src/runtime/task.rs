@@ -37,12 +37,13 @@ pub(crate) fn supervise<T: Send>(
 
 fn machine(shared: &SupervisorShared) -> Machine {
     let has_failure_callback = shared.callback.is_some();
-    let rules = match &shared.blueprint.rules {
+    let blueprint = shared.blueprint();
+    let rules = match &blueprint.rules {
         rules if rules.has_failure_callback == has_failure_callback => Arc::clone(rules),
         rules => Arc::new(Rules { has_failure_callback, ..Rules::clone(rules) }),
     };
     let seed = fastrand::u64(..);
-    if shared.blueprint.is_dynamic() {
+    if blueprint.is_dynamic() {
         Machine::dynamic(rules, shared.began, seed)
     } else {
         Machine::ordered(rules, shared.began, seed)

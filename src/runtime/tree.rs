@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use super::leaks::Leaks;
 use super::registry::Registry;
+use super::settings::Settings;
 use crate::path::Path;
 
 /// See the [module](self). `T` is what is shared of one supervisor.
@@ -13,6 +14,7 @@ use crate::path::Path;
 pub(crate) struct Tree<T> {
     pub(super) registry: Registry<T>,
     pub(super) leaks: Leaks,
+    pub(crate) settings: Arc<Settings>,
     /// The sequence number of the last event.
     seq: AtomicU64,
     /// How many event subscriptions exist.
@@ -23,10 +25,11 @@ pub(crate) struct Tree<T> {
 }
 
 impl<T> Tree<T> {
-    pub(super) fn new(now: Instant, wall_clock: SystemTime) -> Self {
+    pub(super) fn new(settings: Arc<Settings>, now: Instant, wall_clock: SystemTime) -> Self {
         Self {
             registry: Registry::new(),
             leaks: Leaks::default(),
+            settings,
             seq: AtomicU64::new(0),
             listeners: Arc::default(),
             missed_graces: AtomicUsize::new(0),
@@ -68,7 +71,7 @@ impl<T> Tree<T> {
     }
 
     /// Returns all supervisors that run.
-    #[cfg(feature = "health")]
+    #[cfg(any(feature = "config", feature = "health"))]
     pub(crate) fn supervisors(&self) -> Vec<Arc<T>> {
         self.registry.all()
     }

@@ -87,7 +87,7 @@ fn blueprint(
         dynamic: description.dynamic,
         on_child_failure: description.options.on_child_failure.clone(),
         dead_letters: description.options.dead_letters.clone(),
-        children: Vec::new(),
+        children: Arc::default(),
         keys: Arc::default(),
         lends: false,
         levels: 1,
@@ -104,7 +104,7 @@ fn blueprint(
         }
         blueprint.check_child(&|| path.path().clone(), child, warnings)?;
     }
-    blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
+    blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?.into();
     blueprint.keys = Arc::new(keys);
     blueprint.graces = blueprint.explicit_graces();
     if let Some(deadline) = blueprint.rules.stop_deadline
@@ -189,5 +189,6 @@ fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError
         preset: preset.map(Preset::of_children).unwrap_or_default(),
         backoff: default.backoff,
         random: options.random.clone(),
+        layers: None,
     })
 }

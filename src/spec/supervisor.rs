@@ -1,5 +1,6 @@
 //! The checked tree, and the same tree as a child of a supervisor.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::child::{
 use crate::error::BuildWarning;
 use crate::exit::Exit;
 use crate::handle::supervisor_below;
+use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, End, supervise};
 
 /// How long it may take to abort everything below a supervisor that a factory makes, so that its
@@ -36,11 +38,13 @@ const UNKNOWN_ABORT_BOUND: Duration = Duration::from_secs(10);
 pub struct Supervisor {
     blueprint: Arc<Blueprint>,
     warnings: Arc<[BuildWarning]>,
+    /// The values at the start of each run.
+    settings: Option<Arc<Settings>>,
 }
 
 impl Supervisor {
     pub(super) fn new(blueprint: Arc<Blueprint>, warnings: Vec<BuildWarning>) -> Self {
-        Self { blueprint, warnings: warnings.into() }
+        Self { blueprint, warnings: warnings.into(), settings: None }
     }
 
     /// Returns what is legal in this tree, but probably a mistake.
@@ -49,6 +53,17 @@ impl Supervisor {
     #[must_use]
     pub fn warnings(&self) -> &[BuildWarning] {
         &self.warnings
+    }
+
+    /// Returns the values that a run begins with.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.as_ref().map(|settings| settings.fork()).unwrap_or_default().into()
+    }
+
+    /// Sets the values that each run begins with.
+    #[cfg(feature = "config")]
+    pub(crate) fn set_settings(&mut self, settings: Settings) {
+        self.settings = Some(Arc::new(settings));
     }
 
     pub(crate) fn blueprint(&self) -> Arc<Blueprint> {
@@ -85,6 +100,10 @@ impl ChildMeta for Below {
 
     fn children(&self) -> &[ChildSpec] {
         &self.0.children
+    }
+
+    fn blueprint(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::clone(&self.0) as _)
     }
 
     fn explicit_graces(&self) -> ExplicitGraces {

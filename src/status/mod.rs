@@ -45,6 +45,8 @@ mod stream;
 mod subscription;
 mod text;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
@@ -76,6 +78,7 @@ use crate::policy::{
 /// | `+3` before a name | three levels of guides are left out |
 /// | `callback` | the supervisor has an `on_child_failure` callback of its own |
 /// | `own policy` | the running child has changed its restart policy |
+/// | `config: backoff feed.toml:12` | a configuration file has set the value there, or a `call` |
 /// | `UNHEALTHY` | the child's health check fails |
 ///
 /// ```text
@@ -131,6 +134,9 @@ pub struct ChildInfo {
     /// The policy that applies if the child exits now, with the source of each value. `None` for
     /// the root, which has no supervisor.
     pub policy: Option<EffectivePolicy>,
+    /// The values that a configuration file or a call has set, by name, and where: `feed.toml:12`, or `call`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub configured: BTreeMap<&'static str, Arc<str>>,
     /// Whether the exit of the child may end its supervisor (auto-shutdown).
     pub significant: bool,
     /// Whether the tree is ready only if this child is; see [`ChildSpec::essential`](crate::ChildSpec::essential).
@@ -227,6 +233,9 @@ pub struct SupervisorInfo {
     /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
     /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
     pub on_child_failure: bool,
+    /// The values that a configuration file has set, by name, and where: `feed.toml:12`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub configured: BTreeMap<&'static str, Arc<str>>,
     /// How many children the supervisor has.
     pub counts: Counts,
 }
@@ -300,6 +309,7 @@ impl ChildInfo {
             kind,
             restart: RestartType::Permanent,
             policy: None,
+            configured: BTreeMap::new(),
             significant: false,
             essential: true,
             ready: true,

@@ -196,6 +196,7 @@ impl Entry<'_> {
             (child.restarts > 0).then(|| format!("restarts={}", child.restarts)),
             child.why.map(str::to_owned),
             child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),
+            configured(child, supervisor).map(|text| cut(text, room)),
             (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
             child.mailbox.filter(|it| it.len > 0).map(queued),
             status.map(|text| format!("\"{}\"", cut(text, room - 2))),
@@ -203,6 +204,14 @@ impl Entry<'_> {
         ];
         facts.into_iter().flatten()
     }
+}
+
+/// The values that were set by a configuration, with their places: `config: backoff feed.toml:12`.
+fn configured(child: &ChildInfo, supervisor: Option<&SupervisorInfo>) -> Option<String> {
+    let own = child.configured.iter();
+    let all = own.chain(supervisor.iter().flat_map(|it| &it.configured));
+    let values: Vec<_> = all.map(|(name, place)| format!("{name} {place}")).collect();
+    (!values.is_empty()).then(|| format!("config: {}", values.join(", ")))
 }
 
 #[inline]

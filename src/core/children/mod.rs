@@ -13,6 +13,7 @@
 //! | `exhausted` | what follows when a restart limit is exceeded |
 //! | `callback` | the failure callback |
 //! | `messages` | children that a message starts |
+//! | `configure` | options and rules that change while children run |
 //! | `watchdog` | children that have to send heartbeats |
 //!
 //! # Invariants
@@ -27,6 +28,7 @@
 //!    those that are `Active` and have a watchdog.
 
 mod callback;
+mod configure;
 mod exhausted;
 mod exits;
 mod messages;
@@ -186,6 +188,8 @@ impl Children {
             }
             MachineEvent::MessagePending { key } => return self.entries.get(*key).map(|_| *key),
             MachineEvent::Request { .. }
+            | MachineEvent::Configured { .. }
+            | MachineEvent::RulesChanged { .. }
             | MachineEvent::Tick
             | MachineEvent::Stop { .. }
             | MachineEvent::Close { .. }
@@ -288,7 +292,9 @@ impl Children {
             lifecycle: entry.lifecycle,
             incarnation: entry.incarnation,
             since: entry.since,
-            settled: entry.state.is_passed() || entry.state == ChildState::Down(DownState::Dormant),
+            settled: entry.state.is_passed()
+                || entry.state == ChildState::Down(DownState::Dormant)
+                || entry.is_withheld(),
             why: entry.why(),
             undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),
             policy: entry.own_policy().map(Arc::clone),

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use super::Children;
 use crate::core::arena::Key;
-use crate::core::child::{ChildState, Timer};
+use crate::core::child::{ChildEntry, ChildState, Timer};
 use crate::core::effect::{Effect, StepCx};
 use crate::core::event::ChildAnswer;
-use crate::core::requirements::RequirementId;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Reset, StartCause, later};
 
@@ -17,8 +16,12 @@ impl Children {
     /// Starts a child that has no task, or gates it.
     pub(in crate::core) fn launch(&mut self, key: Key, cause: StartCause, cx: &mut StepCx<'_>) {
         self.timers.disarm(Timer::Child(key));
+        if self.entry(key).options.withheld.is_some() {
+            return self.gate(key, cause, cx);
+        }
         if let Some((lacking, _)) = self.requirements.lacks(key) {
-            return self.gate(key, lacking, cause, cx);
+            self.requirements.wait(key, lacking);
+            return self.gate(key, cause, cx);
         }
         self.enter(key, Lifecycle::Resolved, None, cx);
         let entry = self.entry(key);
@@ -55,8 +58,7 @@ impl Children {
     }
 
     /// Makes a child wait for what it lacks.
-    fn gate(&mut self, key: Key, lacking: RequirementId, cause: StartCause, cx: &mut StepCx<'_>) {
-        self.requirements.wait(key, lacking);
+    fn gate(&mut self, key: Key, cause: StartCause, cx: &mut StepCx<'_>) {
         if let Some(history) = &mut self.entry(key).history {
             history.next = None;
         }
@@ -65,6 +67,9 @@ impl Children {
             self.enter(key, Lifecycle::Discovered, None, cx);
         }
         self.set(key, ChildState::Gated(cause));
+        if self.entry(key).options.withheld.is_some() {
+            self.answer_down(key, cx);
+        }
         // The requirement may never be met, so callers do not wait for it.
         if self.is_blocked_for_good(key) {
             self.answer_up(key, &ChildAnswer::Gated, cx);
@@ -74,12 +79,17 @@ impl Children {
     /// Whether no event inside the supervisor will meet what a gated child waits for.
     pub(in crate::core) fn is_blocked_for_good(&self, key: Key) -> bool {
         let mut key = key;
+        let is_withheld = |key| self.entries.get(key).is_some_and(ChildEntry::is_withheld);
+        if is_withheld(key) {
+            return true;
+        }
         while let Some((_, provider)) = self.requirements.lacks(key) {
             match provider.and_then(|provider| self.state(provider).map(|state| (provider, state)))
             {
                 None => return true,
                 // A group operation may still start the provider, but starts this child after it.
                 Some((_, ChildState::Down(_) | ChildState::AwaitingGroup)) => return true,
+                Some((provider, ChildState::Gated(_))) if is_withheld(provider) => return true,
                 Some((provider, ChildState::Gated(_))) => key = provider,
                 Some(_) => return false,
             }

@@ -171,6 +171,11 @@ impl Dynamic {
             self.up = true;
             cx.push(Effect::Up);
         }
+        while let Some(key) = self.children.requirements.released() {
+            if let Some(ChildState::Gated(cause)) = self.children.state(key) {
+                self.children.launch(key, cause, cx);
+            }
+        }
         for _ in 0..SLICE {
             let Some(walk) = self.walks.front_mut() else {
                 return self.finish_if_empty(cx);

@@ -79,6 +79,25 @@ impl Ordered {
         key
     }
 
+    /// Gives the children this order; others keep theirs, behind them. Not while a group operation runs, which
+    /// goes by places.
+    pub(super) fn reorder(&mut self, keys: &[Key]) {
+        debug_assert!(self.group.is_none(), "a group operation has places of its own");
+        let first: BTreeSet<_> = keys.iter().copied().collect();
+        let all = std::iter::successors(self.next(0), |&(_, place)| self.next(place));
+        let rest: Vec<_> = all.map(|(key, _)| key).filter(|key| !first.contains(key)).collect();
+        self.order = StartOrder::default();
+        let mut before = i8::MAX;
+        for &key in keys.iter().chain(&rest) {
+            let entry = self.children.entry(key);
+            entry.pos = self.next_pos;
+            entry.stop_order = entry.options.stop_order.min(before);
+            before = entry.stop_order;
+            self.order.push(self.next_pos, key);
+            self.next_pos += 1;
+        }
+    }
+
     pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
         self.order.first_from(place).map(|(pos, key)| (key, pos + 1))
     }

@@ -35,6 +35,10 @@ pub enum PolicySource {
     /// The [spec](crate::ChildSpec) of the child, or its type in
     /// [`Child::child_spec`](crate::Child::child_spec).
     Spec,
+    /// A configuration file; see the module `config`.
+    File,
+    /// A call of a handle, such as `set_policy`.
+    Call,
     /// The child itself, for the current incarnation, with
     /// [`Context::set_restart_policy`](crate::Context::set_restart_policy).
     Child,
@@ -47,6 +51,8 @@ string_enum!(
     Supervisor = "supervisor",
     Defaults = "defaults",
     Spec = "spec",
+    File = "file",
+    Call = "call",
     Child = "child",
 );
 
@@ -134,10 +140,10 @@ impl EffectivePolicy {
         if let Some(own) = self.own.as_ref().and_then(|own| own.restart.clone()) {
             return Effective::new(own, PolicySource::Child);
         }
-        let source = match self.options.exceptions == super::Exceptions::default() {
-            true => self.source(|it| it.restart.is_some()).unwrap_or(PolicySource::Default),
-            false => PolicySource::Spec,
-        };
+        let mut source = self.source(|it| it.restart.is_some()).unwrap_or(PolicySource::Default);
+        if self.options.exceptions != super::Exceptions::default() {
+            source = source.max(PolicySource::Spec);
+        }
         Effective::new(self.rules.trigger(&self.options), source)
     }
 
@@ -209,13 +215,18 @@ impl EffectivePolicy {
     }
 
     /// Returns the first layer below the child's own policy for which `sets` returns `true`.
-    fn source(&self, sets: impl Fn(&ChildOptions) -> bool) -> Option<PolicySource> {
+    fn source(&self, sets: impl Fn(&PolicyValues<'_>) -> bool) -> Option<PolicySource> {
+        let layers = self.options.layers.as_ref();
+        let call = layers.and_then(|layers| layers.call.as_ref());
+        let file = layers.and_then(|layers| layers.file.as_ref());
         let layers = [
-            (&*self.options, PolicySource::Spec),
-            (&self.rules.defaults, PolicySource::Defaults),
-            (&self.rules.preset, PolicySource::Preset),
+            call.map(|layer| (layer.policy.values(), PolicySource::Call)),
+            file.map(|layer| (layer.policy.values(), PolicySource::File)),
+            Some((self.options.code().values(), PolicySource::Spec)),
+            Some((self.rules.defaults.values(), PolicySource::Defaults)),
+            Some((self.rules.preset.values(), PolicySource::Preset)),
         ];
-        layers.into_iter().find_map(|(options, source)| sets(options).then_some(source))
+        layers.into_iter().flatten().find_map(|(values, source)| sets(&values).then_some(source))
     }
 
     fn limit<T>(&self, of: impl Fn(&Limits) -> Option<T>) -> Option<Effective<T>> {
@@ -223,8 +234,41 @@ impl EffectivePolicy {
             return Some(Effective::new(own, PolicySource::Child));
         }
         let value = of(&self.rules.limits(&self.options)?)?;
-        let source = self.source(|it| of(&it.limits.get()).is_some());
+        let source = self.source(|it| of(&it.limits).is_some());
         Some(Effective::new(value, source.unwrap_or(PolicySource::Default)))
+    }
+}
+
+/// The values of one layer.
+struct PolicyValues<'a> {
+    restart: Option<&'a Trigger>,
+    backoff: Option<&'a Backoff>,
+    limits: Limits,
+    on_exhausted: Option<OnExhausted>,
+    failure_log: Option<FailureLog>,
+}
+
+impl RestartPolicy {
+    fn values(&self) -> PolicyValues<'_> {
+        PolicyValues {
+            restart: self.restart.as_ref(),
+            backoff: self.backoff.as_ref(),
+            limits: self.limits.get(),
+            on_exhausted: self.on_exhausted,
+            failure_log: self.failure_log,
+        }
+    }
+}
+
+impl ChildOptions {
+    fn values(&self) -> PolicyValues<'_> {
+        PolicyValues {
+            restart: self.restart.as_ref(),
+            backoff: self.backoff.as_ref(),
+            limits: self.limits.get(),
+            on_exhausted: self.on_exhausted,
+            failure_log: self.failure_log,
+        }
     }
 }
 

@@ -6,11 +6,12 @@
 //! # Invariants
 //!
 //! 1. A restart is recorded only if it was allowed. A sliding window keeps at most `max` instants,
-//!    oldest first. All other kinds keep one number.
+//!    oldest first, or as many as it had when `max` was lowered. All other kinds keep one number.
 //! 2. No call looks at more than three instants, except [`count`](RestartWindow::count), which
 //!    is a binary search. Instants are copied only when the buffer grows or shrinks.
 //! 3. The capacity is never larger than `max`, and it shrinks again after a burst.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,27 @@ impl RestartWindow {
     /// Creates an empty window.
     pub(crate) fn new(intensity: Intensity) -> Self {
         Self { intensity, granted: VecDeque::new(), counted: None }
+    }
+
+    /// Changes the intensity at `now`. The restarts so far still count, as far as the new one counts
+    /// restarts of that age.
+    pub(crate) fn set_intensity(&mut self, intensity: Intensity, now: Instant) {
+        if self.intensity == intensity {
+            return;
+        }
+        let used = self.count(now);
+        let is_sliding =
+            |kind| matches!(kind, Kind::Sliding { period, .. } if period != Duration::MAX);
+        let keeps_instants = is_sliding(self.intensity.0) && is_sliding(intensity.0);
+        self.intensity = intensity;
+        // A sliding window keeps all, so that a limit that is raised again still counts them.
+        if is_sliding(intensity.0) && !keeps_instants {
+            let used = used.min(places(intensity.max()));
+            (self.granted, self.counted) = (std::iter::repeat_n(now, used).collect(), None);
+        } else if !keeps_instants {
+            let counted = (used > 0).then_some((now, used as f64));
+            (self.granted, self.counted) = (VecDeque::new(), counted);
+        }
     }
 
     pub(crate) fn intensity(&self) -> Intensity {
@@ -66,7 +88,12 @@ impl RestartWindow {
                 let now = self.granted.back().map_or(now, |&last| now.max(last));
                 // A full queue has room if its oldest restart has expired.
                 let expired = |&at: &Instant| self.has_expired(at, now);
-                self.granted.len() < places(max) || self.granted.front().is_some_and(expired)
+                match self.granted.len().cmp(&places(max)) {
+                    Less => true,
+                    Equal => self.granted.front().is_some_and(expired),
+                    // The limit was lowered.
+                    Greater => self.count(now) < places(max),
+                }
             }
             Kind::Sliding { max, .. } | Kind::Tumbling { max, .. } => {
                 self.score(now) < f64::from(max)

@@ -116,7 +116,7 @@ impl Driver {
         self.lifetimes.remove(&key);
         self.reopen_mailbox(key);
         if let Some(options) = self.machine.options(key) {
-            let rules = &self.shared.blueprint.rules;
+            let rules = &self.blueprint.rules;
             let (watched, phases) = (rules.watchdog(options).is_some(), phases(rules, options));
             self.children.start(key, incarnation, cause, watched, phases);
         }
@@ -196,7 +196,7 @@ impl Driver {
     }
 
     fn is_brutally_killed(&self, key: Key) -> bool {
-        let rules = &self.shared.blueprint.rules;
+        let rules = &self.blueprint.rules;
         let options = self.machine.options(key);
         options.is_some_and(|options| rules.shutdown(options) == Shutdown::BrutalKill)
     }
@@ -330,7 +330,7 @@ impl Driver {
     /// Whether the restarts of this child, or of the child that its group restarts with, are counted and not
     /// logged.
     fn is_unlogged(&self, key: Key) -> bool {
-        match self.shared.blueprint.rules.strategy {
+        match self.blueprint.rules.strategy {
             Strategy::OneForOne => self.busy.get(&key).is_some_and(Throttle::is_paused),
             _ => self.busy.values().any(Throttle::is_paused),
         }
@@ -364,7 +364,7 @@ impl Driver {
                 reason => End::Exit { cause: cause(key, reason), code },
             },
             Finish::Escalated { key, reason } => {
-                let cleanly = self.shared.blueprint.rules.gives_up_cleanly;
+                let cleanly = self.blueprint.rules.gives_up_cleanly;
                 End::GaveUp { cause: cause(key, reason), cleanly }
             }
         }

@@ -35,7 +35,7 @@ impl Driver {
             restarts_in_period,
             max_restarts,
             period,
-            strategy: self.shared.blueprint.rules.strategy,
+            strategy: self.blueprint.rules.strategy,
             properties: self.children.properties(key).cloned().unwrap_or_default(),
         };
         if let Some(exit) = step.exit_of(key, incarnation) {

@@ -52,6 +52,15 @@ impl HealthTasks {
         }
     }
 
+    /// Replaces the check from the next incarnation on.
+    pub(super) fn replace(&mut self, key: Key, check: Option<&Arc<HealthCheck>>) {
+        match (self.checked.get_mut(&key), check) {
+            (Some(checked), Some(check)) => checked.check = Arc::clone(check),
+            (Some(_), None) => self.remove(key),
+            (None, _) => self.add(key, check),
+        }
+    }
+
     pub(super) fn remove(&mut self, key: Key) {
         if let Some(mut checked) = self.checked.remove(&key) {
             checked.end();

@@ -29,7 +29,7 @@ impl Driver {
         let drain = if spec.options.signals {
             DefaultDrain::AtReady
         } else {
-            let first = self.shared.blueprint.rules.backoff(&spec.options).first_wait();
+            let first = self.blueprint.rules.backoff(&spec.options).first_wait();
             let micros = u16::try_from(first.as_micros()).unwrap_or(u16::MAX);
             DefaultDrain::AfterMicros(micros.min(MAX_DRAIN_MICROS))
         };
@@ -159,13 +159,13 @@ impl Driver {
     /// later, so their mailboxes are closed.
     pub(super) fn hand_over_mailboxes(&mut self) {
         let below = self.shared.orphaned_mailboxes.release();
-        let lends = self.shared.blueprint.lends;
+        let lends = self.blueprint.lends;
         if !lends && below.is_empty() && self.children.mailboxes().next().is_none() {
             return;
         }
         let above = self.above.as_ref().filter(|ctx| !ctx.incarnation.is_final());
         let above = above.and_then(|ctx| Some((ctx.incarnation.key, self.shared.above.as_ref()?)));
-        let declared = above.iter().flat_map(|_| &self.shared.blueprint.children);
+        let declared = above.iter().flat_map(|_| self.blueprint.children.iter());
         let declared: HashSet<_> = declared.map(|child| Arc::as_ptr(&child.factory)).collect();
         let comes_back = |key| {
             let entry = self.children.entry(key);
@@ -200,7 +200,7 @@ impl Driver {
     /// Closes the mailboxes below that were never bound, since their supervisor or fallback was never
     /// started. Otherwise a sender would wait forever.
     fn close_unbound(&self) {
-        let mut open: Vec<_> = self.shared.blueprint.children.iter().collect();
+        let mut open: Vec<_> = self.blueprint.children.iter().collect();
         while let Some(spec) = open.pop() {
             if let Some(mailbox) = spec.factory.mailbox().filter(|mailbox| mailbox.is_unbound()) {
                 drop(Arc::clone(mailbox).close(DeadLetterReason::UndeliveredAtStop));

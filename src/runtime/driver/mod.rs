@@ -19,6 +19,7 @@
 
 mod backlog;
 mod calls;
+mod configure;
 mod effects;
 mod failure_callback;
 mod health;
@@ -36,6 +37,8 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::Instant;
 
+#[cfg(feature = "config")]
+pub(crate) use self::configure::CHILDREN as CHILDREN_PER_REQUEST;
 pub(super) use self::state::Driver;
 use self::state::{ExitInfo, Step};
 use super::inbox::Batch;
@@ -94,10 +97,11 @@ impl Driver {
 
     fn add_declared(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let declared = &shared.blueprint.children;
+        let declared = Arc::clone(&self.blueprint.children);
         self.machine.reserve(declared.len());
-        for spec in declared {
-            let key = self.machine.add(Arc::clone(&spec.options), shared.began);
+        for spec in declared.iter() {
+            let options = shared.options(spec.name(), &spec.options);
+            let key = self.machine.add(options, shared.began);
             self.children.add_declared(key, Arc::clone(&spec.factory));
             self.attach(key, spec);
         }
@@ -163,6 +167,7 @@ impl Driver {
         if due {
             self.handle_deadline(now);
         }
+        self.recode(now);
         if self.machine.stops_now().is_none() {
             self.shared.stop_chain.clear();
         }
@@ -297,7 +302,8 @@ impl Driver {
     }
 
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
-        let key = self.machine.add(Arc::clone(&spec.options), now);
+        let options = self.shared.options(spec.name(), &spec.options);
+        let key = self.machine.add(options, now);
         self.children.add(key, Arc::clone(&spec.factory));
         self.attach(key, spec);
         key

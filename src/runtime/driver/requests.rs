@@ -35,12 +35,19 @@ impl Driver {
             Request::Spec { segment, answer } => {
                 let key = self.children.find(&segment);
                 let view = key.and_then(|key| self.machine.view(key, now));
-                let blueprint = &self.shared.blueprint;
+                let blueprint = &self.blueprint;
                 let spec = view.map(|view| blueprint.describe(segment.clone(), &view.options));
                 respond(answer, spec.ok_or_else(|| self.not_found(&segment)));
             }
             Request::Count { answer } => respond(answer, Ok(self.counts())),
             Request::Page { place, answer } => respond(answer, Ok(self.page(place, now))),
+            Request::Refresh { which, answer } => self.refresh(which, answer, now),
+            Request::Configure { segment, answer } => self.configure(&segment, answer, now),
+            Request::RefreshRules { answer } => self.refresh_rules(answer, now),
+            Request::Recode(recode) => {
+                self.recodes.push(recode);
+            }
+            Request::Facts { which, answer } => self.facts(which, answer),
             Request::Turn(turns) => _ = turns.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -103,6 +110,9 @@ impl Driver {
             core::ChildAnswer::InvalidState(state) => {
                 Err(ControlError::InvalidState { path: path(), state, call: name })
             }
+            core::ChildAnswer::Withheld(why) => {
+                Err(ControlError::Withheld { path: path(), why: why.word() })
+            }
             core::ChildAnswer::NotFound => Err(ControlError::NotFound { path: path() }),
             core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
             core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
@@ -110,7 +120,7 @@ impl Driver {
         };
         // As in OTP, a child that is started by a call isn't logged at `info`.
         let changed = matches!(result, Ok(_) | Err(ControlError::ActivationFailed { .. }));
-        if changed && name != "start_child" {
+        if changed && !matches!(name, "start_child" | "configure") {
             log::called(path, name);
         }
         let result = result.map(|outcome| Started { child, outcome });
@@ -134,11 +144,11 @@ impl Driver {
         }
     }
 
-    fn not_found(&self, segment: &str) -> ControlError {
+    pub(super) fn not_found(&self, segment: &str) -> ControlError {
         ControlError::NotFound { path: self.shared.path().join(segment) }
     }
 
-    fn shutting_down(&self) -> ControlError {
+    pub(super) fn shutting_down(&self) -> ControlError {
         ControlError::ShuttingDown { path: self.shared.path().clone() }
     }
 
@@ -168,7 +178,7 @@ impl Driver {
             Some(owner) => Err(BuildError::MailboxTaken { path: path(), owner }),
             None => Ok(()),
         };
-        if self.shared.blueprint.is_dynamic() {
+        if self.blueprint.is_dynamic() {
             return Ok(check_mailbox()?);
         }
         if let Some(view) =
@@ -245,10 +255,11 @@ impl Driver {
         Some(ChildInfo {
             path,
             kind: kind(&view.options),
-            restart: self.shared.blueprint.rules.restart(&view.options),
-            policy: Some(self.shared.blueprint.policy(&view.options, view.policy)),
+            restart: self.blueprint.rules.restart(&view.options),
+            configured: view.options.places(),
+            policy: Some(self.blueprint.policy(&view.options, view.policy)),
             significant: view.options.significant,
-            essential: self.shared.blueprint.is_essential(&view.options),
+            essential: self.blueprint.is_essential(&view.options),
             ready: view.settled && self.health.is_healthy(key) != Some(false),
             lifecycle: view.lifecycle,
             why: view.why,
@@ -276,12 +287,13 @@ impl Driver {
         let seq = self.shared.tree.seq();
         let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
         let supervisor = SupervisorInfo {
-            strategy: self.shared.blueprint.strategy(),
+            strategy: self.blueprint.strategy(),
             restarts_in_period,
             max_restarts,
             period,
-            child_limit: self.shared.blueprint.child_limit(),
-            on_child_failure: self.shared.blueprint.on_child_failure.is_some(),
+            child_limit: self.blueprint.child_limit(),
+            on_child_failure: self.blueprint.on_child_failure.is_some(),
+            configured: self.blueprint.rules.places(),
             counts: self.counts(),
         };
         let mut entries = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));

@@ -15,15 +15,18 @@ use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId};
 use crate::exit::ExitReason;
 use crate::path::Path;
 use crate::policy::Throttle;
+use crate::runtime::blueprint::Blueprint;
 use crate::runtime::children::ChildTable;
 use crate::runtime::inbox::Batch;
 use crate::runtime::outcome::{Cause, End};
-use crate::runtime::request::Request;
+use crate::runtime::request::{Recode, Request};
 use crate::runtime::shared::SupervisorShared;
 
 /// The loop of one supervisor; see the [module](super).
 pub(in crate::runtime) struct Driver {
     pub(super) machine: Machine,
+    /// That of `shared`, with the rules that the machine has.
+    pub(super) blueprint: Arc<Blueprint>,
     pub(super) shared: Arc<SupervisorShared>,
     pub(super) children: ChildTable,
     /// This supervisor as a child of the one above, or `None` for a root.
@@ -38,6 +41,8 @@ pub(in crate::runtime) struct Driver {
     pub(super) calls: Calls,
     /// What siblings require by name. A new child of that name provides it again.
     pub(super) requirements: BTreeMap<Arc<str>, RequirementId>,
+    /// New code that waits for the end of a group operation.
+    pub(super) recodes: Vec<Recode>,
     /// What replaces a child that fails too often.
     pub(super) fallbacks: BTreeMap<Key, Arc<ChildSpec>>,
     pub(super) leaked: BTreeSet<(Key, IncarnationNumber)>,
@@ -106,12 +111,13 @@ impl Driver {
         shared: &Arc<SupervisorShared>,
         above: Option<Context>,
     ) -> Self {
-        let blueprint = &shared.blueprint;
+        let blueprint = shared.blueprint();
         let parent = Arc::clone(shared) as _;
         Self {
             machine,
             shared: Arc::clone(shared),
-            children: ChildTable::new(parent, blueprint),
+            children: ChildTable::new(parent, &blueprint),
+            blueprint,
             above,
             seen_level: StopLevel::None,
             batch: Batch::default(),
@@ -121,6 +127,7 @@ impl Driver {
             backlog: Backlog::default(),
             calls: Calls::default(),
             requirements: BTreeMap::new(),
+            recodes: Vec::new(),
             fallbacks: BTreeMap::new(),
             leaked: BTreeSet::new(),
             lifetimes: BTreeMap::new(),

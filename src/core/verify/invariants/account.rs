@@ -13,7 +13,8 @@ impl Invariants {
         (self.aborting, self.closing, self.group_stays_down).hash(print);
         for (key, child) in self.present() {
             (key.index(), &child.declaration.name).hash(print);
-            (child.live, child.cancelled, child.aborted, child.stops_itself).hash(print);
+            (child.live, child.cancelled, child.aborted, child.stops_itself, child.taken_out)
+                .hash(print);
             (child.cause, child.has_passed, child.was_active).hash(print);
             (child.decided, child.leaked).hash(print);
             (child.answered_failed, child.returns, child.replaced).hash(print);

@@ -45,6 +45,8 @@ pub(in super::super) struct ChildAccount {
     pub(super) was_active: bool,
     /// The child has requested its own stop.
     pub(super) stops_itself: bool,
+    /// Its configuration has taken it out since it was started. It is brought back even if it is temporary.
+    pub(super) taken_out: bool,
     /// Its last incarnation has leaked.
     pub(super) leaked: bool,
     /// Its exit was decided, since its last start.
@@ -122,6 +124,7 @@ impl ChildAccount {
             has_passed: false,
             was_active: false,
             stops_itself: false,
+            taken_out: false,
             leaked: false,
             decided: false,
             returns: false,

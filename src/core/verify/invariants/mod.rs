@@ -331,6 +331,12 @@ impl Invariants {
                 let Some((key, request, _)) = self.waiting.remove(ticket) else {
                     return Err("a ticket is answered once".to_owned());
                 };
+                let waited = self.request != Some(*ticket);
+                let interrupted = waited && matches!(answer, ChildAnswer::Restarting);
+                if request == ChildRequest::RestartStopped && interrupted {
+                    // It is started with its group, even if a message would have started it.
+                    self.child(key).set_down = true;
+                }
                 self.check_answer(key, request, answer)
             }
             Effect::Up => {
@@ -358,6 +364,7 @@ impl Invariants {
         child.incarnation = incarnation;
         (child.live, child.cancelled, child.aborted) = (true, false, false);
         (child.decided, child.stops_itself, child.leaked) = (false, false, false);
+        child.taken_out = false;
         (child.group_stop_from, child.answered_failed) = (None, false);
         (child.returns, child.replaced) = (false, false);
         (child.callback_called, child.policy, child.passes_since) = (false, None, None);

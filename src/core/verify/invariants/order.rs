@@ -29,7 +29,7 @@ use super::{ChildAccount, Invariants, PendingDecision, Violation, ensure, is_end
 use crate::core::child::{ChildState, DownState};
 use crate::core::{ChildAnswer, ChildRequest, IncarnationNumber, Key, Machine, MachineEvent};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
+use crate::policy::{AutoShutdown, ChildOptions, RestartType, Start, StartCause, Strategy};
 
 /// The child that stops now, and those that are shown to stop after it. There is none while the walk
 /// passes children that are down, which may take several events.
@@ -108,6 +108,21 @@ impl Invariants {
                 let child = self.child(key);
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 child.stops_itself |= runs && child.live && child.incarnation == incarnation;
+            }
+            // A configuration that takes it out stops it by itself.
+            MachineEvent::Configured { key, ref options, .. }
+                if options.withheld.is_some() && !self.ending =>
+            {
+                // A fallback keeps its own options.
+                let kept = |old: &ChildOptions| old.withheld.is_some() || old.is_fallback;
+                let withheld = machine.options(key).is_some_and(|old| kept(old));
+                let child = self.child(key);
+                child.stops_itself |= child.live;
+                child.taken_out = true;
+                if !withheld {
+                    (child.consecutive_failures, child.drawn) = (0, 0);
+                    child.own_grants.reset();
+                }
             }
             MachineEvent::Request { key, request, .. } if !self.ending => {
                 let child = &self.children[&key];
@@ -331,7 +346,7 @@ impl Invariants {
             let own = child.policy.as_ref().and_then(|policy| policy.restart.as_ref());
             let own = own.is_some_and(|own| own.restart_type() != RestartType::Temporary);
             let returns = own || child.replaced;
-            let kept = child.is_dormant_temporary(&self.rules);
+            let kept = child.is_dormant_temporary(&self.rules) || child.taken_out;
             if restart == RestartType::Temporary && has_ended && !over && !returns && !kept {
                 let state = machine.children().state(key);
                 let kept = match state {

@@ -3,7 +3,7 @@
 //! These checks look at the current state of each child, and not at how it was reached.
 
 use super::{Invariants, Machine, Violation, ensure};
-use crate::core::child::{ChildState, DownState};
+use crate::core::child::{ChildEntry, ChildState, DownState};
 use crate::lifecycle::Lifecycle;
 use crate::policy::Strategy;
 
@@ -20,7 +20,10 @@ impl Invariants {
             let state = children.state(key).expect("a child that exists");
             let right = match state {
                 ChildState::Active => true,
-                ChildState::Gated(_) => children.requirements.lacks(key).is_some(),
+                ChildState::Gated(_) => {
+                    children.requirements.lacks(key).is_some()
+                        || children.entries.get(key).is_some_and(ChildEntry::is_withheld)
+                }
                 ChildState::Down(DownState::New | DownState::RestartsWithGroup) => false,
                 ChildState::Down(
                     DownState::Dormant | DownState::Finished | DownState::NotRestarted,

@@ -32,6 +32,8 @@ pub(super) enum ScriptStep {
     /// A decision of the failure callback, even if it was not called.
     Decide(usize, Resolution),
     Request(usize, ChildRequest),
+    /// A configuration takes the child out, or brings it back.
+    Enable(usize, bool),
     Add(Box<FakeChild>),
     Wait(u64),
     /// A tick without a deadline.
@@ -54,6 +56,7 @@ pub(super) fn step() -> impl Strategy<Value = ScriptStep> {
         1 => (index.clone(), own_policy()).prop_map(|(index, policy)| ScriptStep::Policy(index, Box::new(policy))),
         1 => (index.clone(), any::<bool>()).prop_map(|(index, well)| ScriptStep::Checked(index, well)),
         2 => (index.clone(), select(&ANSWERS)).prop_map(|(index, answer)| ScriptStep::Decide(index, answer)),
+        2 => (index.clone(), any::<bool>()).prop_map(|(index, enabled)| ScriptStep::Enable(index, enabled)),
         6 => (index, select(&REQUESTS)).prop_map(|(index, request)| ScriptStep::Request(index, request)),
         1 => child_with_limits(9).prop_map(|fake| ScriptStep::Add(Box::new(fake))),
         6 => (0..400_u64).prop_map(ScriptStep::Wait),
@@ -167,6 +170,11 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
             ScriptStep::Request(index, request) => {
                 if let Some(&key) = known.get(index % known.len().max(1)) {
                     sim.request_of(key, request);
+                }
+            }
+            ScriptStep::Enable(index, enabled) => {
+                if let Some(&key) = known.get(index % known.len().max(1)) {
+                    sim.enable_key(key, enabled);
                 }
             }
             ScriptStep::Add(fake) => {

@@ -197,6 +197,7 @@ fn answer_text(answer: &ChildAnswer) -> String {
         ChildAnswer::Started(incarnation) => format!("started {incarnation}"),
         ChildAnswer::Ignored => "ignored".to_owned(),
         ChildAnswer::Gated => "gated".to_owned(),
+        ChildAnswer::Withheld(why) => why.word().to_owned(),
         ChildAnswer::Dormant => "dormant".to_owned(),
         ChildAnswer::Failed(reason) => format!("failed {}", reason.kind()),
         ChildAnswer::Running => "running".to_owned(),

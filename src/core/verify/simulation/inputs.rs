@@ -8,7 +8,7 @@ use super::{Happening, Simulation, TranscriptLine};
 use crate::core::{ChildRequest, IncarnationNumber, Key, MachineEvent, Ticket};
 use crate::exit::ExitReason;
 use crate::policy::FailureDecision;
-use crate::policy::RestartPolicy;
+use crate::policy::{ChildLayer, ChildOptions, RestartPolicy};
 
 impl Simulation {
     /// The child's task ends now.
@@ -104,6 +104,23 @@ impl Simulation {
         let ticket = self.tickets;
         self.event(MachineEvent::Request { ticket, key, request });
         ticket
+    }
+
+    /// The configuration of the child takes it out, or brings it back.
+    pub(in crate::core) fn enable(&mut self, name: &str, enabled: bool) {
+        self.enable_key(self.key(name), enabled);
+    }
+
+    pub(in crate::core) fn enable_key(&mut self, key: Key, enabled: bool) {
+        let layer = ChildLayer { enabled: Some(enabled), ..ChildLayer::default() };
+        self.configure(key, layer);
+    }
+
+    /// The configuration of the child changes.
+    pub(in crate::core) fn configure(&mut self, key: Key, layer: ChildLayer) {
+        let code = self.machine.options(key).cloned().unwrap_or_default();
+        let options = ChildOptions::layered(&code, Some(Arc::new(layer)), None, None);
+        self.event(MachineEvent::Configured { ticket: None, key, options });
     }
 
     /// Sends a request, lets everything happen that follows at once, and returns the answer.

@@ -1,0 +1,141 @@
+//! Options and rules that change while children run.
+//!
+//! A changed value decides on what happens from now on. Nothing that was decided before is taken back:
+//! deadlines that were drawn stay, and so do the restarts that were counted.
+//!
+//! A child whose configuration withholds it is gated like one that lacks a requirement: whatever starts
+//! it, it is *discovered* instead, and its siblings start without it.
+//!
+//! # Invariants
+//!
+//! 1. A child that runs is stopped if its options withhold it, and is gated then.
+//! 2. A gated child is started when nothing withholds it any more. A child that is down for another reason
+//!    is not.
+
+use std::sync::Arc;
+
+use super::Children;
+use crate::core::arena::Key;
+use crate::core::callers::WaitFor;
+use crate::core::child::{ChildState, StopReason, Timer};
+use crate::core::effect::StepCx;
+use crate::core::event::{ChildAnswer, Ticket};
+use crate::core::requirements::RequirementId;
+use crate::policy::{ChildOptions, RestartWindow, Rules, StartCause, later};
+
+impl Children {
+    /// Replaces the options of a child, and stops or starts it as far as they say so. Returns the answer for
+    /// the caller, unless that comes later.
+    pub(in crate::core) fn configure(
+        &mut self,
+        key: Key,
+        options: Arc<ChildOptions>,
+        ticket: Option<Ticket>,
+        cx: &mut StepCx<'_>,
+    ) -> Option<ChildAnswer> {
+        let was_withheld = self.entry(key).options.withheld.is_some();
+        self.set_options(key, options, cx);
+        let entry = self.entry(key);
+        if let (false, true, Some(history)) =
+            (was_withheld, entry.options.withheld.is_some(), &mut entry.history)
+        {
+            // What failed before isn't charged to what is started with different values.
+            history.recover();
+        }
+        let goal = match (was_withheld, entry.options.withheld.is_some(), entry.state) {
+            (false, true, ChildState::Activating | ChildState::Active) => {
+                self.begin_stop(key, StopReason::Restart, cx);
+                WaitFor::Down
+            }
+            (_, true, ChildState::Stopping { .. }) => WaitFor::Down,
+            (false, true, ChildState::Backoff(cause)) => {
+                self.launch(key, cause, cx);
+                return Some(ChildAnswer::Done);
+            }
+            (false, true, ChildState::Gated(_)) => {
+                self.requirements.stop_waiting(key);
+                return Some(ChildAnswer::Done);
+            }
+            (true, false, ChildState::Gated(cause)) => {
+                if cause == StartCause::Restart {
+                    // No wait that the child was in before has ended.
+                    self.set(key, ChildState::Gated(StartCause::Manual));
+                }
+                // A group that is being stopped starts the child later.
+                self.requirements.release(key);
+                WaitFor::Renewed
+            }
+            _ => return Some(ChildAnswer::Done),
+        };
+        ticket.and_then(|ticket| self.wait(key, ticket, goal))
+    }
+
+    /// A fallback keeps its own options.
+    fn set_options(&mut self, key: Key, options: Arc<ChildOptions>, cx: &mut StepCx<'_>) {
+        if self.entry(key).options.is_fallback {
+            return;
+        }
+        let state = self.entry(key).state;
+        self.count_significant(key, state, false);
+        let old = std::mem::replace(&mut self.entry(key).options, options);
+        self.count_significant(key, state, true);
+        let entry = self.entries.get_mut(key).expect("the child that is configured");
+        self.counts.replaced(&old, &entry.options);
+        let limits = entry.limits(&self.rules);
+        if let (Some(limits), Some(history)) = (limits, &mut entry.history) {
+            history.tracker.set_limits(&limits, cx.now);
+        }
+        if state == ChildState::Active
+            && self.rules.watchdog(&old) != self.rules.watchdog(&entry.options)
+        {
+            match self.rules.watchdog(&entry.options) {
+                Some(interval) => self.timers.arm(Timer::Child(key), later(cx.now, interval)),
+                None => self.timers.disarm(Timer::Child(key)),
+            }
+        }
+    }
+
+    /// Sets what a child provides and requires, also while it runs or waits.
+    pub(in crate::core) fn link(
+        &mut self,
+        key: Key,
+        provides: Option<RequirementId>,
+        requires: Vec<RequirementId>,
+    ) {
+        self.requirements.stop_waiting(key);
+        self.requirements.link(key, provides, requires);
+        let state = self.entry(key).state;
+        self.requirements.provide(key, state.is_met());
+        if let ChildState::Gated(_) = state {
+            self.requirements.release(key);
+        }
+    }
+
+    /// Replaces the rules. The restarts so far still count.
+    pub(in crate::core) fn set_rules(&mut self, rules: Arc<Rules>, cx: &mut StepCx<'_>) {
+        self.window = rules.intensity.map(|intensity| match self.window.take() {
+            Some(mut window) => {
+                window.set_intensity(intensity, cx.now);
+                window
+            }
+            None => RestartWindow::new(intensity),
+        });
+        self.rules = rules;
+    }
+
+    /// Adds a significant child to what is counted of them, or removes it.
+    fn count_significant(&mut self, key: Key, state: ChildState, adds: bool) {
+        if !self.entry(key).options.significant {
+            return;
+        }
+        let (remaining, stopping) =
+            (u32::from(state.is_remaining()), u32::from(state.is_stopping_manually()));
+        if adds {
+            self.significant_remaining += remaining;
+            self.significant_stopping += stopping;
+        } else {
+            self.significant_remaining -= remaining;
+            self.significant_stopping -= stopping;
+        }
+    }
+}

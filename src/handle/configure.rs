@@ -1,0 +1,151 @@
+//! What the configuration of a tree asks of its supervisors.
+//!
+//! Each request takes a supervisor's loop well under a millisecond, however many children it has. A
+//! supervisor that doesn't run looks its values up when it starts, so nothing is asked of it.
+
+use std::sync::Arc;
+
+use super::route::SupervisorHandle;
+use crate::core;
+use crate::error::ControlError;
+use crate::path::Path;
+use crate::runtime::request::{ChildFacts, Children, Recode, Request, Segment, StartOutcome};
+use crate::runtime::settings::Settings;
+use crate::runtime::{Blueprint, CHILDREN_PER_REQUEST, SupervisorShared};
+
+impl SupervisorHandle {
+    /// Returns the values of the tree.
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.supervisor.tree.settings
+    }
+
+    /// Returns the path of the tree's root.
+    pub(crate) fn root_path(&self) -> Path {
+        let mut path = self.path();
+        while let Some(above) = path.parent() {
+            path = above;
+        }
+        path
+    }
+
+    /// Returns the supervisor that runs at `path`.
+    pub(crate) fn running_at(&self, path: &Path) -> Option<Arc<SupervisorShared>> {
+        self.supervisor.tree.supervisor(path)
+    }
+
+    /// Returns all supervisors of the tree that run.
+    pub(crate) fn all_running(&self) -> Vec<Arc<SupervisorShared>> {
+        self.supervisor.tree.supervisors()
+    }
+
+    /// Returns what a plan has to know of these children. Those that don't exist are left out.
+    pub(crate) async fn facts_of(
+        &self,
+        supervisor: &Arc<SupervisorShared>,
+        names: &[Segment],
+    ) -> Result<Vec<ChildFacts>, ControlError> {
+        let mut children = Vec::with_capacity(names.len());
+        for names in names.chunks(CHILDREN_PER_REQUEST) {
+            let which = Children::Named(names.to_vec());
+            let page = self.call(supervisor, |answer| Request::Facts { which, answer }).await?;
+            children.extend(page.children);
+        }
+        Ok(children)
+    }
+
+    /// Returns what a plan has to know of the first children of a supervisor, at most about this many.
+    pub(crate) async fn all_facts(
+        &self,
+        supervisor: &Arc<SupervisorShared>,
+        most: usize,
+    ) -> Result<Vec<ChildFacts>, ControlError> {
+        let (mut children, mut next) = (Vec::new(), Some(0));
+        while let Some(place) = next.filter(|_| children.len() < most) {
+            let which = Children::From(place);
+            let page = self.call(supervisor, |answer| Request::Facts { which, answer }).await?;
+            next = page.next;
+            children.extend(page.children);
+        }
+        Ok(children)
+    }
+
+    /// Makes these children look up their values again.
+    pub(crate) async fn refresh_named(
+        &self,
+        supervisor: &Arc<SupervisorShared>,
+        names: &[Segment],
+    ) -> Result<(), ControlError> {
+        if supervisor.blueprint().is_dynamic() {
+            return self.refresh_all(supervisor).await;
+        }
+        for names in names.chunks(CHILDREN_PER_REQUEST) {
+            let which = Children::Named(names.to_vec());
+            self.call(supervisor, |answer| Request::Refresh { which, answer }).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes all children of a supervisor look up their values again.
+    pub(crate) async fn refresh_all(
+        &self,
+        supervisor: &Arc<SupervisorShared>,
+    ) -> Result<(), ControlError> {
+        let mut next = Some(0);
+        while let Some(place) = next {
+            let which = Children::From(place);
+            next = self.call(supervisor, |answer| Request::Refresh { which, answer }).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes a supervisor look up its own values again.
+    pub(crate) async fn refresh_rules(
+        &self,
+        supervisor: &Arc<SupervisorShared>,
+    ) -> Result<(), ControlError> {
+        self.call(supervisor, |answer| Request::RefreshRules { answer }).await
+    }
+
+    /// Replaces the code of a supervisor and of its children. Children that are new aren't started.
+    pub(crate) async fn recode(
+        &self,
+        supervisor: &Arc<SupervisorShared>,
+        blueprint: Arc<Blueprint>,
+        added: Vec<Segment>,
+    ) -> Result<(), ControlError> {
+        let recode = |answer| Request::Recode(Recode { blueprint, added, answer });
+        self.call(supervisor, recode).await.map(drop)
+    }
+
+    /// Starts a child that new code has added. It is removed if that fails.
+    pub(crate) async fn start_added(
+        &self,
+        supervisor: &Arc<SupervisorShared>,
+        segment: Segment,
+    ) -> Result<(), ControlError> {
+        let (call, request) = ("start_child", core::ChildRequest::Start);
+        let act = |answer| Request::Act { segment, call, request, answer };
+        self.call(supervisor, act).await.map(drop)
+    }
+
+    /// Stops a child and removes it, if it exists.
+    pub(crate) async fn remove_child(&self, supervisor: &Arc<SupervisorShared>, segment: &str) {
+        let handle = Self::new(Arc::clone(supervisor));
+        // A temporary child is gone by then.
+        if handle.terminate_child(segment).await.is_ok() {
+            let _ = handle.delete_child(segment).await;
+        }
+    }
+
+    /// Makes one child look up its values again, and waits until it is down or up, if they stop or start it.
+    /// Returns whether it is up.
+    pub(crate) async fn configure_child(
+        &self,
+        supervisor: &Arc<SupervisorShared>,
+        segment: Segment,
+    ) -> Result<bool, ControlError> {
+        let started =
+            self.call(supervisor, |answer| Request::Configure { segment, answer }).await?;
+        Ok(matches!(started.outcome, StartOutcome::Up(_)))
+    }
+}

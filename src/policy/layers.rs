@@ -1,0 +1,96 @@
+//! Values that replace those of the code: from a configuration file, or from a call.
+//!
+//! A layer knows the values and where each was written. It knows neither files nor trees.
+//!
+//! # Invariants
+//!
+//! 1. A value that a layer doesn't set is the one beneath it: file over code, call over file.
+//! 2. Two layers are equal if their values are, wherever those were written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{
+    AutoShutdown, Intensity, OnExhausted, OnLeak, RestartPolicy, Shutdown, Start, Strategy,
+};
+
+/// Where values were written, such as `feed.toml:12`, by the name of the setting.
+pub(crate) type Places = BTreeMap<&'static str, Arc<str>>;
+
+/// The values of one child.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChildLayer {
+    /// Whether it is written for several children.
+    pub(crate) is_general: bool,
+    /// `false` takes the child out of the tree.
+    pub(crate) enabled: Option<bool>,
+    pub(crate) policy: RestartPolicy,
+    pub(crate) shutdown: Option<Shutdown>,
+    pub(crate) activation_timeout: Option<Duration>,
+    pub(crate) watchdog: Option<Duration>,
+    pub(crate) on_leak: Option<OnLeak>,
+    pub(crate) places: Places,
+}
+
+/// The values of one supervisor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SupervisorLayer {
+    pub(crate) strategy: Option<Strategy>,
+    pub(crate) auto_shutdown: Option<AutoShutdown>,
+    pub(crate) start: Option<Start>,
+    /// `Some(None)`: unlimited.
+    pub(crate) intensity: Option<Option<Intensity>>,
+    pub(crate) on_exhausted: Option<OnExhausted>,
+    pub(crate) leak_timeout: Option<Duration>,
+    pub(crate) stop_deadline: Option<Duration>,
+    /// Dynamic supervisors only.
+    pub(crate) max_children: Option<usize>,
+    pub(crate) places: Places,
+}
+
+impl PartialEq for ChildLayer {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            is_general,
+            enabled,
+            policy,
+            shutdown,
+            activation_timeout,
+            watchdog,
+            on_leak,
+            places: _,
+        } = self;
+        *is_general == other.is_general
+            && *enabled == other.enabled
+            && *policy == other.policy
+            && *shutdown == other.shutdown
+            && *activation_timeout == other.activation_timeout
+            && *watchdog == other.watchdog
+            && *on_leak == other.on_leak
+    }
+}
+
+impl PartialEq for SupervisorLayer {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            strategy,
+            auto_shutdown,
+            start,
+            intensity,
+            on_exhausted,
+            leak_timeout,
+            stop_deadline,
+            max_children,
+            places: _,
+        } = self;
+        *strategy == other.strategy
+            && *auto_shutdown == other.auto_shutdown
+            && *start == other.start
+            && *intensity == other.intensity
+            && *on_exhausted == other.on_exhausted
+            && *leak_timeout == other.leak_timeout
+            && *stop_deadline == other.stop_deadline
+            && *max_children == other.max_children
+    }
+}

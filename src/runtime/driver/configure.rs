@@ -1,0 +1,168 @@
+//! Values that change while the supervisor runs.
+//!
+//! The supervisor looks its values up again where a request says that they have changed, a bounded number
+//! of children at a time. What follows from a change is up to the machine.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::calls::Call;
+use super::state::Driver;
+use crate::core::{Key, MachineEvent};
+use crate::policy::{ChildOptions, Rules};
+use crate::runtime::blueprint::Blueprint;
+use crate::runtime::request::{
+    ChildFacts, Children, FactsPage, Recode, Responder, Segment, Started, respond,
+};
+
+/// How many children one request changes, or describes: few enough that it takes well under a
+/// millisecond.
+pub(crate) const CHILDREN: usize = 64;
+
+impl Driver {
+    /// Looks up the values of these children again. Answers with the place of the next one.
+    pub(super) fn refresh(
+        &mut self,
+        which: Children,
+        answer: Responder<Option<u64>>,
+        now: Instant,
+    ) {
+        let (keys, next) = self.choose(which);
+        for key in keys {
+            if let Some(options) = self.changed_options(key) {
+                self.step(MachineEvent::Configured { ticket: None, key, options }, now);
+            }
+        }
+        respond(answer, Ok(next));
+    }
+
+    /// Looks up the values of one child again. Answers when it is down, if they take it out, or up, if they
+    /// bring it back.
+    pub(super) fn configure(
+        &mut self,
+        segment: &Segment,
+        answer: Responder<Started>,
+        now: Instant,
+    ) {
+        let found = self.children.find(segment);
+        let Some((key, entry)) = found.and_then(|key| Some((key, self.children.entry(key)?)))
+        else {
+            return respond(answer, Err(self.not_found(segment)));
+        };
+        let child = entry.name();
+        let options = self.machine.options(key).cloned().unwrap_or_default();
+        let options = self.changed_options(key).unwrap_or(options);
+        let ticket = self.calls.insert(Call { key, child, name: "configure", answer });
+        self.step(MachineEvent::Configured { ticket: Some(ticket), key, options }, now);
+    }
+
+    /// Looks up the values of the supervisor again.
+    pub(super) fn refresh_rules(&mut self, answer: Responder<()>, now: Instant) {
+        self.blueprint = self.shared.refresh_rules();
+        self.change_rules(now);
+        respond(answer, Ok(()));
+    }
+
+    /// Replaces the code that has waited for the end of a group operation.
+    pub(super) fn recode(&mut self, now: Instant) {
+        if self.recodes.is_empty() || (self.machine.has_group() && !self.machine.is_ending()) {
+            return;
+        }
+        for Recode { blueprint, added, answer } in std::mem::take(&mut self.recodes) {
+            // The caller has given up, and taken everything else back.
+            if answer.is_closed() {
+                continue;
+            }
+            let result = match self.machine.is_ending() {
+                true => Err(self.shutting_down()),
+                false => {
+                    self.replace_code(&blueprint, &added, now);
+                    Ok(())
+                }
+            };
+            respond(answer, result);
+        }
+    }
+
+    /// Replaces the code. Children keep their tasks, whose next incarnations have the new code. Children that the
+    /// code doesn't have are kept, behind the others.
+    fn replace_code(&mut self, blueprint: &Arc<Blueprint>, added: &[Segment], now: Instant) {
+        let mut order = Vec::with_capacity(blueprint.children.len());
+        self.shared.set_blueprint(Arc::clone(blueprint));
+        self.blueprint = self.shared.refresh_rules();
+        self.change_rules(now);
+        for spec in blueprint.children.iter() {
+            let key = match self.children.find(spec.name()) {
+                Some(key) => {
+                    self.children.replace(key, Arc::clone(&spec.factory));
+                    self.fallbacks.remove(&key);
+                    let fallback = spec.fallback.as_ref().map(|spec| (key, Arc::clone(spec)));
+                    self.fallbacks.extend(fallback);
+                    self.health.replace(key, spec.health.as_ref());
+                    let options = self.shared.options(spec.name(), &spec.options);
+                    self.step(MachineEvent::Configured { ticket: None, key, options }, now);
+                    key
+                }
+                None if added.iter().any(|name| name == spec.name()) => self.add(spec, now),
+                None => continue,
+            };
+            order.push(key);
+        }
+        for spec in blueprint.children.iter() {
+            if let Some(key) = self.children.find(spec.name()) {
+                self.link(key, spec);
+            }
+        }
+        self.machine.reorder(&order);
+    }
+
+    fn change_rules(&mut self, now: Instant) {
+        let has_failure_callback = self.shared.callback.is_some();
+        let rules = Rules { has_failure_callback, ..Rules::clone(&self.blueprint.rules) };
+        self.step(MachineEvent::RulesChanged { rules: Arc::new(rules) }, now);
+    }
+
+    /// Describes children.
+    pub(super) fn facts(&self, which: Children, answer: Responder<FactsPage>) {
+        let (keys, next) = self.choose(which);
+        let children = keys.into_iter().filter_map(|key| {
+            let entry = self.children.entry(key)?;
+            let factory = &entry.factory;
+            Some(ChildFacts {
+                name: Arc::clone(factory.name()),
+                serial: entry.serial,
+                options: Arc::clone(self.machine.options(key)?),
+                config: factory.config().cloned(),
+            })
+        });
+        let children = children.collect();
+        respond(answer, Ok(FactsPage { children, next }));
+    }
+
+    /// Returns the children that are meant, and the place of the next one.
+    fn choose(&self, which: Children) -> (Vec<Key>, Option<u64>) {
+        match which {
+            Children::Named(names) => {
+                (names.iter().filter_map(|name| self.children.find(name)).collect(), None)
+            }
+            Children::From(mut place) => {
+                let mut keys = Vec::new();
+                while keys.len() < CHILDREN
+                    && let Some((key, behind)) = self.machine.next(place)
+                {
+                    keys.push(key);
+                    place = behind;
+                }
+                (keys, self.machine.next(place).map(|_| place))
+            }
+        }
+    }
+
+    /// Returns the options of a child as they are now, if they have changed.
+    fn changed_options(&self, key: Key) -> Option<Arc<ChildOptions>> {
+        let name = self.children.entry(key)?.factory.name();
+        let old = self.machine.options(key)?;
+        let new = self.shared.options(name, old.code());
+        (!old.has_layers_of(&new)).then_some(new)
+    }
+}

@@ -1,0 +1,196 @@
+//! The values that replace those of the code in one tree, by path.
+//!
+//! They live at the root, so that a supervisor that restarts finds them. A supervisor looks them up when a
+//! child is added, and when it is told that they have changed. Who sets them, and whether they are valid,
+//! is up to the callers.
+//!
+//! # Invariants
+//!
+//! 1. While nothing was ever set, a lookup costs one load, and no path is made for it.
+//! 2. A path has no serial number: all children of a dynamic supervisor with one name share their values.
+
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::watch;
+
+use crate::path::Path;
+use crate::policy::{ChildLayer, ChildOptions, SupervisorLayer, Withheld};
+use crate::sync::Mutex;
+
+/// The configuration of a child, of the type that its spec names.
+pub(crate) type ConfigValue = Arc<dyn Any + Send + Sync>;
+
+/// The current configuration of a child, which its incarnations watch.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+pub(crate) struct ConfigState {
+    /// `None` until it is set or asked for.
+    pub(crate) value: Option<ConfigValue>,
+    /// Whether a call has set the value, so that no file has it.
+    pub(crate) is_of_call: bool,
+}
+
+pub(crate) type ConfigCell = watch::Sender<ConfigState>;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+pub(crate) struct Settings {
+    is_used: AtomicBool,
+    values: Mutex<SettingValues>,
+    configs: Mutex<HashMap<Path, Arc<ConfigCell>>>,
+    /// Held while a plan is applied.
+    pub(crate) applying: tokio::sync::Mutex<()>,
+    /// What was applied last: a type of the module `config`.
+    pub(crate) applied: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+}
+
+/// The values by path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SettingValues {
+    /// For all children.
+    pub(crate) common: Option<GeneralLayer>,
+    /// For all children of one supervisor.
+    pub(crate) below: HashMap<Path, GeneralLayer>,
+    /// For one child, from a file.
+    pub(crate) files: HashMap<Path, Arc<ChildLayer>>,
+    /// For one child, from a call.
+    pub(crate) calls: HashMap<Path, Arc<ChildLayer>>,
+    pub(crate) supervisors: HashMap<Path, Arc<SupervisorLayer>>,
+    /// The children that have a configuration of their own.
+    pub(crate) configured: HashSet<Path>,
+    /// The supervisors whose children all have one.
+    pub(crate) configured_below: HashSet<Path>,
+    /// The children that a plan has stopped, and starts again.
+    pub(crate) held: HashSet<Path>,
+}
+
+/// The values of several children.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GeneralLayer {
+    pub(crate) child: Arc<ChildLayer>,
+    /// For those that are supervisors.
+    pub(crate) supervisor: Arc<SupervisorLayer>,
+}
+
+impl SettingValues {
+    fn file(&self, supervisor: &Path, path: &Path) -> Option<&Arc<ChildLayer>> {
+        let general = self.below.get(supervisor).or(self.common.as_ref());
+        self.files.get(path).or(general.map(|general| &general.child))
+    }
+
+    fn supervisor(&self, path: &Path) -> Option<&Arc<SupervisorLayer>> {
+        let above = path.parent();
+        let general = above.and_then(|above| self.below.get(&above).or(self.common.as_ref()));
+        self.supervisors.get(path).or(general.map(|general| &general.supervisor))
+    }
+
+    fn is_configured(&self, supervisor: &Path, path: &Path) -> bool {
+        self.configured.contains(path) || self.configured_below.contains(supervisor)
+    }
+}
+
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+impl Settings {
+    /// Returns a copy for a new tree.
+    pub(crate) fn fork(&self) -> Self {
+        let configs = self.configs.lock();
+        let fork = |cell: &ConfigCell| Arc::new(ConfigCell::new(cell.borrow().clone()));
+        let configs = configs.iter().map(|(path, cell)| (path.clone(), fork(cell))).collect();
+        Self {
+            is_used: AtomicBool::new(self.is_used()),
+            values: Mutex::new(self.values.lock().clone()),
+            configs: Mutex::new(configs),
+            applying: tokio::sync::Mutex::default(),
+            applied: Mutex::new(self.applied.lock().clone()),
+        }
+    }
+
+    fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Acquire)
+    }
+
+    /// Changes the values.
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut SettingValues) -> R) -> R {
+        self.is_used.store(true, Ordering::Release);
+        change(&mut self.values.lock())
+    }
+
+    /// Returns the options of a child with these options in its code.
+    pub(super) fn options(
+        &self,
+        supervisor: impl FnOnce() -> Path,
+        name: &str,
+        code: &Arc<ChildOptions>,
+    ) -> Arc<ChildOptions> {
+        if !self.is_used() && !code.awaits_config {
+            return Arc::clone(code);
+        }
+        let supervisor = &supervisor();
+        let path = supervisor.join(name);
+        let values = self.values.lock();
+        let (file, call) = (values.file(supervisor, &path), values.calls.get(&path));
+        let withheld = if values.held.contains(&path) {
+            Some(Withheld::Held)
+        } else if code.awaits_config && !values.is_configured(supervisor, &path) {
+            Some(Withheld::Unconfigured)
+        } else {
+            None
+        };
+        ChildOptions::layered(code, file.cloned(), call.cloned(), withheld)
+    }
+
+    /// Returns the values of the supervisor at `path`.
+    pub(super) fn supervisor(&self, path: impl FnOnce() -> Path) -> Option<Arc<SupervisorLayer>> {
+        if !self.is_used() {
+            return None;
+        }
+        self.values.lock().supervisor(&path()).cloned()
+    }
+
+    /// Returns a copy of all values.
+    pub(crate) fn snapshot(&self) -> SettingValues {
+        self.values.lock().clone()
+    }
+
+    /// Forgets the configurations that no incarnation watches. They are read again when one asks for them.
+    pub(crate) fn forget_unwatched(&self) {
+        let is_kept = |cell: &Arc<ConfigCell>| {
+            cell.receiver_count() > 0 || cell.borrow().is_of_call || Arc::strong_count(cell) > 1
+        };
+        self.configs.lock().retain(|_, cell| is_kept(cell));
+    }
+
+    /// Returns the configuration of the child at `path`, which is empty at first.
+    pub(crate) fn config(&self, path: &Path) -> Arc<ConfigCell> {
+        Arc::clone(self.configs.lock().entry(path.clone()).or_default())
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use super::*;
+    use crate::policy::OnLeak;
+
+    #[test]
+    fn the_nearest_section_counts() {
+        let own =
+            |on_leak| Arc::new(ChildLayer { on_leak: Some(on_leak), ..ChildLayer::default() });
+        let general = |on_leak| GeneralLayer { child: own(on_leak), ..GeneralLayer::default() };
+        let (app, code) = (Path::root("app"), Arc::new(ChildOptions::default()));
+        let settings = Settings::default();
+        let on_leak = |name| settings.options(|| app.clone(), name, &code).on_leak;
+        assert_eq!(on_leak("a"), None);
+        settings.change(|values| values.common = Some(general(OnLeak::Restart)));
+        assert_eq!(on_leak("a"), Some(OnLeak::Restart));
+        settings.change(|values| values.below.insert(app.clone(), general(OnLeak::Park)));
+        assert_eq!(on_leak("a"), Some(OnLeak::Park));
+        settings.change(|values| values.files.insert(app.join("a"), own(OnLeak::Restart)));
+        assert_eq!((on_leak("a"), on_leak("b")), (Some(OnLeak::Restart), Some(OnLeak::Park)));
+        settings.change(|values| values.calls.insert(app.join("a"), own(OnLeak::Park)));
+        assert_eq!(on_leak("a"), Some(OnLeak::Park));
+    }
+}
