@@ -47,6 +47,8 @@
 //! * A [`SupervisorHandle`] starts and stops children of a running tree, takes snapshots
 //!   ([`status`](SupervisorHandle::status)), and subscribes to events
 //!   ([`events`](SupervisorHandle::events)).
+//! * With the feature `config`, a configuration replaces values of the code by path, also while the tree
+//!   runs: `Application::config_file`, `SupervisorHandle::plan` and `apply`.
 //!
 //! | module | what you find there |
 //! | --- | --- |
@@ -55,6 +57,7 @@
 //! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
 //! | [`status`] | snapshots of a tree, events, subscriptions |
 //! | [`resilience`] | retries and circuit breakers for calls |
+//! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
 //! | `testing` | a kit for tests of trees (feature `testing`) |
 //!
 //! # Guarantees
@@ -74,6 +77,7 @@
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
+//! | `verger::config` | a reload begins or is over, each change of an applied plan (`INFO`), the check of a new value takes 5 s, the configuration isn't changed (`WARN`), each mistake or refusal (`ERROR`); feature `config` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
@@ -88,6 +92,9 @@
 //! * `macros` (default): [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker) and
 //!   [`#[derive(Supervisor)]`](derive@Supervisor).
 //! * `signal` (default): [`signals`], which resolves at the first SIGINT or SIGTERM.
+//! * `config`: the module `config`: policies and settings by path, from any format that serde reads, and their
+//!   reload.
+//! * `config-file`: configuration files in TOML, `Application::config_file`; adds `toml`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `json`: [`Status::json`](status::Status::json).
 //! * `systemd`: notifications to systemd, and `app::SYSTEMD_VARIABLES`; adds `sd-notify`, on
@@ -97,6 +104,8 @@
 pub mod app;
 mod child;
 mod clock;
+#[cfg(feature = "config")]
+pub mod config;
 mod core;
 pub mod dead_letter;
 mod error;
@@ -182,6 +191,15 @@ mod book {
     mod starting {}
     #[doc = include_str!("../book/src/shutdown.md")]
     mod shutdown {}
+    #[cfg(feature = "config-file")]
+    #[doc = include_str!("../book/src/configuration.md")]
+    mod configuration {}
+    #[cfg(feature = "config-file")]
+    #[doc = include_str!("../book/src/reloading.md")]
+    mod reloading {}
+    #[cfg(feature = "config-file")]
+    #[doc = include_str!("../book/src/config-keys.md")]
+    mod config_keys {}
     #[cfg(feature = "health")]
     #[doc = include_str!("../book/src/health.md")]
     mod health {}

@@ -50,6 +50,11 @@ pub struct Application {
     /// Whether the times of a stop are logged at the start.
     pub(super) announces: bool,
     pub(super) memory: Option<MemoryGuard>,
+    #[cfg(feature = "config")]
+    pub(super) reloads: super::reload::Reloads,
+    /// Whether it only checks whether it could be started.
+    #[cfg(feature = "config")]
+    pub(super) check_only: bool,
     #[cfg(feature = "health")]
     pub(super) probes: Option<ProbeAddress>,
     #[cfg(feature = "systemd")]
@@ -74,6 +79,10 @@ impl Application {
             announces: true,
             on_start: Vec::new(),
             memory: None,
+            #[cfg(feature = "config")]
+            reloads: super::reload::Reloads::default(),
+            #[cfg(feature = "config")]
+            check_only: false,
             #[cfg(feature = "systemd")]
             systemd: false,
             #[cfg(feature = "health")]
@@ -177,6 +186,68 @@ impl Application {
     /// Panics if the calling thread is panicking.
     pub fn panic_hook(self) -> Self {
         crate::install_panic_hook();
+        self
+    }
+
+    /// Reads the configuration from a TOML file, at the start and at each reload.
+    ///
+    /// A relative path is that of the working directory at that moment. See [`config`](Self::config) for what
+    /// reloads it.
+    #[cfg(feature = "config-file")]
+    pub fn config_file(self, path: impl Into<std::path::PathBuf>) -> Self {
+        let path = path.into();
+        self.config(move || crate::config::Config::read(&path))
+    }
+
+    /// Reads the configuration with this function, at the start and at each reload.
+    ///
+    /// The function returns a [`Config`](crate::config::Config), or a `Result` of one. It may block; it runs on a
+    /// thread of its own. If the configuration is invalid at the start, all
+    /// mistakes are printed, no child is started, and the exit code is 2. Later, an invalid configuration is
+    /// logged and changes nothing.
+    ///
+    /// SIGHUP reloads what has changed, and SIGUSR2 [all of it](crate::config::Plan::forced), on Unix, with the
+    /// feature `signal`; see [`reload_at_signals`](Self::reload_at_signals). So does a [`reloader`](Self::reloader),
+    /// anywhere.
+    #[cfg(feature = "config")]
+    pub fn config<R: crate::config::IntoConfig>(
+        mut self,
+        read: impl Fn() -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.reloads.source = Some(std::sync::Arc::new(move || read().into_config()));
+        self
+    }
+
+    /// Sets whether SIGHUP and SIGUSR2 reload the configuration. Default: `true`.
+    ///
+    /// If not, or without a configuration, they do what they do in any program: they end the process.
+    #[cfg(feature = "config")]
+    pub fn reload_at_signals(mut self, at_signals: bool) -> Self {
+        self.reloads.at_signals = at_signals;
+        self
+    }
+
+    /// Returns what reloads the configuration while the application runs.
+    #[cfg(feature = "config")]
+    #[must_use]
+    pub fn reloader(&self) -> super::Reloader {
+        self.reloads.reloader()
+    }
+
+    /// Checks the tree and its configuration, and starts nothing, if `check_only` is `true`.
+    ///
+    /// [`run`](Self::run) then returns 0 if the application could be started, and otherwise prints what is wrong
+    /// and returns 2. Children check their values, too.
+    ///
+    /// ```no_run
+    /// # use verger::{Application, Supervisor};
+    /// # fn f(app: Application) -> Application {
+    /// app.check_only(std::env::args().any(|argument| argument == "--check"))
+    /// # }
+    /// ```
+    #[cfg(feature = "config")]
+    pub fn check_only(mut self, check_only: bool) -> Self {
+        self.check_only = check_only;
         self
     }
 

@@ -41,7 +41,7 @@ impl Application {
     /// | --- | --- |
     /// | 0 | the tree finished, or was stopped in order |
     /// | 1 | the tree gave up, could not start, or was aborted |
-    /// | 2 | the tree or an option is invalid, or the probes can't listen on their address |
+    /// | 2 | the tree, its configuration or an option is invalid, or the probes can't listen on their address |
     /// | 3 | the tree was stopped, but a child missed its grace or leaked |
     /// | 130, 143 | a second SIGINT or SIGTERM ended the process at once |
     /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
@@ -101,6 +101,21 @@ async fn launch(
     ends_process: bool,
 ) -> Result<(ProgramEnd, Option<ExitThread>), RunError> {
     let tree = app.tree?;
+    #[cfg(feature = "config")]
+    let reload_signals = super::reload::Signals::new(app.reloads.listens());
+    #[cfg(feature = "config")]
+    let tree = match &app.reloads.source {
+        Some(source) => {
+            let config = super::reload::read(source).await?;
+            tree.configured(&config).await?
+        }
+        None => tree,
+    };
+    #[cfg(feature = "config")]
+    if app.check_only {
+        subscriber::info!(target: "verger::config", "the tree and its configuration are valid");
+        return Ok((ProgramEnd::checked(), None));
+    }
     let program = if app.listens { with_signals(app.program) } else { app.program };
     let bounds = StopBounds::of(&tree, &program);
     if app.announces {
@@ -122,6 +137,8 @@ async fn launch(
         Some(guard) => program.on(guarded(guard, root.handle())),
         None => program,
     };
+    #[cfg(feature = "config")]
+    app.reloads.accept();
     for call in app.on_start {
         let handle = root.handle();
         if catch_panic(|| call(handle)).is_none() {
@@ -133,6 +150,13 @@ async fn launch(
     let probes = listener.map(|listener| ProbeServer::start(listener, &root.handle()));
     #[cfg(all(feature = "systemd", target_os = "linux"))]
     let systemd = app.systemd.then(|| SystemdTasks::start(&root, self_check.as_ref())).flatten();
+    #[cfg(feature = "config")]
+    let reloads = super::owned_task::OwnedTask::spawn(app.reloads.serve(
+        root.handle(),
+        reload_signals,
+        #[cfg(all(feature = "systemd", target_os = "linux"))]
+        systemd.as_ref().map(SystemdTasks::notices),
+    ));
     let exit_thread = ends_process.then(|| ExitThread::start(root.blocked()));
     // With time for what is between two stages.
     let deadline = bounds.total.saturating_add(app.exit_grace.max(MARGIN));
@@ -155,6 +179,9 @@ async fn launch(
         }
     };
     let end = program.run(&root, &mut observe).await;
+    // It notifies systemd, too, and would keep that from ending.
+    #[cfg(feature = "config")]
+    drop(reloads);
     drop(self_check);
     #[cfg(feature = "health")]
     if let Some(probes) = probes {

@@ -9,6 +9,7 @@
 //! | `program` | runs a tree until something asks for a stop |
 //! | `termination` | the stop, in stages |
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
+//! | `reload` | reads the configuration again at a signal or a call (feature `config`) |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
 //! | `self_check` | a thread that finds out that the tree's loop doesn't turn |
 //! | `exit_thread` | ends the process if the program doesn't |
@@ -31,6 +32,8 @@ pub(crate) mod panic_hook;
 #[cfg(feature = "health")]
 mod probes;
 mod program;
+#[cfg(feature = "config")]
+pub(crate) mod reload;
 mod root;
 pub(crate) mod run;
 mod self_check;
@@ -47,6 +50,8 @@ pub use self::application::IntoTree;
 pub use self::hooks::{Hook, HookStep, hook};
 #[cfg(feature = "health")]
 pub use self::probes::probes;
+#[cfg(feature = "config")]
+pub use self::reload::Reloader;
 #[cfg(feature = "testing")]
 pub(crate) use self::root::Root;
 pub use self::stages::{Stage, StopStages};

@@ -26,7 +26,27 @@ pub(super) struct SystemdTasks {
     watcher: OwnedTask<()>,
 }
 
+/// Notifies systemd of a reload.
+#[cfg(feature = "config")]
+pub(super) struct Notices(UnboundedSender<Notice>);
+
+#[cfg(feature = "config")]
+impl Notices {
+    pub(super) fn reloading(&self) {
+        let _ = self.0.send(Notice::Reloading);
+    }
+
+    pub(super) fn reloaded(&self, status: String) {
+        let _ = self.0.send(Notice::Ready { status });
+    }
+}
+
 impl SystemdTasks {
+    #[cfg(feature = "config")]
+    pub(super) fn notices(&self) -> Notices {
+        Notices(self.notices.clone())
+    }
+
     /// Starts the tasks, if systemd waits for notifications. Its watchdog is pinged while the tree's loop turns.
     pub(super) fn start(root: &Root, check: Option<&SelfCheck>) -> Option<Self> {
         let notifier = Notifier::from_env()?;

@@ -91,6 +91,12 @@ impl Program {
 }
 
 impl ProgramEnd {
+    /// The program was checked, and not run.
+    #[cfg(feature = "config")]
+    pub(super) fn checked() -> Self {
+        Self { result: Ok(()), missed_graces: 0 }
+    }
+
     /// Returns the exit code, and prints the error if there is one.
     pub(super) fn exit_code(&self) -> u8 {
         match &self.result {

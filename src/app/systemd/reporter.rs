@@ -21,7 +21,10 @@ pub(crate) enum Notice {
     /// The status has changed.
     Status(String),
     /// A reload begins. `Ready` ends it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the reload of a configuration"))]
+    #[cfg_attr(
+        not(any(test, feature = "config")),
+        expect(dead_code, reason = "for the reload of a configuration")
+    )]
     Reloading,
     /// A stop begins, or its next stage does. It takes at most this long from now on.
     Stopping { status: String, within: Duration },

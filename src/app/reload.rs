@@ -1,0 +1,267 @@
+//! Reloading the configuration of an application: what asks for it, and how its outcome is logged.
+//!
+//! Knows where the configuration comes from. What it changes is up to the module `config`.
+//!
+//! # Invariants
+//!
+//! 1. One reload runs at a time. Requests that come meanwhile are served one after the other.
+//! 2. The signals are received from before the start on, so that none of them ends the process.
+//! 3. A reload that fails changes nothing but the log.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+
+#[cfg(all(feature = "systemd", target_os = "linux"))]
+use super::notify::Notices;
+use crate::config::{Applied, ApplyError, Config};
+use crate::handle::SupervisorHandle;
+use crate::panic::catch_panic;
+use crate::subscriber;
+
+/// Where the configuration comes from.
+pub(super) type Source = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
+
+type Answer = oneshot::Sender<Result<Applied, ApplyError>>;
+
+/// Reloads the configuration of a running [`Application`](crate::Application), for triggers of your own.
+///
+/// Made by [`Application::reloader`](crate::Application::reloader). A clone reloads the same application.
+#[derive(Clone, Debug)]
+pub struct Reloader {
+    requests: mpsc::UnboundedSender<Request>,
+    is_running: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Request {
+    forced: bool,
+    answer: Answer,
+}
+
+impl Reloader {
+    /// Reads the configuration again, and applies what has changed.
+    ///
+    /// # Errors
+    ///
+    /// See [`ApplyError`]; [`ApplyError::NotRunning`] before the application has started, and after its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped after its first poll, the configuration is reloaded nevertheless.
+    pub async fn reload(&self) -> Result<Applied, ApplyError> {
+        self.request(false).await
+    }
+
+    /// Reads the configuration again, and applies all of it, also what hasn't changed.
+    ///
+    /// See [`Plan::forced`](crate::config::Plan::forced).
+    ///
+    /// # Errors
+    ///
+    /// As for [`reload`](Self::reload).
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`reload`](Self::reload).
+    pub async fn reload_forced(&self) -> Result<Applied, ApplyError> {
+        self.request(true).await
+    }
+
+    async fn request(&self, forced: bool) -> Result<Applied, ApplyError> {
+        if !self.is_running.load(Ordering::Acquire) {
+            return Err(ApplyError::NotRunning);
+        }
+        let (answer, answered) = oneshot::channel();
+        let _ = self.requests.send(Request { forced, answer });
+        answered.await.unwrap_or(Err(ApplyError::NotRunning))
+    }
+}
+
+/// The configuration of an application before it is run.
+pub(super) struct Reloads {
+    pub(super) source: Option<Source>,
+    /// Whether signals ask for a reload.
+    pub(super) at_signals: bool,
+    reloader: Reloader,
+    requests: mpsc::UnboundedReceiver<Request>,
+}
+
+impl Default for Reloads {
+    fn default() -> Self {
+        let (sender, requests) = mpsc::unbounded_channel();
+        let reloader = Reloader { requests: sender, is_running: Arc::default() };
+        Self { source: None, at_signals: true, reloader, requests }
+    }
+}
+
+impl fmt::Debug for Reloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloads").finish_non_exhaustive()
+    }
+}
+
+/// Reads the configuration on a thread that may block.
+pub(super) async fn read(source: &Source) -> Result<Config, ApplyError> {
+    let source = Arc::clone(source);
+    let read = tokio::task::spawn_blocking(move || catch_panic(|| source()));
+    match read.await {
+        Ok(Some(config)) => config.map_err(ApplyError::Unreadable),
+        Ok(None) => Err(ApplyError::Unreadable("reading it has panicked".to_owned())),
+        Err(_) => Err(ApplyError::NotRunning),
+    }
+}
+
+/// Logs why a configuration isn't used: one event for each mistake or child.
+pub(super) fn log_error(trigger: &str, error: &ApplyError) {
+    match error {
+        ApplyError::Invalid(mistakes) => {
+            for mistake in mistakes.mistakes() {
+                subscriber::error!(target: "verger::config", trigger, "{mistake}");
+            }
+        }
+        ApplyError::Refused(refusals) | ApplyError::RolledBack(refusals) => {
+            let is_refused = matches!(error, ApplyError::Refused(_));
+            let what = if is_refused { "refused" } else { "not active, rolled back" };
+            for refusal in refusals {
+                let (child, reason) = (refusal.path.as_str(), refusal.reason.as_str());
+                subscriber::error!(target: "verger::config", trigger, child, reason, "{what}");
+            }
+        }
+        _ => {
+            let error = error.to_string();
+            subscriber::error!(target: "verger::config", trigger, error, "can't reload");
+        }
+    }
+    subscriber::warn!(target: "verger::config", trigger, "configuration not changed");
+}
+
+impl Reloads {
+    pub(super) fn reloader(&self) -> Reloader {
+        self.reloader.clone()
+    }
+
+    /// Whether signals are received.
+    pub(super) fn listens(&self) -> bool {
+        self.at_signals && self.source.is_some()
+    }
+
+    /// Accepts requests from now on. They are served by [`serve`](Self::serve).
+    pub(super) fn accept(&self) {
+        self.reloader.is_running.store(true, Ordering::Release);
+    }
+
+    /// Serves all triggers until it is dropped.
+    pub(super) async fn serve(
+        self,
+        tree: SupervisorHandle,
+        mut signals: Signals,
+        #[cfg(all(feature = "systemd", target_os = "linux"))] notices: Option<Notices>,
+    ) {
+        let Self { source, reloader: _reloader, mut requests, .. } = self;
+        loop {
+            let (trigger, forced, answer) = tokio::select! {
+                biased;
+                Some(request) = requests.recv() => ("call", request.forced, Some(request.answer)),
+                signal = signals.next() => (signal, signal == "SIGUSR2", None),
+            };
+            let Some(source) = &source else {
+                let none =
+                    ApplyError::Unreadable("the application has no configuration".to_owned());
+                let _ = answer.map(|answer| answer.send(Err(none)));
+                continue;
+            };
+            subscriber::info!(target: "verger::config", trigger, forced, "reloading");
+            #[cfg(all(feature = "systemd", target_os = "linux"))]
+            if let Some(notices) = &notices {
+                notices.reloading();
+            }
+            let result = reload(&tree, source, forced).await;
+            #[cfg(all(feature = "systemd", target_os = "linux"))]
+            if let Some(notices) = &notices {
+                notices.reloaded(match &result {
+                    Ok(applied) => format!("reloaded: {applied}"),
+                    Err(_) => "reload refused, configuration not changed".to_owned(),
+                });
+            }
+            match &result {
+                Ok(applied) => {
+                    let (changes, unchanged) = (applied.changes.len(), applied.unchanged);
+                    subscriber::info!(target: "verger::config", trigger, changes, unchanged, "reloaded");
+                }
+                Err(error) => log_error(trigger, error),
+            }
+            if let Some(answer) = answer {
+                let _ = answer.send(result);
+            }
+        }
+    }
+}
+
+async fn reload(
+    tree: &SupervisorHandle,
+    source: &Source,
+    forced: bool,
+) -> Result<Applied, ApplyError> {
+    let config = read(source).await?;
+    let plan = tree.plan(&config).await?;
+    tree.apply(if forced { plan.forced() } else { plan }).await
+}
+
+/// The signals that ask for a reload: SIGHUP, and SIGUSR2 for a forced one. Unix only.
+pub(super) struct Signals {
+    #[cfg(all(unix, feature = "signal"))]
+    hangup: Option<tokio::signal::unix::Signal>,
+    #[cfg(all(unix, feature = "signal"))]
+    forced: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(all(unix, feature = "signal"))]
+impl Signals {
+    /// Receives the signals from now on, if the application `listens` to them.
+    pub(super) fn new(listens: bool) -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let receive = |kind| {
+            let received = signal(kind).inspect_err(|error| {
+                let error = error.to_string();
+                subscriber::error!(target: "verger::config", error, "can't receive signals for reloads");
+            });
+            received.ok()
+        };
+        if !listens {
+            return Self { hangup: None, forced: None };
+        }
+        Self { hangup: receive(SignalKind::hangup()), forced: receive(SignalKind::user_defined2()) }
+    }
+
+    async fn next(&mut self) -> &'static str {
+        async fn received(signal: &mut Option<tokio::signal::unix::Signal>) {
+            let received = match signal {
+                Some(signal) => signal.recv().await,
+                None => None,
+            };
+            if received.is_none() {
+                std::future::pending().await
+            }
+        }
+
+        tokio::select! {
+            () = received(&mut self.hangup) => "SIGHUP",
+            () = received(&mut self.forced) => "SIGUSR2",
+        }
+    }
+}
+
+#[cfg(not(all(unix, feature = "signal")))]
+impl Signals {
+    pub(super) fn new(_listens: bool) -> Self {
+        Self {}
+    }
+
+    async fn next(&mut self) -> &'static str {
+        std::future::pending().await
+    }
+}

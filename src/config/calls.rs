@@ -1,0 +1,335 @@
+//! The calls of a handle about the configuration of its tree, and that of a tree before its start.
+
+use std::any::TypeId;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::apply::{self, recorded};
+use super::code::compare;
+use super::draft::{ConfigChange, Draft, Record, Toggled};
+use super::facts::{Facts, Found, SupervisorFacts};
+use super::gather::gather;
+use super::plan::{Applied, ApplyError, Plan, Refusal};
+use super::planner::{self, Mode};
+use super::{Config, ConfigError};
+use crate::child::check_policy;
+use crate::error::ControlError;
+use crate::handle::SupervisorHandle;
+use crate::path::Path;
+use crate::policy::{ChildLayer, RestartPolicy, Withheld};
+use crate::spec::Supervisor;
+use crate::subscriber;
+
+impl Supervisor {
+    /// Sets the configuration that the tree starts with.
+    ///
+    /// All mistakes are found, and each child checks its value
+    /// ([`ChildConfig::validate`](super::ChildConfig::validate)), before any child is started. A tree that is a
+    /// child of another one gets its values from the root.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError::Invalid`] with all mistakes, or [`ApplyError::Refused`] with the reason of each child.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime that has its timers enabled.
+    pub async fn configured(mut self, config: &Config) -> Result<Self, ApplyError> {
+        let facts = Facts::of_blueprint(&self.blueprint());
+        let mode = Mode { initial: true, forced: false };
+        let draft =
+            planner::plan(config, &facts, &Record::default(), mode).map_err(ConfigError::of_all)?;
+        apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
+        let settings = self.settings();
+        apply::apply_to_new(&settings, &draft);
+        self.set_settings(settings.fork());
+        Ok(self)
+    }
+}
+
+impl SupervisorHandle {
+    /// Returns what a configuration would change in the tree, without changing anything.
+    ///
+    /// The plan is about the whole tree, whichever of its supervisors the handle belongs to.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError::Invalid`] with all mistakes, and [`ApplyError::Control`] if the tree has ended.
+    pub async fn plan(&self, config: &Config) -> Result<Plan, ApplyError> {
+        let config = Arc::new(config.clone());
+        let draft = Arc::new(draft(self, &config, None, false).await?);
+        Ok(Plan { config, tree: None, forced: false, draft })
+    }
+
+    /// Returns what new code and a configuration would change in the tree, without changing anything.
+    ///
+    /// `tree` is the new code: the same root, with children that were added, removed or changed. Children are the
+    /// same if their paths are. A child that both have keeps its task; its new function, and what of its spec
+    /// can't be compared, count from its next start on. A child that can't go on as the new one is replaced: a
+    /// worker that becomes a supervisor, for example, or a child with a different mailbox. Children that calls
+    /// have added are kept. Callbacks of supervisors ([`on_child_failure`]) and their dead-letter options count
+    /// from their next start on.
+    ///
+    /// # Errors
+    ///
+    /// As for [`plan`](Self::plan), and [`ApplyError::Refused`] if the root is a different kind of supervisor.
+    ///
+    /// [`on_child_failure`]: crate::SupervisorBuilder::on_child_failure
+    pub async fn plan_tree(&self, tree: &Supervisor, config: &Config) -> Result<Plan, ApplyError> {
+        let (config, tree) = (Arc::new(config.clone()), Some(tree.clone()));
+        let draft = Arc::new(draft(self, &config, tree.as_ref(), false).await?);
+        Ok(Plan { config, tree, forced: false, draft })
+    }
+
+    /// Applies a plan: checks all new values, and then changes the running tree.
+    ///
+    /// A plan that waits for another one is made again of the tree as it is then. What hasn't changed isn't
+    /// touched:
+    ///
+    /// 1. Each child whose configuration has changed checks its value, all at once. If any refuses, panics or
+    ///    takes too long, nothing is changed.
+    /// 2. Children that are disabled, or restart with their new configuration, stop within their graces.
+    /// 3. All values are set. Policies count from the next failure on; a backoff that has begun keeps its
+    ///    deadline unless it is [woken](Self::wake). Limits keep the restarts that they have counted.
+    /// 4. Children that are enabled, or restart, are started. If one doesn't become active within 30 s, the plan
+    ///    is taken back.
+    ///
+    /// A child that gets a new value live may fail while it uses it. It then finds the new value when it comes
+    /// back.
+    ///
+    /// # Errors
+    ///
+    /// See [`ApplyError`]. Everything is then as it was before.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped after its first poll, the plan is applied nevertheless.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime that has its timers enabled.
+    pub async fn apply(&self, plan: Plan) -> Result<Applied, ApplyError> {
+        let handle = self.clone();
+        run_to_end(async move {
+            let settings = Arc::clone(handle.settings());
+            let _applying = settings.applying.lock().await;
+            let mut draft = draft(&handle, &plan.config, plan.tree.as_ref(), plan.forced).await?;
+            draft.clears_calls = plan.forced;
+            apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
+            let applied = apply::apply(&handle, &draft).await?;
+            for change in &applied.changes {
+                subscriber::info!(target: "verger::config", "{change}");
+            }
+            Ok(applied)
+        })
+        .await
+    }
+
+    /// Sets the restart policy of a running child, until [`clear_policy`](Self::clear_policy) or a forced reload.
+    ///
+    /// It takes precedence over the file and the code, and counts from the next failure on. A value that the
+    /// policy leaves open is that of the file, or of the code. For all children of a dynamic supervisor with one
+    /// name, leave out the serial number: `conns/conn`.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError::Control`] if there is no such child, or if the policy is invalid.
+    pub async fn set_policy(&self, path: &str, policy: RestartPolicy) -> Result<(), ApplyError> {
+        let full = self.child_path(path)?;
+        check_policy(&policy, &|| full.clone()).map_err(ControlError::from)?;
+        self.change_call(full, Some(policy)).await
+    }
+
+    /// Ends what [`set_policy`](Self::set_policy) has set for a child.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError::Control`] if there is no such child.
+    pub async fn clear_policy(&self, path: &str) -> Result<(), ApplyError> {
+        self.change_call(self.child_path(path)?, None).await
+    }
+
+    /// Sets the configuration of a running child, as [`apply`](Self::apply) does for a file.
+    ///
+    /// The value counts until the next file that has a different configuration for the child, or a forced reload.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError::Refused`] if the child refuses the value, or its configuration is of a different type or has
+    /// none; [`ApplyError::RolledBack`]; [`ApplyError::Control`] if there is no such child.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`apply`](Self::apply).
+    pub async fn set_config<C>(&self, path: &str, value: C) -> Result<(), ApplyError>
+    where
+        C: Send + Sync + 'static,
+    {
+        let (handle, full) = (self.clone(), self.child_path(path)?);
+        run_to_end(async move {
+            let settings = Arc::clone(handle.settings());
+            let _applying = settings.applying.lock().await;
+            let facts = facts_of_child(&handle, &full).await?;
+            let below_root = facts.below_root(&full);
+            let Found::Child(child, _) = facts.find(&below_root) else {
+                return Err(ControlError::NotFound { path: full }.into());
+            };
+            let wanted = std::any::type_name::<C>();
+            let refuse = |reason: String| {
+                ApplyError::Refused(vec![Refusal { path: full.to_string(), reason }])
+            };
+            let spec = match &child.config {
+                None => {
+                    return Err(refuse(format!("it has no configuration; `{wanted}` was given")));
+                }
+                Some(spec) if spec.type_id != TypeId::of::<C>() => {
+                    let reason =
+                        format!("its configuration is a `{}`, not a `{wanted}`", spec.type_name);
+                    return Err(refuse(reason));
+                }
+                Some(spec) => Arc::clone(spec),
+            };
+            let (path, segments) = (full.clone(), child.segments.clone());
+            let change = ConfigChange { path, segments, spec, value: Arc::new(value) };
+            // A child that has waited for its configuration starts.
+            let waits = child.options.withheld == Some(Withheld::Unconfigured);
+            let (path, segments) = (full.clone(), child.segments.clone());
+            let toggled = waits.then_some(Toggled { path, segments, runs: true });
+            let configured = (HashSet::from([full.clone()]), HashSet::new());
+            let toggled = toggled.into_iter().collect();
+            let configs = vec![change];
+            let draft = Draft { configs, configured, toggled, is_call: true, ..Draft::default() };
+            apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
+            apply::apply(&handle, &draft).await?;
+            subscriber::info!(target: "verger::config", child = %full, "configured by a call");
+            Ok(())
+        })
+        .await
+    }
+
+    fn child_path(&self, path: &str) -> Result<Path, ControlError> {
+        if path.split('/').any(str::is_empty) {
+            return Err(ControlError::NotAChild { path: path.to_owned() });
+        }
+        Ok(path.split('/').fold(self.path(), |above, name| above.join(name)))
+    }
+
+    async fn change_call(
+        &self,
+        path: Path,
+        policy: Option<RestartPolicy>,
+    ) -> Result<(), ApplyError> {
+        let handle = self.clone();
+        run_to_end(async move {
+            let settings = Arc::clone(handle.settings());
+            let _applying = settings.applying.lock().await;
+            let facts = facts_of_child(&handle, &path).await?;
+            let exists = matches!(facts.find(&facts.below_root(&path)), Found::Child(..));
+            if policy.is_some() && !exists {
+                return Err(ControlError::NotFound { path }.into());
+            }
+            let is_set = policy.is_some();
+            settings.change(|values| match policy {
+                Some(policy) => {
+                    let layer = ChildLayer { policy, ..ChildLayer::default() };
+                    values.calls.insert(path.clone(), Arc::new(layer));
+                }
+                None => drop(values.calls.remove(&path)),
+            });
+            let above = path.parent().and_then(|above| handle.running_at(&above));
+            if let Some(supervisor) = above {
+                handle.refresh_named(&supervisor, &[path.name().to_owned()]).await?;
+            }
+            let what = if is_set { "policy set by a call" } else { "policy of a call cleared" };
+            subscriber::info!(target: "verger::config", child = %path, "{what}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Makes the plan of a configuration for the tree as it is now.
+async fn draft(
+    handle: &SupervisorHandle,
+    config: &Config,
+    tree: Option<&Supervisor>,
+    forced: bool,
+) -> Result<Draft, ApplyError> {
+    let root = handle.root_path();
+    if handle.running_at(&root).is_none() {
+        return Err(ControlError::Ended { path: root }.into());
+    }
+    let before = recorded(handle.settings());
+    let mut facts = gather(handle, config, &before, forced).await?;
+    let (mut code, mut changes) = (Vec::new(), Vec::new());
+    if let Some(tree) = tree {
+        let root = handle.root_path();
+        let running = handle.running_at(&root);
+        let running = running.ok_or_else(|| ControlError::Ended { path: root.clone() })?;
+        let new = tree.blueprint();
+        let compared = compare(&root, running.blueprint(), Arc::clone(&new));
+        (code, changes) = compared.ok_or_else(|| {
+            let reason = "the new root is a different kind of supervisor; restart the program";
+            let (path, reason) = (root.to_string(), reason.to_owned());
+            ApplyError::Refused(vec![Refusal { path, reason }])
+        })?;
+        for code in &mut code {
+            let names: Vec<_> = code.stopped.iter().chain(&code.started).cloned().collect();
+            let existing = match handle.running_at(&code.full) {
+                Some(supervisor) => handle.facts_of(&supervisor, &names).await?,
+                None => Vec::new(),
+            };
+            let existing: HashSet<_> = existing.iter().map(|it| it.name.to_string()).collect();
+            code.keep_existing(&existing);
+        }
+        let mut declared = Facts::of_blueprint(&new);
+        for new in &code {
+            for name in &new.started {
+                declared.mark_new(&new.path, name);
+            }
+        }
+        declared
+            .extend(std::mem::replace(&mut facts, Facts { root, supervisors: Default::default() }));
+        facts = declared;
+    }
+    let mode = Mode { forced, initial: false };
+    let mut draft = planner::plan(config, &facts, &before, mode).map_err(ConfigError::of_all)?;
+    draft.changes.extend(changes);
+    draft.changes.sort_by(|a, b| (&a.path, &a.key).cmp(&(&b.path, &b.key)));
+    draft.code = code;
+    Ok(draft)
+}
+
+/// Gathers what is known of one child.
+async fn facts_of_child(handle: &SupervisorHandle, path: &Path) -> Result<Facts, ControlError> {
+    let mut facts = Facts { root: handle.root_path(), supervisors: Default::default() };
+    let Some(above) = path.parent() else {
+        return Err(ControlError::NotAChild { path: path.to_string() });
+    };
+    let Some(supervisor) = handle.running_at(&above) else {
+        return Err(ControlError::NotFound { path: path.clone() });
+    };
+    let blueprint = supervisor.blueprint();
+    let children = match blueprint.is_dynamic() {
+        true => handle.all_facts(&supervisor, usize::MAX).await?,
+        false => handle.facts_of(&supervisor, &[path.name().to_owned()]).await?,
+    };
+    let above = facts.below_root(&above);
+    facts.supervisors.insert(above, SupervisorFacts::new(&blueprint, children));
+    Ok(facts)
+}
+
+/// Runs a future in a task of its own, so that it goes on if this one is dropped.
+async fn run_to_end<T: Send + 'static>(
+    future: impl Future<Output = Result<T, ApplyError>> + Send + 'static,
+) -> Result<T, ApplyError> {
+    #[expect(clippy::disallowed_methods, reason = "ends by itself, within the graces of children")]
+    let task = tokio::spawn(future);
+    match task.await {
+        Ok(result) => result,
+        Err(_) => {
+            let reason = "the runtime has ended".to_owned();
+            Err(ApplyError::Refused(vec![Refusal { path: String::new(), reason }]))
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The changes of a plan, one by one, as people and programs read them.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// One change of a [`Plan`](super::Plan).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Change {
+    /// The path of the child, with the root's name; `app/ingest/*` for all children of a supervisor, `common` for
+    /// all children.
+    pub path: String,
+    /// What happens to the child.
+    pub kind: ChangeKind,
+    /// The key of the value, such as `restart.max_backoff` or `config.batch`. Empty for a child that the code
+    /// adds, removes or replaces.
+    pub key: String,
+    /// The value so far, as it is written in a file. `None`: the file had none, and the code's isn't shown.
+    /// The values of secrets are written as `[redacted]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// The new value. `None`: the file has none any more, so the code's counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
+    /// When the value counts.
+    pub effect: Effect,
+    /// Where the new value is written, such as `feed.toml:12`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// What a [`Change`] does to its child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// The child is started: the code has it now, or it is enabled again.
+    Added,
+    /// The child is stopped: the code doesn't have it any more, or it is disabled.
+    Removed,
+    /// A value of the child changes.
+    Changed,
+}
+
+/// When a changed value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Effect {
+    /// At once, or from the next event on that the value decides. Only a child that is taken out stops for it.
+    Live,
+    /// When the child fails, or is started for another reason. A backoff that has begun keeps its deadline.
+    AtNextFailure,
+    /// The child is restarted for it, uncharged.
+    NeedsRestart,
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Live => "live",
+            Self::AtNextFailure => "at the next failure",
+            Self::NeedsRestart => "needs a restart",
+        })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, kind, key, old, new, effect, place } = self;
+        let sign = match kind {
+            ChangeKind::Added => '+',
+            ChangeKind::Removed => '-',
+            ChangeKind::Changed => '~',
+        };
+        write!(f, "{sign} {path}")?;
+        if !key.is_empty() {
+            let text =
+                |value: &Option<String>| value.clone().unwrap_or_else(|| "(code)".to_owned());
+            write!(f, "  {key}  {} → {}", text(old), text(new))?;
+        }
+        write!(f, "  {effect}")?;
+        match place {
+            Some(place) => write!(f, "  {place}"),
+            None => Ok(()),
+        }
+    }
+}

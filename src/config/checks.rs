@@ -1,0 +1,92 @@
+//! Checks a section against what is at its path: its keys, and its values together with those of the code.
+
+use std::sync::Arc;
+
+use super::Written;
+use super::facts::{Facts, Found, KnownChild, SupervisorFacts};
+use super::mistake::Mistake;
+use super::node::join;
+use super::section::keys;
+use crate::child::check_limits;
+use crate::policy::{ChildLayer, ChildOptions};
+use crate::runtime::check_restarts;
+
+/// Checks that the keys of a section are those of what is at its path.
+pub(super) fn check_keys(
+    facts: &Facts,
+    path: &str,
+    written: &Written<'_>,
+    found: &Found<'_>,
+    is_supervisor: bool,
+    is_shared: bool,
+) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    let (of_supervisors, of_children) = keys();
+    let of_ordered = ["strategy", "auto_shutdown", "start"];
+    let dynamic = match found {
+        Found::Root(supervisor) => Some(supervisor.is_dynamic),
+        Found::Child(..) if is_supervisor => {
+            facts.supervisors.get(path).map(|supervisor| supervisor.is_dynamic)
+        }
+        _ => None,
+    };
+    let is_known = !matches!(found, Found::Possible);
+    let has_no_config = match found {
+        Found::Child(child, _) => child.config.is_none(),
+        Found::Root(_) => true,
+        Found::Possible | Found::Unknown => false,
+    };
+    for (key, entry) in written.node.table().into_iter().flatten() {
+        let key = key.as_str();
+        let message = if of_supervisors.contains(&key) && is_known && !is_supervisor {
+            format!("`{key}` is for supervisors, and this is a worker; remove it")
+        } else if key == "config" && is_shared {
+            continue;
+        } else if of_children.contains(&key) && matches!(found, Found::Root(_)) {
+            format!(
+                "`{key}` is for children, and this is the root, which has no supervisor; remove it"
+            )
+        } else if key == "watchdog" && is_supervisor {
+            "`watchdog` is for workers, and this is a supervisor, which sends no heartbeats; remove it"
+                .to_owned()
+        } else if key == "max_children" && dynamic == Some(false) {
+            "`max_children` is for dynamic supervisors; remove it".to_owned()
+        } else if of_ordered.contains(&key) && dynamic == Some(true) {
+            format!(
+                "`{key}` is for supervisors whose children have an order, not for dynamic ones; remove it"
+            )
+        } else if key != "config" && matches!(found, Found::Unknown) {
+            "there is no child with this path, only children that share the table `config` of this \
+             section; remove the key"
+                .to_owned()
+        } else if key == "config" && !is_shared && has_no_config {
+            "the child has no configuration of its own; name its type in its spec, or remove the table"
+                .to_owned()
+        } else {
+            continue;
+        };
+        let key = join(&join("", written.key), key);
+        mistakes.push(Mistake::new(entry.location.as_ref(), key, message));
+    }
+    mistakes
+}
+
+/// Checks the values of a child together with those of its code.
+pub(super) fn check_child(
+    facts: &Facts,
+    path: &str,
+    written: &Written<'_>,
+    child: &KnownChild,
+    supervisor: &SupervisorFacts,
+    layer: &ChildLayer,
+) -> Option<Mistake> {
+    let path = facts.full(path);
+    let layer = Some(Arc::new(layer.clone()));
+    let options = ChildOptions::layered(&child.options, layer, None, None);
+    let mut warnings = Vec::new();
+    let checked = check_limits(&options, &|| path.clone()).and_then(|()| {
+        check_restarts(&supervisor.rules, &options, &|| path.clone(), &mut warnings)
+    });
+    let error = checked.err()?;
+    Some(Mistake::new(written.location, join("", written.key), error))
+}

@@ -1,0 +1,120 @@
+//! What a plan does, once it is applied: values by path, and the children that they stop or start.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use super::change::Change;
+use super::code::NewCode;
+use super::node::Node;
+use crate::child::ConfigSpec;
+use crate::path::Path;
+use crate::policy::{ChildLayer, SupervisorLayer};
+use crate::runtime::settings::{ConfigValue, GeneralLayer};
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// For people. Sorted by path.
+    pub(super) changes: Vec<Change>,
+    pub(super) unchanged: usize,
+    /// What the configuration says, once this is applied.
+    pub(super) record: Record,
+    /// The layers that change. `None`: the path has none any more.
+    pub(super) children: Vec<(Path, Option<Arc<ChildLayer>>)>,
+    pub(super) supervisors: Vec<(Path, Option<Arc<SupervisorLayer>>)>,
+    /// For all children of these supervisors.
+    pub(super) below: Vec<(Path, Option<GeneralLayer>)>,
+    /// For all children of the tree, if it changes.
+    pub(super) common: Option<Option<GeneralLayer>>,
+    /// The children, and the supervisors all of whose children, have a configuration of their own.
+    pub(super) configured: (HashSet<Path>, HashSet<Path>),
+    /// Those that no longer have one.
+    pub(super) unconfigured: (HashSet<Path>, HashSet<Path>),
+    pub(super) configs: Vec<ConfigChange>,
+    /// Whether a call has made this, and no file.
+    pub(super) is_call: bool,
+    /// Whether what calls have set ends.
+    pub(super) clears_calls: bool,
+    /// The new code of supervisors, the root first.
+    pub(super) code: Vec<NewCode>,
+    /// Children that stop or start because of their section, by path, with their last names.
+    pub(super) toggled: Vec<Toggled>,
+}
+
+/// A child that is taken out or brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Toggled {
+    pub(super) path: Path,
+    pub(super) segments: Vec<String>,
+    /// Whether it is to run.
+    pub(super) runs: bool,
+}
+
+/// A new configuration for one child, or for all children of a dynamic supervisor with one name.
+#[derive(Clone, Debug)]
+pub(super) struct ConfigChange {
+    pub(super) path: Path,
+    pub(super) segments: Vec<String>,
+    pub(super) spec: Arc<ConfigSpec>,
+    pub(super) value: ConfigValue,
+}
+
+/// What the configuration that was applied last says, to compare the next one with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Record {
+    pub(super) common: Node,
+    /// The sections by path below the root. The path of a section for all children of a supervisor ends with
+    /// `*`.
+    pub(super) sections: BTreeMap<String, Recorded>,
+    /// The keys of secrets, below a table `config`.
+    pub(super) secrets: BTreeSet<String>,
+    /// The children whose table `config` was read, so that its secrets are known.
+    pub(super) read: BTreeSet<String>,
+}
+
+/// One section.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Recorded {
+    /// As it is written.
+    pub(super) own: Node,
+    /// With what is written for several children.
+    pub(super) merged: Node,
+    /// Whether it is that of a supervisor.
+    pub(super) is_supervisor: bool,
+}
+
+impl Record {
+    /// Returns the configuration that is written for the child `name` of a supervisor, if there is one.
+    pub(super) fn config(&self, spec: &ConfigSpec, above: &str, name: &str) -> Option<Node> {
+        let section = match &spec.section {
+            None => self.merged(above, name),
+            Some(path) => match self.sections.get(path) {
+                Some(section) => section.merged.clone(),
+                None => self.common.clone(),
+            },
+        };
+        section.get("config").cloned()
+    }
+
+    /// Returns whether a configuration is written for the child, or for all children of its supervisor.
+    pub(super) fn is_configured(&self, spec: &ConfigSpec, above: &str, name: &str) -> bool {
+        let has =
+            |path: &str| self.sections.get(path).is_some_and(|it| it.own.get("config").is_some());
+        match &spec.section {
+            None => has(&super::facts::below(above, name)) || has(&super::facts::below(above, "*")),
+            Some(path) => has(path),
+        }
+    }
+
+    /// Returns what is written for the child `name` of a supervisor, from all sections that concern it.
+    pub(super) fn merged(&self, above: &str, name: &str) -> Node {
+        let path = super::facts::below(above, name);
+        if let Some(section) = self.sections.get(&path) {
+            return section.merged.clone();
+        }
+        match self.sections.get(&super::facts::below(above, "*")) {
+            Some(section) => section.merged.clone(),
+            None => self.common.clone(),
+        }
+    }
+}

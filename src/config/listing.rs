@@ -1,0 +1,141 @@
+//! Lists what differs between two sections, in the words of a file.
+//!
+//! Knows the values as they are written, and which of them are secrets. It decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::change::{Change, ChangeKind, Effect};
+use super::draft::{ConfigChange, Record};
+use super::facts::{Facts, Found, SupervisorFacts};
+use super::node::Node;
+use super::secret::REDACTED;
+use crate::policy::Rules;
+
+/// Lists the values that differ. `code` returns the value of the code; `restarts`: the tables whose changes
+/// restart the child.
+pub(super) fn list(
+    path: &str,
+    old: &Node,
+    new: &Node,
+    code: &dyn Fn(&str) -> Option<String>,
+    restarts: &[&str],
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let flat = |node: &Node| -> BTreeMap<String, (String, Option<String>)> {
+        let leaves = node.flatten("").into_iter();
+        let place = |node: &Node| node.location.as_ref().map(ToString::to_string);
+        leaves.map(|(key, node)| (key, (node.to_string(), place(node)))).collect()
+    };
+    let (old, new) = (flat(old), flat(new));
+    let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    for key in keys {
+        // An empty table is one value.
+        if key.is_empty() {
+            continue;
+        }
+        let (before, after) = (old.get(key), new.get(key));
+        let same = before.map(|it| &it.0) == after.map(|it| &it.0);
+        if same {
+            continue;
+        }
+        let table = key.split('.').next().unwrap_or_default();
+        let kind = match (key.as_str(), after.map(|it| it.0.as_str())) {
+            ("enabled", Some("false")) => ChangeKind::Removed,
+            ("enabled", _) => ChangeKind::Added,
+            _ => ChangeKind::Changed,
+        };
+        let value = |it: Option<&(String, Option<String>)>| match it {
+            Some((text, _)) => Some(text.clone()),
+            None => code(key),
+        };
+        changes.push(Change {
+            path: path.to_owned(),
+            kind,
+            key: key.clone(),
+            old: value(before),
+            new: value(after),
+            effect: if restarts.contains(&table) { Effect::NeedsRestart } else { effect(key) },
+            place: after.and_then(|it| it.1.clone()),
+        });
+    }
+    changes
+}
+
+/// Hides the values of secrets, and those that may be secrets: what no child has read yet, and what is written
+/// for several children, of which some may be unknown.
+pub(super) fn redact(changes: &mut [Change], record: &Record, facts: &Facts) {
+    let read: BTreeSet<_> = record.read.iter().map(|path| facts.full(path).to_string()).collect();
+    // A secret in a list hides the list, and one that holds several values hides each.
+    let is_part = |whole: &str, part: &str| {
+        let rest = part.strip_prefix(whole);
+        rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    for change in changes {
+        let Some(key) = change.key.strip_prefix("config.") else { continue };
+        let is_secret = |secret: &String| is_part(secret, key) || is_part(key, secret);
+        if !read.contains(&change.path) || record.secrets.iter().any(is_secret) {
+            for value in [&mut change.old, &mut change.new].into_iter().flatten() {
+                *value = REDACTED.to_owned();
+            }
+        }
+    }
+}
+
+/// A table `config` for several children restarts those that restart on a change.
+pub(super) fn note_restarts(changes: &mut [Change], configs: &[ConfigChange]) {
+    let restarts = configs.iter().filter(|change| change.spec.restarts);
+    let restarts: Vec<_> = restarts.map(|change| change.path.to_string()).collect();
+    for change in changes {
+        let above = match change.path.strip_suffix('*') {
+            Some(above) => above,
+            None if change.path == "common" => "",
+            None => continue,
+        };
+        if change.key.starts_with("config.") && restarts.iter().any(|path| path.starts_with(above))
+        {
+            change.effect = Effect::NeedsRestart;
+        }
+    }
+}
+
+/// When a changed value counts.
+fn effect(key: &str) -> Effect {
+    match key.split('.').next().unwrap_or_default() {
+        "restart" | "system" | "on_leak" | "activation_timeout" => Effect::AtNextFailure,
+        _ => Effect::Live,
+    }
+}
+
+/// Returns the value of the code, in the words of a file, for the keys that have one word.
+pub(super) fn code_value(
+    found: &Found<'_>,
+    itself: Option<&SupervisorFacts>,
+    key: &str,
+) -> Option<String> {
+    fn of_rules(rules: &Rules, key: &str) -> Option<String> {
+        let rules = rules.layers.as_ref().map_or(rules, |(code, _)| code);
+        Some(match key {
+            "strategy" => format!("\"{}\"", rules.strategy),
+            "auto_shutdown" => format!("\"{}\"", rules.auto_shutdown),
+            "start" => format!("\"{}\"", rules.start),
+            "max_restarts" => rules.intensity?.max().to_string(),
+            "on_exhausted" => format!("\"{}\"", rules.on_exhausted),
+            "max_children" => rules.max_children?.to_string(),
+            _ => return None,
+        })
+    }
+
+    if let Some(value) = itself.and_then(|supervisor| of_rules(&supervisor.rules, key)) {
+        return Some(value);
+    }
+    let Found::Child(child, supervisor) = found else { return None };
+    let (rules, code) = (&supervisor.rules, child.options.code());
+    Some(match key {
+        "enabled" => "true".to_owned(),
+        "restart" | "restart.when" | "restart.restart" | "system.restart_policy.when" => {
+            format!("\"{}\"", rules.restart(code))
+        }
+        "shutdown" => format!("\"{}\"", rules.shutdown(code)),
+        _ => return None,
+    })
+}

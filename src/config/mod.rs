@@ -1,0 +1,390 @@
+//! Configuration: the values of a tree by path, from a file or any other format.
+//!
+//! A [`Config`] knows sections. It doesn't know which children exist: that is checked by the tree.
+//! Reading never fails. The mistakes are kept, and [`Config::check`] returns all of them at once.
+//!
+//! ```toml
+//! [common]                         # beneath every section
+//! restart = { failure_log = { level = "info" } }
+//!
+//! ["app/ingest"]                   # the path of a supervisor; "ingest" is the same path
+//! strategy = "rest_for_one"
+//! max_restarts = 5
+//! period = "60s"
+//!
+//! ["app/ingest/*"]                 # beneath the sections of all children of `app/ingest`
+//! shutdown = "10s"
+//!
+//! ["app/writer"]
+//! enabled = false
+//!
+//! ["app/writer".restart]           # a word, such as restart = "never", or a table
+//! when = "on_failure"
+//! min_backoff = "5s"
+//! max_backoff = "30s"
+//!
+//! ["app/writer".config]            # the child's own section
+//! batch = 100
+//! ```
+
+// # Invariants
+//
+// 1. A section's own value is over that of `parent/*`, and that is over `[common]`. Tables are merged key
+//    by key, and everything else is replaced.
+// 2. Two ways to write the same path are a mistake, because neither has precedence.
+// 3. The imports go one way: location, node, mistake, access, de, restart, section, and then this file.
+//    `file` adds methods to [`Config`], and nothing imports it.
+
+mod access;
+mod apply;
+mod calls;
+mod change;
+mod checks;
+mod child_config;
+mod code;
+mod de;
+mod draft;
+mod facts;
+#[cfg(feature = "config-file")]
+mod file;
+mod gather;
+mod key;
+mod listing;
+mod location;
+mod mistake;
+mod node;
+mod plan;
+mod planner;
+mod read_error;
+mod restart;
+mod rules;
+mod secret;
+mod section;
+mod suggest;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "config-file")]
+mod toml;
+mod watch;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error};
+
+pub use self::change::{Change, ChangeKind, Effect};
+pub use self::child_config::ChildConfig;
+pub(crate) use self::location::Location;
+pub use self::mistake::{ConfigError, Mistake};
+pub(crate) use self::node::Node;
+use self::node::{Entry, join};
+pub use self::plan::{Applied, ApplyError, Plan, Refusal};
+pub use self::secret::Secret;
+pub(crate) use self::section::{Section, keys};
+pub use self::watch::ConfigWatch;
+
+/// The section beneath all others.
+const COMMON: &str = "common";
+
+/// The most values that a section checks together with its own. A valid section has fewer.
+const MOST_SHARED: usize = 200;
+
+/// The values of a configuration, by the paths of a tree.
+///
+/// Read it from a file with [`read`](Self::read) (feature `config-file`), or from any other format with
+/// serde. Reading never fails: [`check`](Self::check) returns the mistakes, all at once.
+///
+/// ```
+/// # #[cfg(feature = "config-file")] {
+/// use verger::config::Config;
+///
+/// let config = Config::from_toml(
+///     r#"
+/// ["app/writer".restart]
+/// when = "sometimes"
+/// "#,
+///     "feed.toml",
+/// );
+/// let error = config.check().unwrap_err();
+/// let mistake = &error.mistakes()[0];
+/// assert_eq!((mistake.line(), mistake.column()), (Some(3), Some(8)));
+/// assert_eq!(mistake.key(), r#""app/writer".restart.when"#);
+/// # }
+/// ```
+#[derive(Clone, Default)]
+pub struct Config {
+    common: Option<Node>,
+    /// By path as it is written.
+    sections: BTreeMap<String, Entry>,
+    /// Mistakes of the syntax.
+    syntax: Vec<Mistake>,
+    /// Mistakes of the whole, or of its shape.
+    mistakes: Vec<Mistake>,
+}
+
+/// What a function that reads a configuration returns: a [`Config`], or a `Result` of one.
+pub trait IntoConfig {
+    /// Returns the configuration, or why it can't be read.
+    ///
+    /// # Errors
+    ///
+    /// The text of the error.
+    fn into_config(self) -> Result<Config, String>;
+}
+
+impl IntoConfig for Config {
+    fn into_config(self) -> Result<Config, String> {
+        Ok(self)
+    }
+}
+
+impl<E: fmt::Display> IntoConfig for Result<Config, E> {
+    fn into_config(self) -> Result<Config, String> {
+        self.map_err(|error| error.to_string())
+    }
+}
+
+/// A section as it is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written<'a> {
+    /// The path as it is written.
+    pub(crate) key: &'a str,
+    pub(crate) location: Option<&'a Location>,
+    pub(crate) node: &'a Node,
+}
+
+impl Config {
+    /// Creates a configuration without values.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates a configuration from a table with sections.
+    fn from_node(root: Node, syntax: Vec<Mistake>, mistakes: Vec<Mistake>) -> Self {
+        let mut config = Self { syntax, mistakes, ..Self::default() };
+        let node::Value::Table(table) = root.value else { return config };
+        for (key, mut entry) in table {
+            let location = entry.location.as_ref();
+            if entry.node.table().is_none() {
+                let message = format!(
+                    "`{key}` is a value outside of a section; write it below the path of a child, such \
+                     as [\"app/ingest\"], or below [common]"
+                );
+                config.mistakes.push(Mistake::new(location, join("", &key), message));
+                continue;
+            }
+            if let Some(message) = path_problem(&key) {
+                config.mistakes.push(Mistake::new(location, join("", &key), message));
+                continue;
+            }
+            config.mistakes.extend(rules::unify(&mut entry.node, &key));
+            if key == COMMON {
+                config.common = Some(entry.node);
+            } else {
+                config.sections.insert(key, entry);
+            }
+        }
+        config
+    }
+
+    /// Checks everything that can be checked without a tree.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes at once, in the order of their places: of the file, of its syntax, and of the keys
+    /// and values of each section. Paths that don't exist, and the own sections of children, are checked
+    /// by the tree.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let mut found = Found::new(self);
+        if let Some(common) = &self.common {
+            found.add(COMMON, section::values(&mut common.clone(), COMMON).err(), true);
+        }
+        let is_pattern = |key: &str| key == "*" || key.ends_with("/*");
+        let mut patterns = BTreeMap::new();
+        for (key, entry) in self.sections.iter().filter(|(key, _)| is_pattern(key)) {
+            let mut node = entry.node.clone();
+            found.add(key, section::values(&mut node, key).err(), true);
+            patterns.extend(known_only(&entry.node).map(|node| (key.as_str(), node)));
+        }
+        let common = self.common.as_ref().and_then(known_only);
+        for (key, entry) in self.sections.iter().filter(|(key, _)| !is_pattern(key)) {
+            if found.is_full() {
+                break;
+            }
+            // The root's own name isn't known here, so only the same spelling of a path is found.
+            let pattern =
+                key.rsplit_once('/').map_or("*".to_owned(), |(above, _)| format!("{above}/*"));
+            let pattern = patterns.get(pattern.as_str());
+            let own = own_only(&entry.node);
+            let node = merged(common.iter().chain(pattern).chain([&own]));
+            found.add(key, Section::read(&node, key).err(), false);
+        }
+        ConfigError::new(found.mistakes).map_or(Ok(()), Err)
+    }
+
+    /// Returns the mistakes that were found while it was read.
+    fn mistakes_so_far(&self) -> Vec<Mistake> {
+        let mut found = Found::new(self);
+        std::mem::take(&mut found.mistakes)
+    }
+
+    /// Returns the sections by their paths without the root's name. That of the root itself is empty.
+    ///
+    /// A path that is written twice, with the root's name and without it, is a mistake.
+    pub(crate) fn sections(&self, root: &str) -> (BTreeMap<String, Written<'_>>, Vec<Mistake>) {
+        let mut sections: BTreeMap<String, Written<'_>> = BTreeMap::new();
+        let mut mistakes = Vec::new();
+        for (key, Entry { location, node, .. }) in &self.sections {
+            let path = match key.strip_prefix(root) {
+                Some("") => "",
+                Some(below) => below.strip_prefix('/').unwrap_or(key),
+                None => key,
+            };
+            let written = Written { key, location: location.as_ref(), node };
+            if let Some(first) = sections.insert(path.to_owned(), written) {
+                let place = first.location.map_or(String::new(), |at| format!(" ({at})"));
+                let message = format!(
+                    "`{key}` and `{}`{place} are the same path, because the root is `{root}`; write one \
+                     section with the values of both",
+                    first.key
+                );
+                mistakes.push(Mistake::new(location.as_ref(), join("", key), message));
+            }
+        }
+        (sections, mistakes)
+    }
+
+    /// Returns the values beneath all sections.
+    pub(crate) fn common(&self) -> Option<&Node> {
+        self.common.as_ref()
+    }
+
+    /// Returns the values of a path, over those of `parent/*`, over the common ones.
+    ///
+    /// `sections` are those of [`sections`](Self::sections), and `path` is without the root's name.
+    #[cfg(test)]
+    pub(crate) fn merged(&self, sections: &BTreeMap<String, Written<'_>>, path: &str) -> Node {
+        let own = sections.get(path).map(|written| written.node);
+        let pattern = match path.rsplit_once('/') {
+            Some((above, _)) => Some(format!("{above}/*")),
+            None => (!path.is_empty()).then(|| "*".to_owned()),
+        };
+        let pattern = pattern.and_then(|pattern| sections.get(&pattern));
+        let layers = [self.common(), pattern.map(|written| written.node), own];
+        merged(layers.into_iter().flatten())
+    }
+}
+
+/// Merges layers, the lowest first.
+///
+/// The order matters: a word in the middle, such as `restart = "never"`, also replaces the table beneath
+/// it where the section above has a table again.
+fn merged<'a>(layers: impl Iterator<Item = &'a Node>) -> Node {
+    layers.fold(Node::empty_table(), |beneath, layer| rules::over(layer.clone(), &beneath))
+}
+
+/// Returns a section without the child's own values, which aren't checked here.
+fn own_only(section: &Node) -> Node {
+    let mut section = section.clone();
+    if let Some(table) = section.table_mut() {
+        table.remove("config");
+    }
+    section
+}
+
+/// Returns the values that other sections take from this one. Its unknown keys are reported only once.
+fn known_only(section: &Node) -> Option<Node> {
+    let mut section = own_only(section);
+    let (supervisors, children) = keys();
+    if let Some(table) = section.table_mut() {
+        table.retain(|key, _| supervisors.contains(&&**key) || children.contains(&&**key));
+    }
+    // More values than there are keys: these are mistakes, which would be read again in each section.
+    (section.flatten("").len() <= MOST_SHARED).then_some(section)
+}
+
+/// Returns what is wrong with a path, and what to write instead.
+fn path_problem(path: &str) -> Option<String> {
+    let names: Vec<&str> = path.split('/').collect();
+    let problem = if names.iter().any(|name| name.is_empty()) {
+        "has an empty name"
+    } else if names[..names.len() - 1].contains(&"*") {
+        "has `*` before its end; it stands for the children of one supervisor"
+    } else {
+        return None;
+    };
+    let used: Vec<&str> =
+        names.iter().copied().filter(|name| !name.is_empty() && *name != "*").collect();
+    let instead = if used.is_empty() { "app/ingest".to_owned() } else { used.join("/") };
+    Some(format!("the path `{path}` {problem}; write [{}], for example", join("", &instead)))
+}
+
+/// The mistakes that [`Config::check`] has found.
+struct Found {
+    mistakes: Vec<Mistake>,
+    /// Lines with an error in the syntax. Its consequences aren't reported.
+    lines: HashSet<usize>,
+    /// Mistakes in values that are beneath other sections, which read them again.
+    shared: HashSet<(Option<usize>, String, String)>,
+}
+
+impl Found {
+    fn new(config: &Config) -> Self {
+        let lines = config.syntax.iter().filter_map(Mistake::line).collect();
+        let mut found = Self { mistakes: config.syntax.clone(), lines, shared: HashSet::new() };
+        found.add("", Some(config.mistakes.clone()), false);
+        found
+    }
+
+    fn is_full(&self) -> bool {
+        self.mistakes.len() >= mistake::KEPT
+    }
+
+    fn add(&mut self, path: &str, mistakes: Option<Vec<Mistake>>, is_shared: bool) {
+        let prefix = join("", path);
+        for mistake in mistakes.into_iter().flatten() {
+            if self.is_full() || mistake.line().is_some_and(|line| self.lines.contains(&line)) {
+                continue;
+            }
+            let start = mistake.location().map(Location::start);
+            let key = match start {
+                // The place is enough: the key begins with a different section.
+                Some(_) => String::new(),
+                None => mistake.key().strip_prefix(&prefix).unwrap_or_default().to_owned(),
+            };
+            let place = (start, key, mistake.message().to_owned());
+            if is_shared {
+                self.shared.insert(place);
+            } else if self.shared.contains(&place) {
+                continue;
+            }
+            self.mistakes.push(mistake);
+        }
+    }
+}
+
+/// Reads a table of sections. Errors have no lines.
+impl<'de> Deserialize<'de> for Config {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let root = Node::deserialize(deserializer)?;
+        if root.table().is_none() {
+            return Err(D::Error::custom(
+                "a configuration is a table of sections; write { \"app/ingest\" = { enabled = true } }, \
+                 for example",
+            ));
+        }
+        Ok(Self::from_node(root, Vec::new(), Vec::new()))
+    }
+}
+
+/// Shows the paths, but no values: any of them may be a secret.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("common", &self.common.is_some())
+            .field("sections", &self.sections.keys())
+            .field("mistakes", &(self.syntax.len() + self.mistakes.len()))
+            .finish()
+    }
+}

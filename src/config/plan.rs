@@ -1,0 +1,173 @@
+//! A plan: what a configuration would change in a tree, as values that can be printed and serialised.
+//!
+//! Made by the planner, carried out by `apply`. No decision is made here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::change::Change;
+use super::draft::Draft;
+use super::{Config, ConfigError};
+use crate::spec::Supervisor;
+
+/// What a configuration would change in a running tree.
+///
+/// Made by [`SupervisorHandle::plan`](crate::SupervisorHandle::plan), carried out by
+/// [`apply`](crate::SupervisorHandle::apply). Making one changes nothing. It is displayed as one line for each
+/// change, and serialised as a list of them:
+///
+/// ```text
+/// ~ app/writer  restart.max_backoff  "30s" → "10s"  at the next failure  feed.toml:12
+/// ~ app/writer  config.batch  100 → 200  live  feed.toml:15
+/// - app/audit   enabled  true → false  live  feed.toml:18
+/// ```
+#[derive(Clone)]
+#[must_use = "a plan does nothing until it is applied"]
+pub struct Plan {
+    pub(super) config: Arc<Config>,
+    /// The tree whose code replaces that of the running one.
+    pub(super) tree: Option<Supervisor>,
+    pub(super) forced: bool,
+    pub(super) draft: Arc<Draft>,
+}
+
+impl Plan {
+    /// Returns the changes, by path.
+    #[must_use]
+    pub fn changes(&self) -> &[Change] {
+        &self.draft.changes
+    }
+
+    /// Returns `true` if the configuration changes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.draft.changes.is_empty()
+    }
+
+    /// Also sends what hasn't changed, and ends what was set by calls.
+    ///
+    /// Every child with a configuration checks its value and gets it, as if it had changed; a child that
+    /// [restarts on a change](super::ChildConfig::restart_on_change) is restarted. It holds for this plan only.
+    pub fn forced(mut self) -> Self {
+        self.forced = true;
+        self
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("no changes");
+        }
+        for (index, change) in self.changes().iter().enumerate() {
+            let line_break = if index == 0 { "" } else { "\n" };
+            write!(f, "{line_break}{change}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("changes", &self.changes())
+            .field("forced", &self.forced)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Serialize for Plan {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.changes().serialize(serializer)
+    }
+}
+
+/// What applying a [`Plan`] has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Applied {
+    /// The changes that were made. They may differ from those of the plan, if the tree has changed since.
+    pub changes: Vec<Change>,
+    /// How many sections of the file were the same as before, and weren't touched.
+    pub unchanged: usize,
+}
+
+impl fmt::Display for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.changes.len() {
+            0 => f.write_str("up to date"),
+            1 => write!(f, "1 change, {} unchanged", self.unchanged),
+            changes => write!(f, "{changes} changes, {} unchanged", self.unchanged),
+        }
+    }
+}
+
+/// Why a plan wasn't applied. Everything is as it was before.
+///
+/// `Debug` prints the same text as `Display`.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The configuration has mistakes.
+    #[error(transparent)]
+    Invalid(#[from] ConfigError),
+    /// Children have refused their values.
+    #[error("{}", Lines("refused by", .0))]
+    Refused(Vec<Refusal>),
+    /// Children didn't become active with the new values, and everything that was restarted for the plan was
+    /// started again with the old ones.
+    #[error("{}", Lines("rolled back, not active:", .0))]
+    RolledBack(Vec<Refusal>),
+    /// The configuration can't be read, for a reason that isn't in it.
+    #[error("can't read the configuration: {0}")]
+    Unreadable(String),
+    /// The application doesn't run.
+    #[error("the application isn't running")]
+    NotRunning,
+    /// The tree can't be changed: it shuts down, or has ended.
+    #[error(transparent)]
+    Control(#[from] crate::ControlError),
+}
+
+impl fmt::Debug for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A child that refuses its value, or doesn't work with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The path of the child.
+    pub path: String,
+    /// What it says.
+    pub reason: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.path, self.reason)
+    }
+}
+
+struct Lines<'a>(&'static str, &'a [Refusal]);
+
+impl fmt::Display for Lines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(what, refusals) = self;
+        write!(f, "{what} ")?;
+        for (index, refusal) in refusals.iter().enumerate() {
+            write!(f, "{}{refusal}", if index == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl From<ApplyError> for crate::RunError {
+    fn from(error: ApplyError) -> Self {
+        Self::Config { problem: error.to_string() }
+    }
+}

@@ -1,0 +1,397 @@
+//! Makes a plan: what a configuration changes in a tree, and what is wrong with it.
+//!
+//! Pure: it knows the configuration, the facts about the tree and what was applied before. It finds all
+//! mistakes at once, and changes nothing.
+//!
+//! # Invariants
+//!
+//! 1. A section that is the same as before, with all that is merged into it, is neither read nor sent,
+//!    unless the plan is forced.
+//! 2. What a plan is made of decides on it, and nothing else: two plans of the same are the same.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use super::checks::{check_child, check_keys};
+use super::child_config::Reader;
+use super::draft::{ConfigChange, Draft, Record, Recorded, Toggled};
+use super::facts::{Facts, Found, KnownChild, below, split};
+use super::listing;
+use super::mistake::Mistake;
+use super::node::{Node, Value, join};
+use super::rules;
+use super::section::{Section, keys};
+use super::suggest::nearest;
+use super::{Config, Written};
+use crate::runtime::settings::GeneralLayer;
+
+/// How a plan is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mode {
+    /// Whether unchanged sections count as changed.
+    pub(super) forced: bool,
+    /// Whether the tree isn't started yet, so that each child needs a configuration.
+    pub(super) initial: bool,
+}
+
+/// Makes a plan.
+pub(super) fn plan(
+    config: &Config,
+    facts: &Facts,
+    before: &Record,
+    mode: Mode,
+) -> Result<Draft, Vec<Mistake>> {
+    let mut mistakes = config.mistakes_so_far();
+    let (sections, twice) = config.sections(facts.root.as_str());
+    // Of two sections with one path, the values of one would be missing.
+    let is_unique = twice.is_empty();
+    mistakes.extend(twice);
+    let common = config.common().cloned().unwrap_or_default();
+    let mut draft = Draft::default();
+    draft.record.secrets.clone_from(&before.secrets);
+    draft.record.read.clone_from(&before.read);
+    let written = sections.iter().map(|(path, it)| (path.clone(), it.key.to_owned())).collect();
+    let mut planner =
+        Planner { facts, before, mode, common, draft, mistakes, written, shared: facts.shared() };
+    planner.common();
+    let all: BTreeSet<_> = before.sections.keys().chain(sections.keys()).cloned().collect();
+    // Sections for several children come first, because they are merged into the others.
+    let (general, own): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.ends_with('*'));
+    for path in general {
+        planner.general(&path, sections.get(&path));
+    }
+    for path in own {
+        planner.own(&path, sections.get(&path));
+    }
+    if is_unique {
+        planner.configs();
+    }
+    let Planner { mut draft, mut mistakes, .. } = planner;
+    if mistakes.is_empty() {
+        draft.changes.sort_by(|a, b| (&a.path, &a.key).cmp(&(&b.path, &b.key)));
+        return Ok(draft);
+    }
+    // A mistake in a section for several children is found once for each.
+    let mut found = HashSet::new();
+    mistakes.retain(|mistake| {
+        let place = mistake.location().map(|at| (at.file().to_string(), at.start()));
+        let key = if place.is_some() { String::new() } else { mistake.key().to_owned() };
+        found.insert((place, key, mistake.message().to_owned()))
+    });
+    Err(mistakes)
+}
+
+struct Planner<'a> {
+    facts: &'a Facts,
+    before: &'a Record,
+    mode: Mode,
+    common: Node,
+    draft: Draft,
+    mistakes: Vec<Mistake>,
+    /// The paths of sections as they are written.
+    written: BTreeMap<String, String>,
+    /// The sections that several children share.
+    shared: BTreeSet<String>,
+}
+
+impl Planner<'_> {
+    fn common(&mut self) {
+        self.draft.record.common = self.common.clone();
+        if self.common == self.before.common && !self.mode.forced {
+            return;
+        }
+        let layer = self.general_layer(&self.common.clone(), "common");
+        let is_empty = self.common == Node::default();
+        self.draft.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
+        self.add_changes(
+            "common",
+            &self.before.common.clone(),
+            &self.common.clone(),
+            &|_| None,
+            &[],
+        );
+    }
+
+    /// A section for all children of one supervisor.
+    fn general(&mut self, path: &str, written: Option<&Written<'_>>) {
+        let above = split(path).map_or("", |(above, _)| above);
+        let shown = self.facts.full(above).as_str().to_owned() + "/*";
+        let Some(written) = written else {
+            let old = self.before.sections.get(path).cloned().unwrap_or_default();
+            self.draft.below.push((self.facts.full(above), None));
+            return self.add_changes(&shown, &old.merged, &self.common.clone(), &|_| None, &[]);
+        };
+        let (own, merged) = (written.node.clone(), rules::over(written.node.clone(), &self.common));
+        let recorded = Recorded { own, merged: merged.clone(), ..Recorded::default() };
+        if self.is_same(path, &recorded) {
+            return self.keep(path);
+        }
+        if !self.facts.is_supervisor(above) {
+            let message = match self.facts.find(above) {
+                Found::Unknown => self.unknown(above),
+                _ => format!("`{above}` is a worker, which has no children; remove the section"),
+            };
+            return self.mistake(written, message);
+        }
+        if let Some(layer) = self.general_layer(&merged, written.key) {
+            let old = self.before.sections.get(path).map(|it| it.merged.clone());
+            let old = old.unwrap_or_else(|| self.before.common.clone());
+            self.draft.below.push((self.facts.full(above), Some(layer)));
+            self.add_changes(&shown, &old, &merged, &|_| None, &[]);
+        }
+        self.draft.record.sections.insert(path.to_owned(), recorded);
+    }
+
+    /// The section of one child, or of the root.
+    fn own(&mut self, path: &str, written: Option<&Written<'_>>) {
+        let found = self.facts.find(path);
+        let is_supervisor = match found {
+            Found::Root(_) => true,
+            Found::Child(child, _) => child.options.supervisor.is_some(),
+            // Nothing was asked about a section that hasn't changed.
+            Found::Possible | Found::Unknown => {
+                let before = self.before.sections.get(path);
+                self.facts.supervisors.contains_key(path)
+                    || before.is_some_and(|it| it.is_supervisor)
+            }
+        };
+        let general = self.merged_above(path, is_supervisor);
+        let Some(written) = written else { return self.removed(path, &general, is_supervisor) };
+        let merged = rules::over(written.node.clone(), &general);
+        let own = written.node.clone();
+        let merged_copy = merged.clone();
+        let recorded = Recorded { own, merged: merged_copy, is_supervisor };
+        if self.is_same(path, &recorded) {
+            return self.keep(path);
+        }
+        let is_shared = self.shared.contains(path);
+        if matches!(found, Found::Unknown) && !is_shared {
+            return self.mistake(written, self.unknown(path));
+        }
+        // Also if it has mistakes, so that those of the child's configuration are found, too.
+        self.draft.record.sections.insert(path.to_owned(), recorded);
+        self.mistakes.extend(check_keys(
+            self.facts,
+            path,
+            written,
+            &found,
+            is_supervisor,
+            is_shared,
+        ));
+        // The keys of a supervisor were mistakes already.
+        let of_worker = !is_supervisor && matches!(found, Found::Child(..));
+        let readable = if of_worker { without(&merged, keys().0) } else { merged.clone() };
+        let section = match Section::read(&readable, written.key) {
+            Ok(section) => section,
+            Err(mistakes) => return self.mistakes.extend(mistakes),
+        };
+        if let Found::Child(child, supervisor) = found {
+            let problem = check_child(self.facts, path, written, child, supervisor, &section.child);
+            self.mistakes.extend(problem);
+            self.toggle(path, child, section.child.enabled.unwrap_or(true));
+        }
+        let full = self.facts.full(path);
+        if !path.is_empty() {
+            self.draft.children.push((full.clone(), Some(Arc::new(section.child))));
+        }
+        if is_supervisor || matches!(found, Found::Possible) {
+            self.draft.supervisors.push((full.clone(), Some(Arc::new(section.supervisor))));
+        }
+        let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
+        let restarts = match found {
+            Found::Child(KnownChild { config: Some(config), .. }, _) => config.restarts,
+            _ => false,
+        };
+        let old = self.before_of(path, is_supervisor);
+        let keys = if restarts { &["config"][..] } else { &[] };
+        self.add_changes(full.as_str(), &old, &merged, &code, keys);
+    }
+
+    /// A section that was there before.
+    fn removed(&mut self, path: &str, general: &Node, is_supervisor: bool) {
+        let full = self.facts.full(path);
+        let found = self.facts.find(path);
+        self.draft.children.push((full.clone(), None));
+        if is_supervisor {
+            self.draft.supervisors.push((full.clone(), None));
+        }
+        if let Found::Child(child, _) = found {
+            let enabled = general
+                .get("enabled")
+                .is_none_or(|enabled| *enabled != Node::new(Value::Bool(false)));
+            self.toggle(path, child, enabled);
+        }
+        let old = self.before_of(path, is_supervisor);
+        let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
+        self.add_changes(full.as_str(), &old, general, &code, &[]);
+    }
+
+    /// Notes a child that its section takes out or brings back.
+    fn toggle(&mut self, path: &str, child: &KnownChild, enabled: bool) {
+        let was = self.before.sections.get(path);
+        let merged = was.map(|it| &it.merged);
+        let was = merged
+            .and_then(|it| it.get("enabled"))
+            .is_none_or(|it| *it != Node::new(Value::Bool(false)));
+        if was != enabled {
+            let (path, segments) = (self.facts.full(path), child.segments.clone());
+            self.draft.toggled.push(Toggled { path, segments, runs: enabled });
+        }
+    }
+
+    /// Reads the configuration of each child that has a new one.
+    fn configs(&mut self) {
+        for (path, child) in self.facts.children() {
+            let (Some(spec), Some((above, name))) = (&child.config, split(&path)) else { continue };
+            let old = self.before.config(spec, above, name);
+            let new = self.draft.record.config(spec, above, name);
+            let own = |record: &Record| record.is_configured(spec, above, name);
+            if spec.section.is_some() {
+                let full = self.facts.full(&path);
+                match own(&self.draft.record) {
+                    true => drop(self.draft.configured.0.insert(full)),
+                    false => drop(self.draft.unconfigured.0.insert(full)),
+                }
+            }
+            let is_new = child.is_new || self.mode.initial;
+            if old == new && !self.mode.forced && !is_new {
+                continue;
+            }
+            let is_configured = own(&self.draft.record);
+            if child.options.code().awaits_config && !is_configured {
+                if own(self.before) {
+                    let (path, segments) = (self.facts.full(&path), child.segments.clone());
+                    self.draft.toggled.push(Toggled { path, segments, runs: false });
+                }
+                continue;
+            }
+            let full = self.facts.full(&path);
+            let section = spec.section.as_ref().unwrap_or(&path);
+            let written = self.written.get(section).map_or(full.as_str(), String::as_str);
+            let key = join(&join("", written), "config");
+            let read = Reader::of(spec).read(&new.unwrap_or_default(), &key);
+            match read {
+                Ok(read) => {
+                    let below = |secret: String| {
+                        let below = secret.strip_prefix(&key)?;
+                        Some(below.strip_prefix('.').unwrap_or(below).to_owned())
+                    };
+                    self.draft.record.secrets.extend(read.secrets.into_iter().filter_map(below));
+                    self.draft.record.read.insert(path.clone());
+                    self.draft.record.read.extend(spec.section.clone());
+                    let was_configured = own(self.before);
+                    let segments = child.segments.clone();
+                    if child.options.code().awaits_config && !was_configured && !is_new {
+                        let (path, segments) = (full.clone(), segments.clone());
+                        self.draft.toggled.push(Toggled { path, segments, runs: true });
+                    }
+                    let (spec, value) = (Arc::clone(spec), read.value);
+                    self.draft.configs.push(ConfigChange { path: full, segments, spec, value });
+                }
+                Err(mistakes) => self.mistakes.extend(mistakes),
+            }
+        }
+        listing::note_restarts(&mut self.draft.changes, &self.draft.configs);
+        listing::redact(&mut self.draft.changes, &self.draft.record, self.facts);
+        let has = |record: &Record, path: &str| {
+            record.sections.get(path).is_some_and(|it| it.own.get("config").is_some())
+        };
+        for path in self.before.sections.keys().chain(self.draft.record.sections.keys()) {
+            let changes = match has(&self.draft.record, path) {
+                true => &mut self.draft.configured,
+                false if has(self.before, path) => &mut self.draft.unconfigured,
+                false => continue,
+            };
+            match split(path) {
+                Some((above, "*")) => drop(changes.1.insert(self.facts.full(above))),
+                _ => drop(changes.0.insert(self.facts.full(path))),
+            }
+        }
+    }
+
+    /// Returns what sections for several children say about one child.
+    fn merged_above(&self, path: &str, is_supervisor: bool) -> Node {
+        let Some((above, _)) = split(path) else { return Node::default() };
+        let section = self.draft.record.sections.get(&below(above, "*"));
+        general_for(section.map_or(&self.common, |it| &it.merged), is_supervisor)
+    }
+
+    fn before_of(&self, path: &str, is_supervisor: bool) -> Node {
+        if let Some(section) = self.before.sections.get(path) {
+            return section.merged.clone();
+        }
+        match split(path) {
+            Some((above, name)) => general_for(&self.before.merged(above, name), is_supervisor),
+            None => Node::default(),
+        }
+    }
+
+    fn is_same(&self, path: &str, recorded: &Recorded) -> bool {
+        let before = self.before.sections.get(path);
+        !self.mode.forced
+            && before.is_some_and(|it| it.own == recorded.own && it.merged == recorded.merged)
+    }
+
+    /// Keeps a section as it was.
+    fn keep(&mut self, path: &str) {
+        self.draft.unchanged += 1;
+        if let Some(section) = self.before.sections.get(path) {
+            self.draft.record.sections.insert(path.to_owned(), section.clone());
+        }
+    }
+
+    fn general_layer(&mut self, merged: &Node, key: &str) -> Option<GeneralLayer> {
+        match Section::read(merged, key) {
+            Ok(Section { mut child, supervisor, .. }) => {
+                child.is_general = true;
+                Some(GeneralLayer { child: Arc::new(child), supervisor: Arc::new(supervisor) })
+            }
+            Err(mistakes) => {
+                self.mistakes.extend(mistakes);
+                None
+            }
+        }
+    }
+
+    /// Lists the values of a section that differ.
+    fn add_changes(
+        &mut self,
+        path: &str,
+        old: &Node,
+        new: &Node,
+        code: &dyn Fn(&str) -> Option<String>,
+        restarts: &[&str],
+    ) {
+        self.draft.changes.extend(listing::list(path, old, new, code, restarts));
+    }
+
+    fn mistake(&mut self, written: &Written<'_>, message: String) {
+        self.mistakes.push(Mistake::new(written.location, join("", written.key), message));
+    }
+
+    /// Returns the message for a path with nothing behind it.
+    fn unknown(&self, path: &str) -> String {
+        let full = self.facts.full(path);
+        let paths: Vec<_> = self.facts.paths().collect();
+        let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+        let near = nearest(path, &paths, 3);
+        let near: Vec<_> = near.iter().map(|path| format!("`{}`", self.facts.full(path))).collect();
+        match &near[..] {
+            [] => format!("there is no `{full}`"),
+            near => format!("there is no `{full}`; the nearest paths are {}", near.join(", ")),
+        }
+    }
+}
+
+/// Removes what isn't meant for supervisors from a section for several children.
+fn general_for(node: &Node, is_supervisor: bool) -> Node {
+    if is_supervisor { without(node, &["shutdown", "watchdog"]) } else { node.clone() }
+}
+
+fn without(node: &Node, keys: &[&str]) -> Node {
+    let mut node = node.clone();
+    if let Some(table) = node.table_mut() {
+        table.retain(|key, _| !keys.contains(&key.as_str()));
+    }
+    node
+}

@@ -1,0 +1,256 @@
+//! The key `restart` of a section: a word, or a table with the keys of a restart policy and those of elfo.
+//!
+//! It knows the values of the table. Which keys exclude each other is checked by `rules`.
+//!
+//! # Invariants
+//!
+//! 1. The keys of elfo have the meaning that elfo's documentation gives them.
+//! 2. The place of a value is that of the key that sets it, by whatever name.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+
+use super::mistake::Mistake;
+use super::node::{Node, join};
+use crate::policy::{
+    Backoff, FailureLog, HumanDuration, Intensity, OnExhausted, Places, RestartPolicy, RestartType,
+    Trigger,
+};
+
+/// The value of `restart`.
+pub(super) enum Restart {
+    Word(When),
+    Table(Box<RestartTable>),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table with a restart policy")]
+pub(super) struct RestartTable {
+    #[serde(alias = "restart")]
+    when: Option<When>,
+    min_backoff: Option<HumanDuration>,
+    max_backoff: Option<HumanDuration>,
+    factor: Option<f64>,
+    max_retries: Option<u32>,
+    auto_reset: Option<HumanDuration>,
+    backoff: Option<Backoff>,
+    max_restarts: Option<u32>,
+    period: Option<Period>,
+    intensity: Option<Intensity>,
+    consecutive_restarts: Option<u32>,
+    failing_for: Option<FailingFor>,
+    on_exhausted: Option<OnExhausted>,
+    failure_log: Option<FailureLog>,
+}
+
+impl Restart {
+    /// Returns the policy. `node` is the value that was read, and `key` its key.
+    pub(super) fn policy(
+        self,
+        node: &Node,
+        key: &str,
+        places: &mut Places,
+    ) -> Result<RestartPolicy, Mistake> {
+        match self {
+            Self::Word(When(trigger)) => Ok(RestartPolicy::new().restart(trigger)),
+            Self::Table(table) => table.policy(node, key, places),
+        }
+    }
+}
+
+impl RestartTable {
+    fn policy(self, node: &Node, key: &str, places: &mut Places) -> Result<RestartPolicy, Mistake> {
+        let mut policy = RestartPolicy::new();
+        policy.restart = self.when.map(|When(trigger)| trigger);
+        policy.backoff = self.backoff;
+        if let (Some(HumanDuration(min)), Some(HumanDuration(max))) =
+            (self.min_backoff, self.max_backoff)
+        {
+            let HumanDuration(reset) = self.auto_reset.unwrap_or(HumanDuration(min));
+            let backoff = Backoff::exponential(min, max).factor(self.factor.unwrap_or(2.0));
+            let backoff = backoff.reset_after(reset).at_once_after_reset();
+            let mistake = |name: &str, message: String| {
+                let location = node.get(name).and_then(|node| node.location.as_ref());
+                Mistake::new(location, join(key, name), message)
+            };
+            if min.is_zero() {
+                let message = "`min_backoff` is zero; write a longer delay, such as \"5s\", or backoff \
+                               = { curve = \"none\" } for no delay";
+                return Err(mistake("min_backoff", message.to_owned()));
+            }
+            if max < min {
+                let (min, max) = (HumanDuration(min), HumanDuration(max));
+                let message = format!(
+                    "`max_backoff` is {max}, and `min_backoff` is {min}; write at least {min}"
+                );
+                return Err(mistake("max_backoff", message));
+            }
+            // Only the factor is left to be wrong.
+            backoff.check().map_err(|_| {
+                let factor = self.factor.unwrap_or_default();
+                let message = format!(
+                    "`factor` is {factor}; write a finite number of at least 1, such as 2.0"
+                );
+                mistake("factor", message)
+            })?;
+            policy.backoff = Some(backoff);
+        }
+        let restarts = self.max_restarts.zip(self.period);
+        let restarts = restarts.map(|(max, Period(period))| Intensity::sliding(max, period));
+        let intensity = restarts.or(self.intensity);
+        intensity.into_iter().for_each(|intensity| policy.limits.intensity(intensity));
+        let consecutive = self.max_retries.or(self.consecutive_restarts);
+        consecutive.into_iter().for_each(|max| policy.limits.consecutive(max));
+        let failing_for = self.failing_for.map(|FailingFor(max)| max);
+        failing_for.into_iter().for_each(|max| policy.limits.failing_for(max));
+        policy.on_exhausted = self.on_exhausted;
+        if self.max_retries.is_some() {
+            // elfo leaves an actor down that has used up its retries.
+            policy.on_exhausted.get_or_insert(OnExhausted::StopChild);
+        }
+        policy.failure_log = self.failure_log;
+        places.extend(policy_places(node));
+        Ok(policy)
+    }
+}
+
+/// Returns the places of the values of a policy, each by the first of its keys that is written.
+fn policy_places(node: &Node) -> Places {
+    const KEYS: [(&str, &[&str]); 7] = [
+        ("restart", &["when"]),
+        ("backoff", &["backoff", "min_backoff"]),
+        ("intensity", &["intensity", "max_restarts"]),
+        ("consecutive_restarts", &["consecutive_restarts", "max_retries"]),
+        ("failing_for", &["failing_for"]),
+        ("on_exhausted", &["on_exhausted", "max_retries"]),
+        ("failure_log", &["failure_log"]),
+    ];
+    let place = |keys: &[&str]| {
+        let entry = keys.iter().find_map(|key| node.entry(key))?;
+        let location = entry.location.as_ref().or(entry.node.location.as_ref())?;
+        Some(location.to_string().into())
+    };
+    KEYS.iter().filter_map(|(name, keys)| Some((*name, place(keys)?))).collect()
+}
+
+impl<'de> Deserialize<'de> for Restart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RestartVisitor;
+
+        impl<'de> Visitor<'de> for RestartVisitor {
+            type Value = Restart;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a restart type such as \"on_failure\", or a table such as { when = \
+                     \"on_failure\", min_backoff = \"5s\", max_backoff = \"30s\" }",
+                )
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<Restart, E> {
+                When::from_word(word).map(Restart::Word)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Restart, A::Error> {
+                let table = RestartTable::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Restart::Table(Box::new(table)))
+            }
+        }
+
+        deserializer.deserialize_any(RestartVisitor)
+    }
+}
+
+/// Which exits are followed by a restart. It also has the words of elfo.
+#[derive(Debug)]
+pub(super) struct When(Trigger);
+
+impl When {
+    fn from_word<E: Error>(word: &str) -> Result<Self, E> {
+        let word = match word {
+            "Never" => "never",
+            "Always" => "always",
+            "OnFailure" => "on_failure",
+            word => word,
+        };
+        word.parse::<RestartType>().map(|restart| Self(restart.into())).map_err(E::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for When {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WhenVisitor;
+
+        impl<'de> Visitor<'de> for WhenVisitor {
+            type Value = When;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a restart type such as \"transient\", or a table such as { type = \
+                     \"transient\", on_exit = { panicked = \"fail_supervisor\" } }",
+                )
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<When, E> {
+                When::from_word(word)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<When, A::Error> {
+                Trigger::deserialize(MapAccessDeserializer::new(map)).map(When)
+            }
+        }
+
+        deserializer.deserialize_any(WhenVisitor)
+    }
+}
+
+/// The period of a limit: a duration above zero, or `infinity`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Period(pub(super) Duration);
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PeriodVisitor;
+
+        impl Visitor<'_> for PeriodVisitor {
+            type Value = Period;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration with a unit in quotes, such as \"60s\", or \"infinity\"")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Period, E> {
+                if text == "infinity" {
+                    return Ok(Period(Duration::MAX));
+                }
+                match HumanDuration::deserialize(text.into_deserializer())? {
+                    HumanDuration(Duration::ZERO) => Err(E::custom(
+                        "`period` is zero, so no restart would count; write period = \"60s\"",
+                    )),
+                    HumanDuration(period) => Ok(Period(period)),
+                }
+            }
+        }
+
+        deserializer.deserialize_str(PeriodVisitor)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FailingFor(Duration);
+
+impl<'de> Deserialize<'de> for FailingFor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match HumanDuration::deserialize(deserializer)? {
+            HumanDuration(Duration::ZERO) => Err(Error::custom(
+                "`failing_for` is zero, so no failure would be followed by a restart; write \
+                 failing_for = \"60s\", or consecutive_restarts = 0",
+            )),
+            HumanDuration(max) => Ok(Self(max)),
+        }
+    }
+}

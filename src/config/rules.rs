@@ -1,0 +1,225 @@
+//! Rules between the keys of a section: synonyms, keys that exclude each other, keys that need another.
+//!
+//! It knows which keys are written. The values are read by `section`.
+//!
+//! # Invariants
+//!
+//! 1. After [`unify`], each setting has one name: `restart`, and within it `when`.
+//! 2. A value of a section replaces the values beneath it that exclude it, so that a section can
+//!    override common values that are written in a different form.
+
+use super::location::Location;
+use super::mistake::Mistake;
+use super::node::{Entry, Node, Table, Value, join};
+use super::read_error::unknown;
+use super::suggest;
+
+/// Replaces the synonyms of keys. `path` is the path of the section.
+pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {
+    let key = join("", path);
+    let mut mistakes = Vec::new();
+    let Some(table) = section.table_mut() else { return mistakes };
+    if let Some(system) = table.remove("system") {
+        let system_key = join(&key, "system");
+        match system.node.value {
+            Value::Table(inner) => take_system(inner, table, &system_key, &mut mistakes),
+            _ => mistakes.push(Mistake::new(
+                system.node.location.as_ref(),
+                system_key,
+                "`system` is a table with the key `restart_policy`; write restart = \"always\", for \
+                 example, instead",
+            )),
+        }
+    }
+    if let Some(restart) = table.get_mut("restart")
+        && let Some(inner) = restart.node.table_mut()
+        && let Some(mut when) = inner.remove("restart")
+    {
+        if inner.contains_key("when") {
+            let key = join(&join(&key, "restart"), "restart");
+            let message = "`when` and `restart` are the same setting; remove one of them";
+            mistakes.push(Mistake::new(when.location.as_ref(), key, message));
+        } else {
+            when.alias = Some("restart");
+            inner.insert("when".to_owned(), when);
+        }
+    }
+    mistakes
+}
+
+fn take_system(system: Table, table: &mut Table, key: &str, mistakes: &mut Vec<Mistake>) {
+    for (name, mut entry) in system {
+        let location = entry.location.as_ref();
+        if name != "restart_policy" {
+            let message = unknown("key", &name, &["restart_policy"]);
+            mistakes.push(Mistake::new(location, join(key, &name), message));
+        } else if table.contains_key("restart") {
+            let message =
+                "`restart` and `system.restart_policy` are the same setting; remove one of them";
+            mistakes.push(Mistake::new(location, join(key, &name), message));
+        } else {
+            entry.alias = Some("system.restart_policy");
+            table.insert("restart".to_owned(), entry);
+        }
+    }
+}
+
+/// Removes tables with unknown names, which are meant as children. `known` are the keys of a section.
+pub(super) fn take_nested(section: &mut Node, path: &str, known: &[&str]) -> Vec<Mistake> {
+    let Some(table) = section.table_mut() else { return Vec::new() };
+    let mut nested = Vec::new();
+    for (name, entry) in table.iter() {
+        if entry.node.table().is_some() && !known.contains(&&**name) {
+            nested.push(name.clone());
+        }
+    }
+    let mistake = |(name, entry): (String, Entry)| {
+        let mean = suggest::closest(&name, known);
+        let mean = mean.map_or(String::new(), |mean| format!(" did you mean `{mean}`?"));
+        let child = join("", &format!("{path}/{name}"));
+        let message =
+            format!("unknown key `{name}`;{mean} write a child as a path, such as [{child}]");
+        Mistake::new(entry.location.as_ref(), join(&join("", path), &name), message)
+    };
+    nested.iter().filter_map(|name| table.remove_entry(name)).map(mistake).collect()
+}
+
+/// Keys that set the same thing in different forms. Only one row of a group can be written.
+type Group = &'static [&'static [&'static str]];
+
+const SECTION_GROUPS: [Group; 1] =
+    [&[&["max_restarts", "period"], &["intensity"], &["unlimited_restarts"]]];
+
+const RESTART_GROUPS: [Group; 3] = [
+    &[&["min_backoff", "max_backoff", "factor", "auto_reset"], &["backoff"]],
+    &[&["max_restarts", "period"], &["intensity"]],
+    &[&["max_retries"], &["consecutive_restarts"]],
+];
+
+/// Merges a section over values beneath it.
+pub(super) fn over(section: Node, beneath: &Node) -> Node {
+    let mut beneath = beneath.clone();
+    yield_to(&section, &mut beneath, &SECTION_GROUPS);
+    if let (Some(own), Some(below)) =
+        (section.get("restart"), beneath.table_mut().and_then(|table| table.get_mut("restart")))
+    {
+        yield_to(own, &mut below.node, &RESTART_GROUPS);
+    }
+    section.merge(&beneath)
+}
+
+fn yield_to(own: &Node, beneath: &mut Node, groups: &[Group]) {
+    let (Some(own), Some(beneath)) = (own.table(), beneath.table_mut()) else { return };
+    for group in groups {
+        let is_set = |keys: &&&[&str]| keys.iter().any(|key| own.contains_key(*key));
+        if let Some(set) = group.iter().find(is_set) {
+            let others = group.iter().filter(|keys| *keys != set);
+            others.flat_map(|keys| *keys).for_each(|key| {
+                beneath.remove(*key);
+            });
+        }
+    }
+}
+
+/// Checks which keys are written together.
+pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    let key = join("", path);
+    let own = Written { table: section, key: &key };
+    own.limits(&mut mistakes);
+    let is_unlimited = section.get("unlimited_restarts").is_some_and(|node| {
+        matches!(&node.value, Value::Bool(true))
+            || matches!(&node.value, Value::String(text) if text == "true")
+    });
+    for limit in ["max_restarts", "intensity"] {
+        if is_unlimited && own.has(limit) {
+            let message = format!(
+                "`unlimited_restarts` and `{limit}` exclude each other; remove one of them"
+            );
+            mistakes.push(own.mistake("unlimited_restarts", message));
+        }
+    }
+    if let Some(entry) = section.entry("restart") {
+        let key = match entry.alias {
+            Some(alias) => format!("{key}.{alias}"),
+            None => join(&key, "restart"),
+        };
+        let restart = Written { table: &entry.node, key: &key };
+        restart.limits(&mut mistakes);
+        restart.backoff(&mut mistakes);
+    }
+    mistakes
+}
+
+/// A table, and the key that leads to it.
+struct Written<'a> {
+    table: &'a Node,
+    key: &'a str,
+}
+
+impl Written<'_> {
+    fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
+    fn mistake(&self, key: &str, message: impl std::fmt::Display) -> Mistake {
+        let location: Option<&Location> =
+            self.table.entry(key).and_then(|entry| entry.location.as_ref());
+        Mistake::new(location, join(self.key, key), message)
+    }
+
+    fn limits(&self, mistakes: &mut Vec<Mistake>) {
+        let (max, period) = (self.has("max_restarts"), self.has("period"));
+        if self.has("intensity") && (max || period) {
+            let other = if max { "max_restarts" } else { "period" };
+            let message =
+                format!("`{other}` and `intensity` set the same limit; remove one of them");
+            mistakes.push(self.mistake(other, message));
+        } else if max && !period {
+            let message = "`max_restarts` needs a `period`; add period = \"60s\", for example";
+            mistakes.push(self.mistake("max_restarts", message));
+        } else if period && !max {
+            let message = "`period` needs `max_restarts`; add max_restarts = 5, for example";
+            mistakes.push(self.mistake("period", message));
+        }
+    }
+
+    fn backoff(&self, mistakes: &mut Vec<Mistake>) {
+        let (min, max) = (self.has("min_backoff"), self.has("max_backoff"));
+        if self.has("backoff") && (min || max) {
+            let other = if min { "min_backoff" } else { "max_backoff" };
+            let message = format!("`{other}` and `backoff` exclude each other; remove one of them");
+            mistakes.push(self.mistake(other, message));
+        } else if min && !max {
+            let message =
+                "`min_backoff` needs `max_backoff`; add max_backoff = \"30s\", for example";
+            mistakes.push(self.mistake("min_backoff", message));
+        } else if max && !min {
+            let message =
+                "`max_backoff` needs `min_backoff`; add min_backoff = \"5s\", for example";
+            mistakes.push(self.mistake("max_backoff", message));
+        }
+        for (key, instead) in [("factor", "factor = 2.0"), ("auto_reset", "reset_after = \"5s\"")] {
+            if !self.has(key) || min || max {
+                continue;
+            }
+            let message = if self.has("backoff") {
+                format!(
+                    "`{key}` belongs to `min_backoff` and `max_backoff`; write {instead} in the \
+                         table `backoff` instead"
+                )
+            } else {
+                format!(
+                    "`{key}` needs `min_backoff` and `max_backoff`; add min_backoff = \"5s\" and \
+                         max_backoff = \"30s\", for example"
+                )
+            };
+            mistakes.push(self.mistake(key, message));
+        }
+        if self.has("max_retries") && self.has("consecutive_restarts") {
+            let message = "`max_retries` and `consecutive_restarts` set the same limit; remove one \
+                           of them";
+            mistakes.push(self.mistake("max_retries", message));
+        }
+    }
+}

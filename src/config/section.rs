@@ -1,0 +1,216 @@
+//! Sections: the values of one path, as layers over the values of the code.
+//!
+//! It knows the keys of a section and their values. It doesn't know which children exist.
+//!
+//! # Invariants
+//!
+//! 1. A value that is refused when a tree is built is a mistake here, too.
+//! 2. Each value that has a location has a place, by the name of its field.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny};
+
+use super::de::decode;
+use super::mistake::Mistake;
+use super::node::{Node, Value, join};
+use super::restart::{Period, Restart};
+use super::rules;
+use crate::policy::{
+    AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Places, RestartPolicy,
+    Shutdown, Start, Strategy, SupervisorLayer,
+};
+
+/// The keys that only supervisors have.
+const SUPERVISOR_KEYS: [&str; 11] = [
+    "strategy",
+    "auto_shutdown",
+    "start",
+    "max_restarts",
+    "period",
+    "intensity",
+    "unlimited_restarts",
+    "on_exhausted",
+    "leak_timeout",
+    "stop_deadline",
+    "max_children",
+];
+
+/// The keys of children, which supervisors are as well.
+const CHILD_KEYS: [&str; 7] =
+    ["enabled", "restart", "shutdown", "activation_timeout", "watchdog", "on_leak", "config"];
+
+/// The values of one section.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) child: ChildLayer,
+    pub(crate) supervisor: SupervisorLayer,
+    /// The child's own section.
+    pub(crate) config: Option<Node>,
+}
+
+/// Returns the keys of supervisors, and those of children.
+pub(crate) fn keys() -> (&'static [&'static str], &'static [&'static str]) {
+    (&SUPERVISOR_KEYS, &CHILD_KEYS)
+}
+
+/// A section as it is written. `system.restart_policy` is `restart` by now.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table with the values of a section")]
+pub(super) struct SectionTable {
+    strategy: Option<Strategy>,
+    auto_shutdown: Option<AutoShutdown>,
+    start: Option<Start>,
+    max_restarts: Option<u32>,
+    period: Option<Period>,
+    intensity: Option<Intensity>,
+    unlimited_restarts: Option<bool>,
+    on_exhausted: Option<OnExhausted>,
+    leak_timeout: Option<Positive>,
+    stop_deadline: Option<HumanDuration>,
+    max_children: Option<usize>,
+    enabled: Option<bool>,
+    restart: Option<Restart>,
+    shutdown: Option<Shutdown>,
+    activation_timeout: Option<Positive>,
+    watchdog: Option<Positive>,
+    on_leak: Option<OnLeak>,
+    #[serde(rename = "config")]
+    _config: Option<IgnoredAny>,
+}
+
+impl Section {
+    /// Reads a section. `path` is its path as it is written, without quotes.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes of the section, in no particular order. The child's own section isn't read.
+    pub(crate) fn read(merged: &Node, path: &str) -> Result<Self, Vec<Mistake>> {
+        let mut node = merged.clone();
+        let config = node.table_mut().and_then(|table| table.remove("config"));
+        let table = values(&mut node, path);
+        let mut mistakes = rules::check(&node, path);
+        match table {
+            Ok(table) if mistakes.is_empty() => {
+                let mut section = table.section(&node, path).map_err(|mistake| vec![mistake])?;
+                section.config = config.map(|entry| entry.node);
+                return Ok(section);
+            }
+            Ok(_) => {}
+            Err(more) => mistakes.extend(more),
+        }
+        Err(mistakes)
+    }
+}
+
+/// Reads each value of a section by itself.
+pub(super) fn values(node: &mut Node, path: &str) -> Result<SectionTable, Vec<Mistake>> {
+    let mut mistakes = rules::unify(node, path);
+    let known: Vec<_> = SUPERVISOR_KEYS.into_iter().chain(CHILD_KEYS).collect();
+    mistakes.extend(rules::take_nested(node, path, &known));
+    for path in [
+        &["intensity", "max"][..],
+        &["restart", "intensity", "max"],
+        &["restart", "backoff", "jitter"],
+    ] {
+        unquote(node, path);
+    }
+    match decode::<SectionTable>(node, &join("", path)) {
+        Ok(decoded) if mistakes.is_empty() => Ok(decoded.value),
+        Ok(_) => Err(mistakes),
+        Err(more) => {
+            mistakes.extend(more);
+            Err(mistakes)
+        }
+    }
+}
+
+/// Makes a number of a text that is one, for a value that can be of several types.
+fn unquote(node: &mut Node, path: &[&str]) {
+    let at = path
+        .iter()
+        .try_fold(node, |node, key| node.table_mut()?.get_mut(*key).map(|entry| &mut entry.node));
+    if let Some(node) = at
+        && let Value::String(text) = &node.value
+        && let Some(number) = text.trim().parse::<f64>().ok().filter(|number| number.is_finite())
+    {
+        node.value = text.trim().parse().map_or(Value::Float(number), Value::Integer);
+    }
+}
+
+impl SectionTable {
+    fn section(self, node: &Node, path: &str) -> Result<Section, Mistake> {
+        let mut places = Places::new();
+        let policy = match (self.restart, node.get("restart")) {
+            (Some(restart), Some(node)) => {
+                restart.policy(node, &join(&join("", path), "restart"), &mut places)?
+            }
+            _ => RestartPolicy::new(),
+        };
+        let is_table = node.get("restart").is_some_and(|node| node.table().is_some());
+        let keys =
+            CHILD_KEYS.iter().filter(|key| **key != "config" && (**key != "restart" || !is_table));
+        places.extend(keys.filter_map(|key| Some((*key, place(node, key)?))));
+        let child = ChildLayer {
+            is_general: false,
+            enabled: self.enabled,
+            policy,
+            shutdown: self.shutdown,
+            activation_timeout: self.activation_timeout.map(|Positive(timeout)| timeout),
+            watchdog: self.watchdog.map(|Positive(interval)| interval),
+            on_leak: self.on_leak,
+            places,
+        };
+        let restarts = self.max_restarts.zip(self.period);
+        let restarts = restarts.map(|(max, Period(period))| Intensity::sliding(max, period));
+        let is_unlimited = self.unlimited_restarts == Some(true);
+        let mut places = Places::new();
+        for name in ["max_restarts", "unlimited_restarts", "intensity"] {
+            let counts = name != "unlimited_restarts" || is_unlimited;
+            places.extend(place(node, name).filter(|_| counts).map(|place| ("intensity", place)));
+        }
+        let is_limit = |key: &&&str| {
+            ["max_restarts", "period", "intensity", "unlimited_restarts"].contains(*key)
+        };
+        let keys = SUPERVISOR_KEYS.iter().filter(|key| !is_limit(key));
+        places.extend(keys.filter_map(|key| Some((*key, place(node, key)?))));
+        let supervisor = SupervisorLayer {
+            strategy: self.strategy,
+            auto_shutdown: self.auto_shutdown,
+            start: self.start,
+            intensity: if is_unlimited {
+                Some(None)
+            } else {
+                restarts.or(self.intensity).map(Some)
+            },
+            on_exhausted: self.on_exhausted,
+            leak_timeout: self.leak_timeout.map(|Positive(timeout)| timeout),
+            stop_deadline: self.stop_deadline.map(|HumanDuration(deadline)| deadline),
+            max_children: self.max_children,
+            places,
+        };
+        Ok(Section { child, supervisor, config: None })
+    }
+}
+
+fn place(node: &Node, key: &str) -> Option<std::sync::Arc<str>> {
+    let entry = node.entry(key)?;
+    let location = entry.location.as_ref().or(entry.node.location.as_ref())?;
+    Some(location.to_string().into())
+}
+
+/// A duration above zero.
+#[derive(Clone, Copy)]
+struct Positive(Duration);
+
+impl<'de> Deserialize<'de> for Positive {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match HumanDuration::deserialize(deserializer)? {
+            HumanDuration(Duration::ZERO) => {
+                Err(Error::custom("the duration is zero; write a longer one, such as \"10s\""))
+            }
+            HumanDuration(duration) => Ok(Self(duration)),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The table of all keys, for the book, made from the types that read them.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde::de::value::Error as Captured;
+use serde::de::{Deserializer, Error, Visitor};
+use serde::forward_to_deserialize_any;
+
+use crate::config::keys;
+use crate::config::restart::RestartTable;
+use crate::config::section::SectionTable;
+
+/// Captures the keys of a struct, and fails.
+struct Capture<'a>(&'a mut Vec<&'static str>);
+
+impl<'de> Deserializer<'de> for Capture<'_> {
+    type Error = Captured;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Captured> {
+        Err(Captured::custom("only a struct has keys"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Captured> {
+        self.0.extend(fields);
+        Err(Captured::custom("the keys are captured"))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+fn keys_of<T: for<'de> Deserialize<'de>>() -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    assert!(T::deserialize(Capture(&mut keys)).is_err());
+    keys
+}
+
+/// How each key is written.
+fn written(key: &str) -> &'static str {
+    match key {
+        "strategy" => "`\"one_for_one\"`, `\"one_for_all\"`, `\"rest_for_one\"`",
+        "auto_shutdown" => "`\"never\"`, `\"any_significant\"`, `\"all_significant\"`",
+        "start" => "`\"sequential\"`, `\"concurrent\"`",
+        "max_restarts" => "a whole number, with `period`",
+        "period" => "a duration such as `\"60s\"`, or `\"infinity\"`, with `max_restarts`",
+        "intensity" => "`{ max = 5, period = \"60s\" }`, `{ max = 5.0, half_life = \"30s\" }`",
+        "unlimited_restarts" => "`true`, in place of a limit",
+        "on_exhausted" => {
+            "`\"escalate\"`, `\"park\"`, `\"stop_child\"`, `\"remove\"`, `{ pause = \"15s\" }`, \
+             `{ exit = 3 }`"
+        }
+        "leak_timeout" | "activation_timeout" | "watchdog" => "a duration above zero",
+        "stop_deadline" | "min_backoff" | "max_backoff" | "auto_reset" | "failing_for" => {
+            "a duration such as `\"5s\"`"
+        }
+        "max_children" | "max_retries" | "consecutive_restarts" => "a whole number",
+        "enabled" => "`true`, `false`",
+        "restart" | "when" => "a restart type such as `\"on_failure\"`, or a table",
+        "shutdown" => "a duration, `\"brutal_kill\"`, `\"infinity\"`",
+        "on_leak" => "`\"restart\"`, `\"park\"`",
+        "config" => "the child's own values",
+        "factor" => "a number of at least 1",
+        "backoff" => "a table such as `{ min = \"200ms\", max = \"30s\", jitter = 0.2 }`",
+        "failure_log" => "a table such as `{ level = \"info\" }`",
+        key => panic!("`{key}` is new; say here how it is written"),
+    }
+}
+
+fn reference() -> String {
+    let mut table = "| key | of | what it is written as |\n| --- | --- | --- |\n".to_owned();
+    let (supervisors, _) = keys();
+    let mut row = |key: &str, of: &str| {
+        writeln!(table, "| `{key}` | {of} | {} |", written(key)).expect("a string takes all");
+    };
+    for key in keys_of::<SectionTable>() {
+        row(key, if supervisors.contains(&key) { "a supervisor" } else { "a child" });
+    }
+    for key in keys_of::<RestartTable>() {
+        row(key, "`restart`");
+    }
+    table
+}
+
+#[test]
+fn the_lists_of_keys_are_those_of_the_type_that_reads_them() {
+    let (supervisors, children) = keys();
+    assert_eq!(keys_of::<SectionTable>(), [supervisors, children].concat());
+}
+
+#[test]
+fn the_book_has_all_keys() {
+    let page = include_str!("../../../book/src/config-keys.md");
+    let (_, rest) = page.split_once("<!-- keys -->\n").expect("the first marker");
+    let (table, _) = rest.split_once("<!-- end of keys -->").expect("the second marker");
+    let reference = reference();
+    assert!(table == reference, "replace the table by:\n{reference}");
+}

@@ -1,0 +1,111 @@
+//! Files in TOML: text in, nodes with locations out.
+//!
+//! It knows TOML. It doesn't know what a section is.
+//!
+//! # Invariant
+//!
+//! A text is read as far as its syntax allows. All errors of the syntax are mistakes, unless the text is
+//! large: then only the first one is, because each takes memory.
+
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeInteger, DeString, DeTable, DeValue, Error};
+
+use super::location::{Location, Source};
+use super::mistake::Mistake;
+use super::node::{Entry, Node, Table, Value};
+
+/// The largest text of which all errors are reported.
+const RECOVERED: usize = 1024 * 1024;
+
+/// Words in a line that holds a secret. The line of an error in the syntax isn't shown if it has one.
+const SECRET_WORDS: [&str; 6] = ["passw", "secret", "token", "credential", "private", "key"];
+
+/// Reads a text. Returns a table, the mistakes of the syntax, and those of values.
+pub(super) fn parse(source: &Arc<Source>) -> (Node, Vec<Mistake>, Vec<Mistake>) {
+    let text = source.text();
+    let (table, errors) = if text.len() <= RECOVERED {
+        DeTable::parse_recoverable(text)
+    } else {
+        match DeTable::parse(text) {
+            Ok(table) => (table, Vec::new()),
+            Err(error) => (Spanned::new(0..0, DeTable::new()), vec![error]),
+        }
+    };
+    let syntax = errors.iter().take(super::mistake::KEPT).map(|error| mistake(source, error));
+    let syntax = syntax.collect();
+    let mut reader = Reader { source, mistakes: Vec::new() };
+    let table = reader.table(table.get_ref());
+    (Node::new(Value::Table(table)), syntax, reader.mistakes)
+}
+
+fn mistake(source: &Arc<Source>, error: &Error) -> Mistake {
+    let end = source.text().len()..source.text().len();
+    let location = Location::new(source, error.span().unwrap_or(end));
+    let (before, inside, after) = location.line_parts();
+    let line = [before, inside, after].concat().to_lowercase();
+    let mistake = Mistake::new(Some(&location), "", error.message());
+    let is_secret = SECRET_WORDS.iter().any(|word| line.contains(word));
+    if is_secret { mistake.hide_line() } else { mistake }
+}
+
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    mistakes: Vec<Mistake>,
+}
+
+impl Reader<'_> {
+    fn location<T>(&self, of: &Spanned<T>) -> Option<Location> {
+        Some(Location::new(self.source, of.span()))
+    }
+
+    fn table(&mut self, table: &DeTable<'_>) -> Table {
+        let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+            let entry = Entry { location: self.location(key), alias: None, node: self.node(value) };
+            (String::from(&**key.get_ref()), entry)
+        };
+        table.iter().map(entry).collect()
+    }
+
+    /// Converts a value. The parser limits how deep values can be.
+    fn node(&mut self, written: &Spanned<DeValue<'_>>) -> Node {
+        let value = match written.get_ref() {
+            DeValue::String(text) => Value::String(text.clone().into_owned()),
+            DeValue::Integer(number) => integer(number).unwrap_or_else(|| {
+                let message = format!(
+                    "the number {number} is out of range; write one from {} to {}",
+                    i64::MIN,
+                    i64::MAX
+                );
+                self.out_of_range(written, &message)
+            }),
+            DeValue::Float(number) => match number.as_str().parse::<f64>() {
+                Ok(float) if float.is_finite() || !number.as_str().contains(char::is_numeric) => {
+                    Value::Float(float)
+                }
+                _ => self.out_of_range(
+                    written,
+                    &format!("the number {number} is out of range; write one up to 1e308"),
+                ),
+            },
+            DeValue::Boolean(value) => Value::Bool(*value),
+            DeValue::Datetime(time) => Value::String(time.to_string()),
+            DeValue::Array(values) => {
+                Value::Array(values.iter().map(|value| self.node(value)).collect())
+            }
+            DeValue::Table(table) => Value::Table(self.table(table)),
+        };
+        Node { value, location: self.location(written) }
+    }
+
+    fn out_of_range(&mut self, written: &Spanned<DeValue<'_>>, message: &str) -> Value {
+        let location = self.location(written);
+        self.mistakes.push(Mistake::new(location.as_ref(), "", message));
+        Value::Integer(0)
+    }
+}
+
+fn integer(number: &DeInteger<'_>) -> Option<Value> {
+    i64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::Integer)
+}
