@@ -120,7 +120,7 @@
 /// | `preset` | a [`Preset`](crate::policy::Preset): `Preset::otp()` |
 /// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `watchdog`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `max_restarts` and `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff` | short for `defaults(backoff(…))` |
-/// | `child(…)` | options of this supervisor as a child: any key of a child |
+/// | `child(…)` | options of this supervisor as a child: any key of a child but those about `config` |
 /// | `name` | the name of the root, or of a child that is added without a field |
 /// | `crate` | the path to verger, if it isn't `::verger` |
 ///
@@ -151,6 +151,10 @@
 /// | `policy` | a [`RestartPolicy`](crate::policy::RestartPolicy), such as a field that is read from a file |
 /// | `health_check` | a [`HealthCheck`](crate::HealthCheck) |
 /// | `failure_log` | a [`FailureLog`](crate::policy::FailureLog): `FailureLog::at(LogLevel::Info)` |
+/// | `config` | the type of the child's own configuration, for `ChildSpec::config`: `config = Settings`. Needs the feature `config` |
+/// | `validate` | with `config`: a function that checks each new value |
+/// | `restart_on_change`, `start_when_configured` | with `config`: none |
+/// | `config_section` | with `config`: the path of a section that several children share, below the root: `"storage"` |
 ///
 /// A `#[dynamic]` field also has the keys of its builder: `max_children`, `max_restarts` and
 /// `period`, `intensity`, `unlimited_restarts`, `on_exhausted`, `on_child_failure`, `leak_timeout`,
@@ -158,7 +162,9 @@
 /// dynamic supervisor as a child are written in `child(…)`.
 ///
 /// Above a `#[supervisor]` field, all keys are options of that supervisor as a child. The options of
-/// its own children are written above its struct.
+/// its own children are written above its struct. `config` and the keys that go with it are an error there and
+/// above a `#[dynamic]` field, because supervisors have no configuration of their own. A `config` above a
+/// field replaces the one of the worker as a whole.
 ///
 /// # Backoff
 ///

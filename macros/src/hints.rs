@@ -1,6 +1,8 @@
 //! What an error says about a key that is unknown or misplaced: the key that was meant, or its place.
 
-use crate::keys::Place::{self, Block, Defaults, Dynamic, Field, Function, Itself, Supervisor};
+use crate::keys::Place::{
+    self, Block, Defaults, Dynamic, Field, Function, Itself, Nested, Supervisor,
+};
 use crate::keys::{Key, Takes};
 use crate::suggestion::{closest, instead, list};
 
@@ -17,6 +19,10 @@ pub(crate) fn misplaced(place: Place, keys: &[&Key]) -> String {
 pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
     let may_be = |place| key.places.contains(&place);
     match place {
+        Supervisor | Nested | Dynamic | Itself if key.is_of_config() => {
+            ", because supervisors have no configuration of their own; write {it} in `#[child(…)]` \
+             above the field of a worker, or in `#[worker(…)]`"
+        }
         // The option may be meant for the supervisor as a child, or for its children.
         Supervisor if may_be(Itself) && may_be(Defaults) => {
             "; write {it} in `child(…)` if it is about this supervisor itself, or in `defaults(…)` \
@@ -84,7 +90,8 @@ pub(crate) fn example(place: Place) -> &'static str {
 fn subject(place: Place) -> &'static str {
     match place {
         Supervisor => "a supervisor",
-        Field | Itself => "a child",
+        Field => "a child",
+        Nested | Itself => "a supervisor as a child",
         Dynamic => "a dynamic supervisor",
         Function | Block => "a worker",
         Defaults => "`defaults`",
@@ -107,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_key_in_the_wrong_place_is_answered_with_the_right_one() {
-        let table: [(_, &[_], _); 10] = [
+        let table: [(_, &[_], _); 11] = [
             (
                 Field,
                 &["strategy"],
@@ -146,6 +153,13 @@ mod tests {
                 &["strategy"],
                 "a dynamic supervisor has no option `strategy`, because its children have no order \
                  and are not known beforehand; remove it",
+            ),
+            (
+                Nested,
+                &["config", "restart_on_change"],
+                "a supervisor as a child has no options `config` and `restart_on_change`, because \
+                 supervisors have no configuration of their own; write them in `#[child(…)]` above \
+                 the field of a worker, or in `#[worker(…)]`",
             ),
             (
                 Block,

@@ -13,8 +13,10 @@ use crate::words::{
 pub(crate) enum Place {
     /// `#[supervisor(…)]` or `#[tree(…)]` above a struct.
     Supervisor,
-    /// `#[child(…)]` or `#[supervisor(…)]` above a field.
+    /// `#[child(…)]` above a field.
     Field,
+    /// `#[supervisor(…)]` or `#[tree(…)]` above a field.
+    Nested,
     /// `#[dynamic(…)]` above a field.
     Dynamic,
     /// `#[worker(…)]` above a function.
@@ -27,7 +29,7 @@ pub(crate) enum Place {
     Itself,
 }
 
-use Place::{Block, Defaults, Dynamic, Field, Function, Itself, Supervisor};
+use Place::{Block, Defaults, Dynamic, Field, Function, Itself, Nested, Supervisor};
 
 impl Place {
     /// Returns the keys that are allowed here.
@@ -52,6 +54,11 @@ impl Key {
     /// Limits are options of the builder. Those of the spec are written in `child(…)`.
     pub(crate) fn is_of_child(&self) -> bool {
         self.places.contains(&Field) && self.places != LIMITED
+    }
+
+    /// Returns whether it is about a child's own configuration.
+    pub(crate) fn is_of_config(&self) -> bool {
+        self.places == CONFIGURED
     }
 
     pub(crate) fn usage(&self) -> Usage<'static> {
@@ -89,6 +96,10 @@ pub(crate) enum Takes {
     Group(Place),
     /// A path to a crate.
     Path,
+    /// A type.
+    Type,
+    /// The path of a section of a configuration, in quotes, or an expression.
+    Section,
     /// Functions of an error: one, or several in brackets.
     Functions,
     /// An expression, whose type the compiler checks. The text names the type in errors.
@@ -105,16 +116,18 @@ impl Takes {
 }
 
 /// The places of options of one child.
-const CHILD: &[Place] = &[Field, Dynamic, Function, Block, Itself];
+const CHILD: &[Place] = &[Field, Nested, Dynamic, Function, Block, Itself];
 /// The same, and the defaults for all children.
-const CHILD_OR_DEFAULT: &[Place] = &[Field, Dynamic, Function, Block, Itself, Defaults];
+const CHILD_OR_DEFAULT: &[Place] = &[Field, Nested, Dynamic, Function, Block, Itself, Defaults];
 /// The same, and a supervisor, where it is short for `defaults(…)`.
 const CHILD_OR_SUPERVISOR: &[Place] =
-    &[Field, Dynamic, Function, Block, Itself, Defaults, Supervisor];
+    &[Field, Nested, Dynamic, Function, Block, Itself, Defaults, Supervisor];
 const ANY_SUPERVISOR: &[Place] = &[Supervisor, Dynamic];
 /// The places of limits: for all children together, or for one of them.
-const LIMITED: &[Place] = &[Supervisor, Dynamic, Field, Function, Block, Itself, Defaults];
-const NAMED: &[Place] = &[Field, Supervisor, Dynamic, Function];
+const LIMITED: &[Place] = &[Supervisor, Dynamic, Field, Nested, Function, Block, Itself, Defaults];
+/// The places of a configuration, which supervisors have none of.
+const CONFIGURED: &[Place] = &[Field, Function, Block];
+const NAMED: &[Place] = &[Field, Nested, Supervisor, Dynamic, Function];
 const OUTERMOST: &[Place] = &[Supervisor, Function, Block];
 
 const FUNCTION: Takes = Takes::Expression("a function");
@@ -172,6 +185,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("fallback", CHILD, Takes::Expression("a child spec"), "fallback = bestsellers()"),
     key("policy", CHILD_OR_DEFAULT, Takes::Expression("a restart policy"), "policy = self.policies.mqtt.clone()"),
     key("health_check", CHILD, Takes::Expression("a health check"), "health_check = HealthCheck::new(answers)"),
+    // Options of a child's configuration.
+    key("config", CONFIGURED, Takes::Type, "config = Settings"),
+    key("config_section", CONFIGURED, Takes::Section, r#"config_section = "storage""#),
+    key("validate", CONFIGURED, FUNCTION, "validate = Settings::check"),
+    key("restart_on_change", CONFIGURED, Takes::Flag, "restart_on_change"),
+    key("start_when_configured", CONFIGURED, Takes::Flag, "start_when_configured"),
     // Options of a mailbox.
     key("capacity", &[Function], Takes::Number { min: 1 }, "capacity = 1000"),
     key("mailbox", &[Function], FUNCTION, "mailbox = |it| it.max_attempts(3)"),

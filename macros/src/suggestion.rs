@@ -13,12 +13,18 @@ pub(crate) fn instead(word: &str, allowed: &[&str]) -> String {
 pub(crate) fn closest<'a>(word: &str, allowed: &[&'a str]) -> Option<&'a str> {
     /// The similarity from which a word counts as misspelt, from 0 to 1.
     const SIMILAR: f64 = 0.8;
+    /// The similarity from which a misspelling outranks a common part.
+    const NEARLY_EQUAL: f64 = 0.95;
 
     let similarity = |other: &&str| {
         let is_part = |of: &str, part: &str| of.split('_').any(|word| word == part);
         let is_part = is_part(word, other) || is_part(other, word);
-        // A common part outranks every misspelling.
-        strsim::jaro_winkler(word, other) + f64::from(u8::from(is_part))
+        let similarity = strsim::jaro_winkler(word, other);
+        if similarity > NEARLY_EQUAL {
+            similarity + 2.0
+        } else {
+            similarity + f64::from(u8::from(is_part))
+        }
     };
     let best = allowed.iter().copied().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
     best.filter(|best| similarity(best) > SIMILAR)
@@ -48,6 +54,8 @@ mod tests {
         );
         assert_eq!(instead("x", &["signal"]), "write `signal`");
         assert_eq!(instead("on_signal", &["on_start", "signal"]), "did you mean `signal`?");
+        let keys = ["restart", "restart_on_change"];
+        assert_eq!(instead("restart_on_chagne", &keys), "did you mean `restart_on_change`?");
         assert_eq!(instead("kill", &["brutal_kill", "infinity"]), "did you mean `brutal_kill`?");
     }
 }

@@ -160,6 +160,37 @@ fn a_supervisor_with_every_policy() {
     ));
 }
 
+#[test]
+fn a_worker_with_a_configuration() {
+    assert_expansion!(work(
+        r#"restart_on_change, shutdown = "5s", config = storage::Settings<u8>, start_when_configured,
+           validate = check, config_section = "storage""#,
+        "async fn writer(ctx: Context) {}",
+    ));
+}
+
+#[test]
+fn a_worker_block_with_a_configuration() {
+    assert_expansion!(work(
+        "config = Settings, validate = Self::check",
+        "impl Writer { async fn run(&mut self) {} }",
+    ));
+}
+
+#[test]
+fn a_supervisor_of_children_with_configurations() {
+    assert_expansion!(node(
+        "",
+        r#"struct App {
+            #[child(config = Settings)]
+            reader: Reader,
+            #[child(config = Settings, config_section = self.section)]
+            writer: ChildSpec,
+            section: String,
+        }"#,
+    ));
+}
+
 /// Every path begins with the one that `crate = …` names.
 #[test]
 fn with_another_path_to_verger_no_item_is_taken_from_the_usual_one() {
@@ -167,7 +198,7 @@ fn with_another_path_to_verger_no_item_is_taken_from_the_usual_one() {
     let expansions = [
         node(
             path,
-            "struct App { #[child(restart = \"transient\", backoff(none))] a: A, \
+            "struct App { #[child(restart = \"transient\", backoff(none), config = Settings)] a: A, \
                     #[supervisor(on_exhausted = \"park\", shutdown = \"1s\")] b: B, \
                     #[dynamic(backoff(linear, base = \"1s\"), on_leak = \"park\")] c: C }",
         ),

@@ -44,6 +44,7 @@ fn any_supervisor(args: &Args, errors: &mut Errors) {
 pub(super) fn child(args: &Args, errors: &mut Errors) {
     limits(args, errors);
     significant(args, errors);
+    config(args, errors);
 }
 
 fn limits(args: &Args, errors: &mut Errors) {
@@ -80,5 +81,17 @@ fn significant(args: &Args, errors: &mut Errors) {
             "a permanent child never ends for good, so its end can't be significant; write \
              `restart = \"transient\"` or remove `significant`",
         );
+    }
+}
+
+/// Reports all options of a configuration without a type as one mistake.
+fn config(args: &Args, errors: &mut Errors) {
+    let mut options = args.iter().filter(|arg| arg.key.is_of_config());
+    if let (None, Some(first)) = (args.get("config"), options.next()) {
+        let key = &first.ident;
+        let message = format!(
+            "`{key}` needs the type of the configuration; add `config = Settings`, for example"
+        );
+        errors.at(key, message);
     }
 }

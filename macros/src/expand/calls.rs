@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::config::config;
 use super::values;
 use crate::keys::Place;
 use crate::parse::{Arg, Args, Setting, Value};
@@ -27,6 +28,9 @@ pub(super) fn split(args: &Args, krate: &Krate) -> (TokenStream, TokenStream) {
 fn call(args: &Args, arg: &Arg, krate: &Krate) -> TokenStream {
     let ident = &arg.ident;
     match (&arg.setting, arg.key.name) {
+        (Setting::Value(Value::Type(ty)), _) => config(args, ident, ty, krate),
+        // Part of the call for `config`.
+        _ if arg.key.is_of_config() => TokenStream::new(),
         (Setting::Flag, _) => quote!(.#ident()),
         (Setting::Group(defaults), "defaults") => {
             let calls = calls(defaults, krate);

@@ -4,6 +4,7 @@
 
 mod block;
 mod calls;
+mod config;
 mod function;
 mod mailbox;
 mod node;

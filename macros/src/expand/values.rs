@@ -21,6 +21,7 @@ pub(super) fn value(value: &Value, krate: &Krate) -> TokenStream {
         Value::Names(names) => quote!(#(#names),*),
         Value::Functions(functions) => quote!(#(#functions),*),
         Value::Path(path) => path.to_token_stream(),
+        Value::Type(ty) => ty.to_token_stream(),
         Value::Expression(expr) => expr.to_token_stream(),
     }
 }

@@ -215,7 +215,11 @@ fn child(
         return None;
     };
     let kind = form.kind(attribute)?;
-    let place = if kind == FieldKind::Dynamic { Place::Dynamic } else { Place::Field };
+    let place = match kind {
+        FieldKind::Child => Place::Field,
+        FieldKind::Supervisor => Place::Nested,
+        FieldKind::Dynamic => Place::Dynamic,
+    };
     let args = Args::of(place, attribute, errors);
     let name = args.name_or(&ident.unraw().to_string(), ident.span());
     let cfgs = cfgs(&field.attrs);

@@ -2,6 +2,7 @@
 
 mod args;
 mod backoff;
+mod config;
 mod input;
 mod name;
 mod scalar;

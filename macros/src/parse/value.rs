@@ -6,9 +6,10 @@
 use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::parse::ParseStream;
-use syn::{Expr, LitStr, Pat, Path, Result};
+use syn::{Expr, LitStr, Pat, Path, Result, Type};
 
 use super::backoff::{self, Backoff};
+use super::config::{config_type, section};
 use super::input::{expression, lone_word, several, text};
 use super::name::{name, siblings};
 use super::scalar::{Scalar, duration, number};
@@ -28,6 +29,7 @@ pub(crate) enum Value {
     /// Several functions, each for a call of its own.
     Functions(Vec<Expr>),
     Path(Path),
+    Type(Box<Type>),
     Expression(Expr),
 }
 
@@ -47,6 +49,8 @@ impl Value {
                 Err(input.error(format!("write a path, without quotes: `{}`", key.example)))
             }
             Takes::Path => Path::parse_mod_style(input).map(Self::Path),
+            Takes::Type => config_type(usage, input).map(Box::new).map(Self::Type),
+            Takes::Section => section(usage, expr()?).map(Self::Expression),
             Takes::Backoff => backoff::expression(expr()?, key.example).map(Self::Expression),
             Takes::Functions => {
                 let functions = several(input)?.into_iter().map(|it| function_of_error(usage, it));

@@ -1,0 +1,11 @@
+use verger::{ChildSpec, supervisor};
+
+#[supervisor]
+struct App {
+    #[supervisor(config = Settings, restart_on_change)]
+    ingest: ChildSpec,
+}
+
+fn main() {
+    let _ = |ingest: ChildSpec| App { ingest };
+}

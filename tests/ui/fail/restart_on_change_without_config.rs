@@ -1,0 +1,11 @@
+use verger::{ChildSpec, supervisor};
+
+#[supervisor]
+struct App {
+    #[child(restart_on_change, start_when_configured)]
+    writer: ChildSpec,
+}
+
+fn main() {
+    let _ = |writer: ChildSpec| App { writer };
+}
