@@ -1,9 +1,9 @@
 //! What supervision costs beside hand-written tokio, with a budget for each row.
 //!
 //! ```text
-//! cargo bench --bench budgets                      all rows; exits with 1 if a budget isn't met
-//! cargo bench --bench budgets -- --row start       only this row
-//! cargo bench --bench budgets -- --help            all options
+//! cargo bench --features config-file --bench budgets                  all rows; exits with 1 if a budget isn't met
+//! cargo bench --features config-file --bench budgets -- --row start   only this row
+//! cargo bench --features config-file --bench budgets -- --help        all options
 //! ```
 //!
 //! Both sides do the same work in turns, each in a process of its own. *tokio* is a `JoinSet` and a
@@ -18,6 +18,7 @@ mod lookup;
 #[path = "../measure/mod.rs"]
 mod measure;
 mod messages;
+mod reload;
 mod report;
 mod restart;
 mod row;
@@ -63,6 +64,9 @@ const ROWS: &[Row] = &[
     row("lookup",         Tokio(100_000),                AtMost(1.3),   "0.9",  Nanos,     lookup::by_path,          "lookup of one of 100,000 paths, 2 threads"),
     row("snapshot",       Alone(100_000),                AtMost(150e6), "280 ms", Nanos,   snapshot::taken,          "snapshot of 100,000 children"),
     row("snapshot-hold",  Alone(100_000),                AtMost(1e6),   "280 ms", Nanos,   snapshot::longest_hold,   "snapshot of 100,000 children: longest hold of a loop"),
+    row("reload",         Alone(10_000),                 AtMost(1e9),    "–",    Nanos,     reload::all,              "reload of a file with 10,000 changed policies"),
+    row("reload-one",     Alone(10_000),                 AtMost(50e6),   "–",    Nanos,     reload::one,              "reload of such a file in which one policy has changed"),
+    row("reload-hold",    Alone(10_000),                 AtMost(1e6),    "–",    Nanos,     reload::longest_hold,     "reload of 10,000 changed policies: longest hold of a loop"),
     row("hello-crates",   Alone(1),                      AtMost(42.0),  "19",   Count,     hello::crates,            "crates of the first program").rounds(1),
     row("hello-build",    Tokio(1),                      AtMost(3.0),   "1.9",  Nanos,     hello::build,             "release build of the first program, CPU time").rounds(3),
 ];

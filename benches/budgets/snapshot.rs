@@ -74,7 +74,7 @@ where
     longest
 }
 
-async fn longest_call(tree: SupervisorHandle, over: Arc<AtomicBool>) -> Duration {
+pub(crate) async fn longest_call(tree: SupervisorHandle, over: Arc<AtomicBool>) -> Duration {
     let mut longest = Duration::ZERO;
     while !over.load(Ordering::Relaxed) {
         let began = Instant::now();

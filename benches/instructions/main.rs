@@ -111,7 +111,7 @@ fn full() -> Running {
 }
 
 // One declared child.
-#[library_benchmark(config = at_most(1_540))]
+#[library_benchmark(config = at_most(1_650))]
 #[bench::each(declared())]
 fn build(app: SupervisorBuilder) -> Supervisor {
     app.build().expect("a tree")
@@ -119,8 +119,8 @@ fn build(app: SupervisorBuilder) -> Supervisor {
 
 // One declared child, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (declared().build()), config = at_most(3_740))]
-#[bench::supervisor(args = (chain().build()), config = at_most(11_400))]
+#[bench::child(args = (declared().build()), config = at_most(3_900))]
+#[bench::supervisor(args = (chain().build()), config = at_most(12_300))]
 fn start(app: Result<Supervisor, BuildError>) -> Running {
     Running::start(app)
 }
@@ -136,7 +136,7 @@ fn start_child(running: Running) -> Running {
 #[library_benchmark]
 #[bench::child(args = (Running::start(declared().build())), config = at_most(7_400))]
 #[bench::dynamic(args = (full()), config = at_most(7_400))]
-#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(13_500))]
+#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(13_800))]
 fn stop(running: Running) -> Running {
     running.runtime.block_on(running.tree.stop("done")).expect("it stops");
     running

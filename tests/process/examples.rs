@@ -12,6 +12,12 @@ use std::time::Duration;
 mod backoff_broker;
 #[path = "../../examples/broker.rs"]
 mod broker;
+#[cfg(feature = "config")]
+#[path = "../../examples/config_layers.rs"]
+mod config_layers;
+#[cfg(all(unix, feature = "config-file", feature = "signal"))]
+#[path = "../../examples/config_watch.rs"]
+mod config_watch;
 #[path = "../../examples/database_pool.rs"]
 mod database_pool;
 #[path = "../../examples/failing_vendor.rs"]
@@ -35,6 +41,10 @@ fn example() {
     let code = match name.as_str() {
         "backoff_broker" => backoff_broker::main().report(),
         "broker" => broker::main().report(),
+        #[cfg(feature = "config")]
+        "config_layers" => config_layers::main().report(),
+        #[cfg(all(unix, feature = "config-file", feature = "signal"))]
+        "config_watch" => config_watch::main().report(),
         "database_pool" => database_pool::main().report(),
         "failing_vendor" => failing_vendor::main().report(),
         "flaky" => flaky::main().report(),
@@ -45,15 +55,18 @@ fn example() {
     std::process::exit(if ended_well { 0 } else { 1 });
 }
 
+/// Returns the command that runs an example.
+fn command(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    // With one thread, the harness would write its own text before the first line.
+    command.args(["--exact", "examples::example", "--nocapture", "--test-threads", "2"]);
+    command.env(CHOICE, name).env("OUTAGE_MS", "300");
+    command
+}
+
 /// Runs an example, which has to succeed, and returns its lines.
 fn lines(name: &str) -> Vec<String> {
-    let Output { status, stdout, stderr } = Command::new(std::env::current_exe().unwrap())
-        // With one thread, the harness would write its own text before the first line.
-        .args(["--exact", "examples::example", "--nocapture", "--test-threads", "2"])
-        .env(CHOICE, name)
-        .env("OUTAGE_MS", "300")
-        .output()
-        .unwrap();
+    let Output { status, stdout, stderr } = command(name).output().unwrap();
     let (stdout, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
     assert!(status.success(), "{name}: {status}\n{stdout}{stderr}");
     stdout.lines().map(str::to_owned).collect()
@@ -158,4 +171,80 @@ fn seed0_50_rate_limited_clients_spread_their_requests() {
         "with verger, by second: [Second { served: 10, refused: * }*]",
     ];
     assert_printed("rate_limited", &expected);
+}
+
+#[cfg(feature = "config")]
+#[test]
+fn config_layers_overrides_the_file_by_environment_variables() {
+    let run = |variables: &[(&str, &str)]| {
+        let output = command("config_layers").envs(variables.iter().copied()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let has = |text: &str, words: &str| assert!(text.contains(words), "{words:?}: {text}");
+
+    let (ended_well, out, errors) = run(&[]);
+    assert!(ended_well, "{errors}");
+    has(&out, "app/writer: batches of 100 to db:5432\n");
+    has(&out, r#""min":"1s","max":"30s""#);
+    let (ended_well, out, errors) = run(&[
+        ("APP__app/writer__config__batch", "7"),
+        ("APP__app/writer__restart__max_backoff", "9s"),
+    ]);
+    assert!(ended_well, "{errors}");
+    has(&out, "app/writer: batches of 7 to db:5432\n");
+    has(&out, r#""min":"1s","max":"9s""#);
+    let (ended_well, out, _) = run(&[
+        ("APP__app/writer__config__batch", "many"),
+        ("APP__app/writer__restart__when", "sometimes"),
+    ]);
+    assert!(!ended_well && !out.contains("batches of"), "nothing is started: {out}");
+}
+
+#[cfg(all(unix, feature = "config-file", feature = "signal"))]
+#[test]
+fn config_watch_reloads_a_file_that_is_edited_in_place_replaced_or_gone() {
+    use std::fs;
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let directory = std::env::temp_dir().join(format!("verger-watch-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let (file, beside) = (directory.join("app.toml"), directory.join("app.toml.new"));
+    let batch = |batch: u32| format!("[writer.config]\nbatch = {batch}\n");
+    fs::write(&file, batch(1)).unwrap();
+    let mut command = command("config_watch");
+    command.env("CONFIG_FILE", &file).stdout(Stdio::piped());
+    let mut program = command.spawn().unwrap();
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    let mut wait_for = |pattern: &str| {
+        let mut before = Vec::new();
+        for line in &mut lines {
+            let line = line.unwrap();
+            if matches(&line, pattern) {
+                return;
+            }
+            before.push(line);
+        }
+        panic!("{pattern:?} did not come: {before:#?}");
+    };
+    wait_for("writer: batches of 1");
+
+    fs::write(&beside, batch(2)).unwrap();
+    fs::rename(&beside, &file).unwrap();
+    wait_for("writer: batches of 2");
+    wait_for("reloaded: 1 change, 0 unchanged");
+    fs::write(&file, batch(3)).unwrap();
+    wait_for("writer: batches of 3");
+    wait_for("reloaded: *");
+    fs::write(&beside, "[writer.restart]\nwhen = \"sometimes\"\n").unwrap();
+    fs::rename(&beside, &file).unwrap();
+    wait_for("not reloaded: *app.toml:2:8: unknown restart type `sometimes`*");
+    fs::remove_file(&file).unwrap();
+    wait_for("not reloaded: *app.toml: the file doesn't exist; create it, or check its path");
+
+    let terminated = Command::new("kill").args(["-TERM", &program.id().to_string()]).status();
+    assert!(terminated.unwrap().success());
+    assert_eq!(program.wait().unwrap().code(), Some(0));
+    fs::remove_dir_all(directory).unwrap();
 }

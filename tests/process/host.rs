@@ -215,12 +215,24 @@ fn seed4_42_a_program_that_leaks_stops_in_order_before_the_kernel_kills_it() {
 
 /// The socket that systemd would listen on.
 #[cfg(feature = "systemd")]
-struct Systemd(std::os::unix::net::UnixDatagram);
+pub(crate) struct Systemd(std::os::unix::net::UnixDatagram);
 
 #[cfg(feature = "systemd")]
 impl Systemd {
+    /// Listens at an address of its own, which is returned.
+    pub(crate) fn listen(test: &str) -> (Self, String) {
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+        let name = format!("verger-test-{test}-{}", process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let socket = UnixDatagram::bind_addr(&address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        (Self(socket), format!("@{name}"))
+    }
+
     /// Receives datagrams until one contains this line. Returns all of them.
-    fn until(&self, line: &str) -> Vec<String> {
+    pub(crate) fn until(&self, line: &str) -> Vec<String> {
         let mut received = Vec::new();
         let mut buffer = [0; 4096];
         loop {
@@ -240,18 +252,11 @@ impl Systemd {
 #[cfg(feature = "systemd")]
 #[test]
 fn seed3_35_systemd_learns_of_the_start_of_the_stop_and_that_the_loops_turn() {
-    use std::os::linux::net::SocketAddrExt;
-    use std::os::unix::net::{SocketAddr, UnixDatagram};
-
     const WATCHDOG: Duration = Duration::from_secs(2);
 
-    let name = format!("verger-test-{}", process::id());
-    let address = SocketAddr::from_abstract_name(&name).unwrap();
-    let socket = UnixDatagram::bind_addr(&address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    let systemd = Systemd(socket);
+    let (systemd, address) = Systemd::listen("watchdog");
     let mut command = command();
-    command.env("NOTIFY_SOCKET", format!("@{name}"));
+    command.env("NOTIFY_SOCKET", address);
     command.env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string()).env_remove("WATCHDOG_PID");
     let mut program = Program::start_by(command, "systemd", 1);
     program.wait_for(&["starting"]);

@@ -5,5 +5,6 @@ mod examples;
 mod host;
 mod panics;
 mod programs;
+mod reload;
 mod signals;
 mod subscribers;

@@ -47,6 +47,8 @@ fn program() {
         "leaking memory" => runtime(threads).block_on(host::leaking_memory()),
         #[cfg(all(target_os = "linux", feature = "systemd"))]
         "systemd" => runtime(threads).block_on(host::systemd()),
+        #[cfg(feature = "config-file")]
+        "reloading" => runtime(threads).block_on(crate::reload::reloading()),
         "polite" => runtime(threads).block_on(polite()),
         "logging" => runtime(threads).block_on(logging()),
         "blocking" => runtime(threads).block_on(blocking(true)),

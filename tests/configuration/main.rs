@@ -1,0 +1,41 @@
+//! Configuration from files and calls: what a plan says, what applying it does, and what is refused.
+
+#![cfg(feature = "config-file")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/log.rs"]
+mod log;
+#[cfg(feature = "macros")]
+mod macros;
+mod properties;
+mod reload;
+mod seeds;
+mod upgrades;
+mod values;
+
+use std::time::Duration;
+
+use verger::config::Config;
+use verger::{Context, Exit, SupervisorHandle};
+
+/// Reads a configuration that is written as `app.toml`.
+fn config(text: &str) -> Config {
+    Config::from_toml(text, "app.toml")
+}
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+async fn idle(ctx: Context) -> Exit {
+    ctx.cancelled().await;
+    Ok(())
+}
+
+/// Applies a configuration. Returns its changes, one line each.
+async fn apply(tree: &SupervisorHandle, text: &str) -> Vec<String> {
+    let plan = tree.plan(&config(text)).await.unwrap();
+    let applied = tree.apply(plan).await.unwrap();
+    applied.changes.iter().map(ToString::to_string).collect()
+}
