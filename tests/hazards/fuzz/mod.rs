@@ -15,6 +15,8 @@
 //! 3. A task of a tree doesn't assert, because its supervisor would handle the panic. It records the
 //!    broken rule, and the target asserts at the end that none was recorded.
 
+mod config_files;
+mod config_plans;
 mod mailbox_scripts;
 mod policy_parsers;
 mod random_calls;
@@ -50,6 +52,16 @@ fn the_corpus_of_random_calls_breaks_no_rule() {
 #[test]
 fn the_corpus_of_mailbox_scripts_breaks_no_rule() {
     replay(include_str!("corpus/mailbox_scripts.hex"), mailbox_scripts::run);
+}
+
+#[test]
+fn the_corpus_of_config_files_breaks_no_rule() {
+    replay(include_str!("corpus/config_files.hex"), config_files::run);
+}
+
+#[test]
+fn the_corpus_of_config_plans_breaks_no_rule() {
+    replay(include_str!("corpus/config_plans.hex"), config_plans::run);
 }
 
 #[test]
