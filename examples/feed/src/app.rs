@@ -132,8 +132,9 @@ impl App {
         self.last_look.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts the lines that a commit has added.
+    /// Counts a commit and the lines that it has added.
     pub(crate) fn count(&self, batches: &[Arc<Batch>], receipts: &[Receipt]) {
+        self.stats.transaction();
         for (batch, receipt) in batches.iter().zip(receipts) {
             let offered = batch.len() as u64;
             match **batch {

@@ -33,6 +33,9 @@ Usage: feed [FLAGS]
                  connections over TCP at once; for a further one, the one that has been silent for
                  longest is closed (default: 512)
   --follow       wait for more when the file ends, and for its successor, until a signal
+  --config FILE  restart policies, limits and batch size, as in the example's feed.toml; read again at
+                 SIGHUP, and sent to the children again, changed or not, at SIGUSR2
+  --check        check the flags and the file of --config, and start nothing
   --chaos        make parts of the service fail, on a schedule of work done
   --kills N      run the service in a process of its own, kill it N times with SIGKILL at random
                  moments, start it again each time, and audit its database; the clients send until
@@ -40,7 +43,8 @@ Usage: feed [FLAGS]
   --seed N       the seed of that schedule, and of the kills (default: random, printed)
   --help         print this
 
-Exit codes: 0 nothing was lost or duplicated, 1 something was or the service gave up, 2 wrong usage.
+Exit codes: 0 nothing was lost or duplicated, 1 something was or the service gave up, 2 wrong usage
+or an invalid configuration.
 ";
 
 /// The parsed flags.
@@ -58,6 +62,9 @@ pub(crate) struct Options {
     pub(crate) clients: usize,
     pub(crate) connections: usize,
     pub(crate) follow: bool,
+    pub(crate) config: Option<PathBuf>,
+    /// Whether the configuration is only checked.
+    pub(crate) check: bool,
     pub(crate) chaos: bool,
     /// How often the service's process is killed.
     pub(crate) kills: u32,
@@ -78,6 +85,8 @@ impl Default for Options {
             clients: 0,
             connections: CONNECTIONS,
             follow: false,
+            config: None,
+            check: false,
             chaos: false,
             kills: 0,
             seed: fastrand::u64(..),
@@ -87,7 +96,7 @@ impl Default for Options {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    Run(Options),
+    Run(Box<Options>),
     Help,
 }
 
@@ -103,6 +112,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
         match arg {
             Long("file") => options.file = path("--file", &mut parser)?,
             Long("db") => options.db = Some(path("--db", &mut parser)?),
+            Long("config") => options.config = Some(path("--config", &mut parser)?),
             Long("listen") => options.listen = address("--listen", &mut parser)?,
             Long("http") => options.http = address("--http", &mut parser)?,
             Long("probes") => options.probes = address("--probes", &mut parser)?,
@@ -115,6 +125,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
             Long("kills") => options.kills = number("--kills", &mut parser)?,
             Long("seed") => options.seed = number("--seed", &mut parser)?,
             Long("follow") => options.follow = true,
+            Long("check") => options.check = true,
             Long("chaos") => options.chaos = true,
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected().to_string()),
@@ -126,7 +137,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
     if options.connections == 0 {
         return Err("--connections: 0 connections can't take a line; use at least 1".into());
     }
-    Ok(Command::Run(options))
+    if options.check && options.config.is_none() {
+        return Err("--check: there is nothing to check; add --config FILE".into());
+    }
+    Ok(Command::Run(Box::new(options)))
 }
 
 fn value(flag: &str, parser: &mut lexopt::Parser) -> Result<OsString, String> {
@@ -161,7 +175,7 @@ mod tests {
     fn parsed(args: &str) -> Result<Options, String> {
         let args = args.split_whitespace().map(OsString::from);
         match parse(std::iter::once(OsString::from("feed")).chain(args))? {
-            Command::Run(options) => Ok(options),
+            Command::Run(options) => Ok(*options),
             Command::Help => Err("help".into()),
         }
     }
@@ -179,7 +193,7 @@ mod tests {
     fn every_flag_is_read() {
         let options = parsed(
             "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --probes 127.0.0.1:3 --drain 5 --rate 0 \
-             --clients 20 --connections 9 --follow --chaos --kills 200 --seed 18446744073709551615",
+             --clients 20 --connections 9 --follow --config c --check --chaos --kills 200 --seed 18446744073709551615",
         );
 
         let expected = Options {
@@ -193,6 +207,8 @@ mod tests {
             clients: 20,
             connections: 9,
             follow: true,
+            config: Some("c".into()),
+            check: true,
             chaos: true,
             kills: 200,
             seed: u64::MAX,
@@ -215,6 +231,8 @@ mod tests {
             ("--listen nowhere", "--listen: `nowhere` is not an address"),
             ("--http 127.0.0.1:65536", "--http: `127.0.0.1:65536` is not an address"),
             ("--file=", "--file: the path is empty"),
+            ("--config", "--config needs a value"),
+            ("--check", "--check: there is nothing to check; add --config FILE"),
             ("--chaos=yes", "unexpected argument"),
         ] {
             let error = parsed(args).unwrap_err();

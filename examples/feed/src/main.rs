@@ -10,6 +10,7 @@ mod audit;
 mod chaos;
 mod cli;
 mod clients;
+mod config;
 mod http;
 mod ingest;
 mod input;
@@ -39,7 +40,7 @@ const USAGE: u8 = 2;
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = match cli::parse(std::env::args_os()) {
-        Ok(Command::Run(options)) => options,
+        Ok(Command::Run(options)) => *options,
         Ok(Command::Help) => {
             say!("{}", cli::USAGE.trim_end());
             return ExitCode::SUCCESS;
@@ -57,9 +58,13 @@ async fn main() -> ExitCode {
         // A log that can't be written, as on a full disk, must not end the service.
         .log_internal_errors(false)
         .init();
-    let ended = match options.kills {
-        0 => service::run(options).await.map(|outcome| report::print(&outcome)),
-        _ => kills::run(options).await.map(|outcome| report::print_kills(&outcome)),
+    let ended = match (options.check, options.kills) {
+        (true, _) => service::check(&options).await.map(|()| {
+            say!("the configuration is valid");
+            ExitCode::SUCCESS
+        }),
+        (false, 0) => service::run(options).await.map(|outcome| report::print(&outcome)),
+        (false, _) => kills::run(options).await.map(|outcome| report::print_kills(&outcome)),
     };
     match ended {
         Ok(code) => code,

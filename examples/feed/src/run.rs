@@ -8,9 +8,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use verger::app::hook;
 use verger::status::Node;
-use verger::{Application, Signals, SupervisorHandle};
+use verger::{Application, RunError, Signals, SupervisorHandle};
 
 use crate::app::App;
+use crate::service::Failure;
 use crate::storage::Mailboxes;
 use crate::tree;
 
@@ -31,26 +32,31 @@ pub(crate) async fn run(
     mailboxes: Mailboxes,
     probes: TcpListener,
     signals: Signals,
-) -> Result<Ended, String> {
+) -> Result<Ended, Failure> {
     let tree = tree::build(app, mailboxes).map_err(|error| error.to_string())?;
     let (started, handle) = watch::channel(None);
     let last_look = {
         let (app, handle) = (Arc::clone(app), handle.clone());
         hook("last look", async move |_cause| app.look(&running(handle).await).await)
     };
-    let run = Application::new(tree)
-        .listen_to_signals(false)
+    let mut application = Application::new(tree)
         .stop_on(signals)
         .drain(app.options.drain)
         .probes_on(probes)
         .before_stop(last_look)
-        .on_start(move |tree| drop(started.send(Some(tree))))
-        .run_to_end();
+        .on_start(move |tree| drop(started.send(Some(tree))));
+    if let Some(file) = &app.options.config {
+        application = application.config_file(file);
+    }
     let mut dead_letters = 0;
     let result = tokio::select! {
-        result = run => result,
+        result = application.run_to_end() => result,
         never = count(app, handle, &mut dead_letters) => match never {},
     };
+    // The file was valid a moment ago, and has been changed since.
+    if let Err(error @ RunError::Config { .. }) = result {
+        return Err(Failure::Usage(error.to_string()));
+    }
     let status = app.last_look();
     Ok(Ended {
         gave_up: result.err().map(|error| error.to_string()),

@@ -18,6 +18,7 @@ use crate::app::{App, Resources};
 use crate::audit::{self, Report};
 use crate::chaos::Struck;
 use crate::cli::Options;
+use crate::config;
 use crate::input::Input;
 use crate::limits::{OTHER_FILES, REQUESTS};
 use crate::report::say;
@@ -56,8 +57,8 @@ pub(crate) struct Outcome {
 pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     // First, so that a signal during the start stops the service in order.
     let signals = verger::signals();
-    check_open_files(&options)?;
-    check_file(&options.file)?;
+    config::expect_signals(&options)?;
+    check(&options).await?;
     let (db, _temporary) = database(&options.db)?;
     let (position, input) = prepare(&db, &options)?;
     let acknowledged = Acknowledged::open();
@@ -84,6 +85,13 @@ pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
         .map_err(|panic| panic.to_string())
         .and_then(|report| report.map_err(|error| error.to_string()));
     Ok(Outcome { gave_up, tree, struck, report, restarts, dead_letters })
+}
+
+/// Checks what can be checked without opening the database, and starts nothing.
+pub(crate) async fn check(options: &Options) -> Result<(), Failure> {
+    check_open_files(options)?;
+    check_file(&options.file)?;
+    config::check(options).await
 }
 
 /// Checks that all connections together may be open, so that HTTP is served even then.

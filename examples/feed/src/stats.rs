@@ -11,6 +11,7 @@ pub(crate) struct Stats {
     stored: AtomicU64,
     repeated: AtomicU64,
     commits: AtomicU64,
+    transactions: AtomicU64,
     connections: AtomicU64,
 }
 
@@ -24,6 +25,8 @@ pub(crate) struct Snapshot {
     pub(crate) repeated: u64,
     /// Batches answered.
     pub(crate) batches: u64,
+    /// Transactions that stored them.
+    pub(crate) transactions: u64,
     /// Connections accepted.
     pub(crate) connections: u64,
     pub(crate) lines_per_second: u64,
@@ -36,6 +39,7 @@ impl Stats {
             stored: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
             commits: AtomicU64::new(0),
+            transactions: AtomicU64::new(0),
             connections: AtomicU64::new(0),
         }
     }
@@ -44,6 +48,10 @@ impl Stats {
         self.stored.fetch_add(stored, Relaxed);
         self.repeated.fetch_add(repeated, Relaxed);
         self.commits.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn transaction(&self) {
+        self.transactions.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn accepted(&self) {
@@ -58,6 +66,7 @@ impl Stats {
             stored,
             repeated: self.repeated.load(Relaxed),
             batches: self.commits.load(Relaxed),
+            transactions: self.transactions.load(Relaxed),
             connections: self.connections.load(Relaxed),
             lines_per_second: (u128::from(stored) * 1_000 / uptime_ms.max(1)) as u64,
         }

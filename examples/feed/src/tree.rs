@@ -31,7 +31,7 @@ use crate::app::App;
 use crate::clients::{self, client};
 use crate::http::http;
 use crate::ingest::{file::file, listener::listener};
-use crate::storage::{Mailboxes, database::Database, writer::writer};
+use crate::storage::{Mailboxes, database::Database, writer};
 
 /// The restart limit of supervisors with injected failures. Failures are frequent at first and then
 /// rare: storage, which has most of them, has about fifteen in the first 20,000 lines.
@@ -78,11 +78,11 @@ pub(crate) fn storage(app: &Arc<App>, mailboxes: Mailboxes) -> SupervisorBuilder
         Database::new(Arc::clone(&committing), inbox)
     });
     let writer = worker_with_mailbox("writer", mailboxes.writer, move |ctx, inbox| {
-        writer(ctx, inbox, Arc::clone(&gathering))
+        writer::writer(ctx, inbox, Arc::clone(&gathering))
     });
     supervisor("storage", Strategy::OneForAll, RESTARTS)
         .child(database.health_check(check.every(PATIENCE / 2).failures(2).restarts()))
-        .child(writer)
+        .child(writer.config(writer::config()))
 }
 
 fn ingest(app: &Arc<App>) -> SupervisorBuilder {

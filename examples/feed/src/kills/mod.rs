@@ -33,6 +33,7 @@ use verger::{
 
 use crate::audit::{self, Report};
 use crate::cli::Options;
+use crate::config;
 use crate::ledger::Ledger;
 use crate::report::say;
 use crate::service::{self, Failure};
@@ -81,6 +82,7 @@ pub(crate) struct Outcome {
 /// Runs the service, kills it `options.kills` times, and audits its database.
 pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     service::check_file(&options.file)?;
+    config::check(&options).await?;
     let (db, _temporary) = service::database(&options.db)?;
     let shared = Arc::new(Shared {
         address: watch::Sender::new(None),

@@ -47,6 +47,9 @@ impl Process {
         command.arg("--rate").arg(options.rate.to_string());
         command.arg("--connections").arg(options.connections.to_string());
         command.arg("--seed").arg(options.seed.to_string());
+        if let Some(file) = &options.config {
+            command.arg("--config").arg(file);
+        }
         if options.chaos {
             command.arg("--chaos");
         }

@@ -79,6 +79,42 @@ impl Place {
         shell
     }
 
+    /// Replaces the configuration file as editors do: by one that was written beside it.
+    pub(crate) fn configure(&self, text: &str) {
+        let beside = self.dir().join("feed.toml.new");
+        std::fs::write(&beside, text).unwrap();
+        std::fs::rename(beside, self.config()).unwrap();
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.dir().join("feed.toml")
+    }
+
+    /// Returns the command with the configuration file, by a relative path. Its log says what reloads do.
+    pub(crate) fn command_with_config(&self, args: &str) -> Command {
+        let mut command = self.command(args);
+        command.args(["--config", "feed.toml"]).current_dir(self.dir());
+        command.env("RUST_LOG", "verger::config=info");
+        command
+    }
+
+    /// Starts the service with the configuration file.
+    pub(crate) fn start_with_config(&self, args: &str) -> Feed {
+        let mut command = self.command_with_config(args);
+        command.stderr(File::create(self.errors()).unwrap());
+        Feed::start(command)
+    }
+
+    /// Sends a signal, waits until these words are logged, and returns what was logged meanwhile.
+    pub(crate) fn reload(&self, feed: &Feed, signal: &str, words: &str) -> String {
+        let bytes = || std::fs::read(self.errors()).unwrap();
+        let before = bytes().len();
+        let log = || String::from_utf8_lossy(&bytes()[before..]).into_owned();
+        feed.signal(signal);
+        wait_until(|| log().contains(words));
+        log()
+    }
+
     /// Keeps the service from writing to the database, until this is dropped.
     pub(crate) fn lock(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.db()).unwrap();
@@ -179,12 +215,21 @@ impl Feed {
         (head.lines().next().unwrap().to_owned(), body.to_owned())
     }
 
+    /// Returns the running tree.
+    pub(crate) fn tree(&self) -> serde_json::Value {
+        let tree: serde_json::Value = serde_json::from_str(&self.get("/tree").1).unwrap();
+        tree["root"].clone()
+    }
+
+    /// Returns a counter of lines, batches or transactions.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        let stats: serde_json::Value = serde_json::from_str(&self.get("/stats").1).unwrap();
+        stats["lines"][name].as_u64().unwrap()
+    }
+
     /// Polls the counters until this many lines were stored since the start.
     pub(crate) fn stored(&self, lines: u64) {
-        wait_until(|| {
-            let stats: serde_json::Value = serde_json::from_str(&self.get("/stats").1).unwrap();
-            stats["lines"]["stored"].as_u64().unwrap() >= lines
-        });
+        wait_until(|| self.count("stored") >= lines);
     }
 
     pub(crate) fn signal(&self, name: &str) {
