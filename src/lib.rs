@@ -93,7 +93,7 @@
 //!   [`#[derive(Supervisor)]`](derive@Supervisor).
 //! * `signal` (default): [`signals`], which resolves at the first SIGINT or SIGTERM.
 //! * `config`: the module `config`: policies and settings by path, from any format that serde reads, and their
-//!   reload.
+//!   reload; adds `strsim`.
 //! * `config-file`: configuration files in TOML, `Application::config_file`; adds `toml`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `json`: [`Status::json`](status::Status::json).

@@ -28,17 +28,8 @@ pub(super) fn list(words: &[&str], conjunction: &str) -> String {
 /// The Levenshtein distance of two words, of which only the first characters are compared.
 fn distance(a: &str, b: &str) -> usize {
     const MOST: usize = 64;
-    let b: Vec<char> = b.chars().take(MOST).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (index, a) in a.chars().take(MOST).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (column, b) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[b.len()]
+    let cut = |word: &str| word.char_indices().nth(MOST).map_or(word.len(), |(end, _)| end);
+    strsim::levenshtein(&a[..cut(a)], &b[..cut(b)])
 }
 
 #[cfg(test)]
