@@ -6,6 +6,7 @@ use super::config_spec::ConfigSpec;
 use crate::mailbox::MailboxControl;
 
 /// The name of a child, its mailbox and its configuration.
+#[derive(Clone)]
 pub(crate) struct ChildIdentity {
     pub(crate) name: Arc<str>,
     pub(crate) mailbox: Option<Arc<dyn MailboxControl>>,

@@ -158,9 +158,7 @@ impl ChildSpec {
     /// ```
     pub fn named(mut self, name: impl Into<String>) -> Self {
         let factory = Arc::make_mut(&mut self.factory);
-        let ChildIdentity { mailbox, config, .. } = &*factory.identity;
-        let (mailbox, config) = (mailbox.clone(), config.clone());
-        factory.identity = Arc::new(ChildIdentity { name: name.into().into(), mailbox, config });
+        Arc::make_mut(&mut factory.identity).name = name.into().into();
         self
     }
 
@@ -368,9 +366,7 @@ impl ChildSpec {
     pub(crate) fn set_config(mut self, config: ConfigSpec, awaits: bool) -> Self {
         self.edit().awaits_config = awaits;
         let factory = Arc::make_mut(&mut self.factory);
-        let ChildIdentity { name, mailbox, .. } = &*factory.identity;
-        let (name, mailbox, config) = (Arc::clone(name), mailbox.clone(), Some(Arc::new(config)));
-        factory.identity = Arc::new(ChildIdentity { name, mailbox, config });
+        Arc::make_mut(&mut factory.identity).config = Some(Arc::new(config));
         self
     }
 

@@ -55,13 +55,11 @@ pub(super) fn compare(
     let mut open = vec![(String::new(), root.clone(), old, new)];
     while let Some((path, full, old, new)) = open.pop() {
         let (mut stopped, mut started) = (Vec::new(), Vec::new());
-        let in_new = |name: &str| new.children.get(new.keys.get(name)?.index());
-        let in_old = |name: &str| old.children.get(old.keys.get(name)?.index());
         list_rules(&full, &old.rules, &new.rules, &mut changes);
         for spec in old.children.iter() {
             let name = spec.name();
             let child = full.join(name);
-            match in_new(name) {
+            match new.child(name) {
                 None => {
                     changes.push(change(&child, ChangeKind::Removed, "", Effect::Live));
                     stopped.push(name.to_owned());
@@ -75,7 +73,7 @@ pub(super) fn compare(
         }
         for spec in new.children.iter() {
             let name = spec.name();
-            match in_old(name) {
+            match old.child(name) {
                 None => {
                     let child = full.join(name);
                     changes.push(change(&child, ChangeKind::Added, "", Effect::Live));
@@ -139,10 +137,7 @@ fn list_options(path: &Path, old: &ChildOptions, new: &ChildOptions, changes: &m
         .extend(differing.map(|(key, _, effect)| change(path, ChangeKind::Changed, key, effect)));
 }
 
-fn list_rules(path: &Path, old: &Rules, new: &Rules, changes: &mut Vec<Change>) {
-    let code = |rules: &Rules| rules.layers.as_ref().map(|(code, _)| Arc::clone(code));
-    let (old_code, new_code) = (code(old), code(new));
-    let (old, new) = (old_code.as_deref().unwrap_or(old), new_code.as_deref().unwrap_or(new));
+fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec<Change>) {
     let texts = |rules: &Rules| {
         [
             ("strategy", Some(rules.strategy.to_string())),
@@ -155,7 +150,7 @@ fn list_rules(path: &Path, old: &Rules, new: &Rules, changes: &mut Vec<Change>) 
             ("max_children", rules.max_children.map(|max| max.to_string())),
         ]
     };
-    for ((key, old), (_, new)) in texts(old).into_iter().zip(texts(new)) {
+    for ((key, old), (_, new)) in texts(old.code()).into_iter().zip(texts(new.code())) {
         if old != new {
             let change = change(path, ChangeKind::Changed, key, Effect::Live);
             changes.push(Change { old, new, ..change });

@@ -190,10 +190,7 @@ pub(super) fn declared(spec: &ChildSpec) -> Option<Arc<Blueprint>> {
 /// Returns the declared supervisor at a path below `root`.
 pub(super) fn declared_at(root: &Arc<Blueprint>, path: &str) -> Option<Arc<Blueprint>> {
     let names = path.split('/').filter(|name| !name.is_empty());
-    names.into_iter().try_fold(Arc::clone(root), |above, name| {
-        let place = above.keys.get(name)?.index();
-        declared(above.children.get(place)?)
-    })
+    names.into_iter().try_fold(Arc::clone(root), |above, name| declared(above.child(name)?))
 }
 
 /// Returns the place of a child in the start order of the whole tree, as far as it is declared.
@@ -201,8 +198,8 @@ pub(super) fn start_order(root: &Arc<Blueprint>, path: &Path) -> Vec<usize> {
     let mut above = Some(Arc::clone(root));
     let mut places = Vec::new();
     for name in path.as_str().split('/').skip(1) {
-        let place = above.as_ref().and_then(|above| Some(above.keys.get(name)?.index()));
-        above = above.and_then(|above| declared(above.children.get(place?)?));
+        let place = above.as_ref().and_then(|above| above.place(name));
+        above = above.and_then(|above| declared(above.child(name)?));
         places.push(place.unwrap_or(usize::MAX));
     }
     places

@@ -113,7 +113,6 @@ pub(super) fn code_value(
     key: &str,
 ) -> Option<String> {
     fn of_rules(rules: &Rules, key: &str) -> Option<String> {
-        let rules = rules.layers.as_ref().map_or(rules, |(code, _)| code);
         Some(match key {
             "strategy" => format!("\"{}\"", rules.strategy),
             "auto_shutdown" => format!("\"{}\"", rules.auto_shutdown),
@@ -125,7 +124,7 @@ pub(super) fn code_value(
         })
     }
 
-    if let Some(value) = itself.and_then(|supervisor| of_rules(&supervisor.rules, key)) {
+    if let Some(value) = itself.and_then(|supervisor| of_rules(supervisor.rules.code(), key)) {
         return Some(value);
     }
     let Found::Child(child, supervisor) = found else { return None };

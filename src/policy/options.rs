@@ -57,7 +57,7 @@ pub(crate) struct ChildOptions {
     pub(crate) fails_after: Option<FailsAfter>,
     /// Whether the child is started only once it has a configuration of its own.
     pub(crate) awaits_config: bool,
-    /// Why the child isn't started, whoever asks for it.
+    /// Why no call and no event starts the child.
     pub(crate) withheld: Option<Withheld>,
     /// The options of the code, if a layer replaces some of them.
     pub(crate) layers: Option<Arc<Layers>>,
@@ -236,7 +236,7 @@ impl Default for Rules {
 impl Rules {
     /// Returns the rules with the values of a file.
     pub(crate) fn layered(code: &Arc<Self>, file: Option<Arc<SupervisorLayer>>) -> Arc<Self> {
-        let code = code.layers.as_ref().map_or(code, |(code, _)| code);
+        let code = code.code();
         let Some(layer) = file else { return Arc::clone(code) };
         let mut rules = Self::clone(code);
         rules.strategy = layer.strategy.unwrap_or(rules.strategy);
@@ -260,6 +260,11 @@ impl Rules {
     /// Returns where the values that replace those of the code were written, by name.
     pub(crate) fn places(&self) -> Places {
         self.layers.as_ref().map(|(_, layer)| layer.places.clone()).unwrap_or_default()
+    }
+
+    /// Returns the rules of the code.
+    pub(crate) fn code(self: &Arc<Self>) -> &Arc<Self> {
+        self.layers.as_ref().map_or(self, |(code, _)| code)
     }
 
     pub(crate) fn restart(&self, child: &ChildOptions) -> RestartType {

@@ -1,8 +1,8 @@
 //! The values that replace those of the code in one tree, by path.
 //!
 //! They live at the root, so that a supervisor that restarts finds them. A supervisor looks them up when a
-//! child is added, and when it is told that they have changed. Who sets them, and whether they are valid,
-//! is up to the callers.
+//! child is added, and when a request says that they have changed. Callers set them, and have checked that
+//! they are valid.
 //!
 //! # Invariants
 //!

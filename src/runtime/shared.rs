@@ -119,6 +119,16 @@ impl SupervisorShared {
         Arc::clone(&blueprint)
     }
 
+    /// Returns the rules, with the callback that may come from above.
+    pub(super) fn rules(&self) -> Arc<Rules> {
+        let has_failure_callback = self.callback.is_some();
+        let blueprint = self.blueprint.lock();
+        match &blueprint.rules {
+            rules if rules.has_failure_callback == has_failure_callback => Arc::clone(rules),
+            rules => Arc::new(Rules { has_failure_callback, ..Rules::clone(rules) }),
+        }
+    }
+
     /// Returns the options of a child with this name, with the values that replace those of its code.
     pub(super) fn options(&self, name: &str, code: &Arc<ChildOptions>) -> Arc<ChildOptions> {
         self.tree.settings.options(|| self.path().clone(), name, code)

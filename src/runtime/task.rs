@@ -14,7 +14,6 @@ use super::shared::SupervisorShared;
 use crate::child::Context;
 use crate::core::Machine;
 use crate::panic::catch_panic;
-use crate::policy::Rules;
 
 /// Runs a supervisor to its end, and returns what `meaning` makes of that.
 ///
@@ -36,14 +35,8 @@ pub(crate) fn supervise<T: Send>(
 }
 
 fn machine(shared: &SupervisorShared) -> Machine {
-    let has_failure_callback = shared.callback.is_some();
-    let blueprint = shared.blueprint();
-    let rules = match &blueprint.rules {
-        rules if rules.has_failure_callback == has_failure_callback => Arc::clone(rules),
-        rules => Arc::new(Rules { has_failure_callback, ..Rules::clone(rules) }),
-    };
-    let seed = fastrand::u64(..);
-    if blueprint.is_dynamic() {
+    let (rules, seed) = (shared.rules(), fastrand::u64(..));
+    if shared.blueprint().is_dynamic() {
         Machine::dynamic(rules, shared.began, seed)
     } else {
         Machine::ordered(rules, shared.began, seed)

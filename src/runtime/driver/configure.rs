@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::calls::Call;
 use super::state::Driver;
 use crate::core::{Key, MachineEvent};
-use crate::policy::{ChildOptions, Rules};
+use crate::policy::ChildOptions;
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::request::{
     ChildFacts, Children, FactsPage, Recode, Responder, Segment, Started, respond,
@@ -117,9 +117,7 @@ impl Driver {
     }
 
     fn change_rules(&mut self, now: Instant) {
-        let has_failure_callback = self.shared.callback.is_some();
-        let rules = Rules { has_failure_callback, ..Rules::clone(&self.blueprint.rules) };
-        self.step(MachineEvent::RulesChanged { rules: Arc::new(rules) }, now);
+        self.step(MachineEvent::RulesChanged { rules: self.shared.rules() }, now);
     }
 
     /// Describes children.
