@@ -111,7 +111,7 @@ impl<'de> NodeReader<'de> {
     }
 
     fn structure<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        // The visitor of a struct also takes an array, which nobody means in a configuration.
+        // The visitor of a struct also takes an array, which has no keys that could be checked.
         if self.node.table().is_none() {
             return Err(self.wrong_type(&visitor));
         }

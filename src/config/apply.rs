@@ -12,7 +12,7 @@
 //! 4. A plan that has begun is applied to its end, even if its caller doesn't wait.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +29,12 @@ use crate::handle::SupervisorHandle;
 use crate::panic::CatchPanic;
 use crate::path::Path;
 use crate::runtime::Blueprint;
-use crate::runtime::settings::{ConfigState, ConfigValue, SettingValues};
+use crate::runtime::settings::{ConfigState, ConfigValue, SettingValues, Settings};
 use crate::subscriber;
 
 /// How often a slow check is logged.
 const SLOW: Duration = Duration::from_secs(5);
-/// How long a child may take to become active, unless its spec sets a time.
+/// How long a child may take to become active before the plan is taken back.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Checks the new configuration of each child, all at once.
@@ -116,7 +116,7 @@ pub(super) async fn apply(handle: &SupervisorHandle, draft: &Draft) -> Result<Ap
     }
     let old_record = settings.applied.lock().clone();
     let old_values = set_values(handle, draft, place);
-    settings.change(|values| values.held.retain(|path| !stopped.iter().any(|it| it.path == *path)));
+    settings.change(|values| stopped.iter().for_each(|it| _ = values.held.remove(&it.path)));
     recode(handle, draft, |code| (&code.new, &code.started)).await?;
     refresh(handle, draft, &calls).await?;
     let mut failed = start_added(handle, draft, |code| &code.started).await;
@@ -156,6 +156,7 @@ async fn roll_back(
         remove(handle, code, &code.started).await;
     }
     let held: Vec<_> = restarted.iter().map(|it| it.path.clone()).collect();
+    let calls: Vec<_> = before.calls.keys().cloned().collect();
     settings.change(|values| {
         *values = before;
         values.held.extend(held);
@@ -165,7 +166,6 @@ async fn roll_back(
         settings.config(&path).send_replace(state);
     }
     recode(handle, draft, |code| (&code.old, &code.stopped)).await?;
-    let calls: Vec<_> = settings.snapshot().calls.into_keys().collect();
     refresh(handle, draft, &calls).await?;
     failed.extend(start_added(handle, draft, |code| &code.stopped).await.into_iter().map(|it| {
         let reason = format!("also with its old code: {}", it.reason);
@@ -184,15 +184,11 @@ async fn roll_back(
 
 /// The children that restart because their configuration has changed.
 fn restarted(draft: &Draft) -> Vec<Toggled> {
-    let restarts = draft.configs.iter().filter(|change| {
-        let is_toggled = draft.toggled.iter().any(|toggled| toggled.path == change.path);
-        change.spec.restarts && !is_toggled
-    });
-    let toggled = |change: &ConfigChange| {
-        let (path, segments) = (change.path.clone(), change.segments.clone());
-        Toggled { path, segments, runs: true }
-    };
-    restarts.map(toggled).collect()
+    let toggled: HashSet<_> = draft.toggled.iter().map(|toggled| &toggled.path).collect();
+    let restarts = draft.configs.iter();
+    let restarts =
+        restarts.filter(|change| change.spec.restarts && !toggled.contains(&change.path));
+    restarts.map(|change| change.toggled(true)).collect()
 }
 
 /// Replaces the code of each supervisor.
@@ -276,7 +272,7 @@ fn set_values(
 }
 
 /// Writes the layers of a draft.
-pub(super) fn write(values: &mut SettingValues, draft: &Draft) {
+fn write(values: &mut SettingValues, draft: &Draft) {
     for (path, layer) in &draft.children {
         set(&mut values.files, path, layer);
     }
@@ -364,17 +360,12 @@ fn stopping(result: Result<(), ControlError>) -> Result<(), ControlError> {
 }
 
 /// Lets the children of a path stop or start by their values. They may be gone, or their supervisor.
-async fn configure(
-    handle: &SupervisorHandle,
-    toggled: &Toggled,
-) -> Vec<Result<bool, ControlError>> {
+async fn configure(handle: &SupervisorHandle, toggled: &Toggled) {
     let supervisor = toggled.path.parent().and_then(|above| handle.running_at(&above));
-    let Some(supervisor) = supervisor else { return Vec::new() };
-    let mut results = Vec::new();
+    let Some(supervisor) = supervisor else { return };
     for segment in &toggled.segments {
-        results.push(handle.configure_child(&supervisor, segment.clone()).await);
+        let _ = handle.configure_child(&supervisor, segment.clone()).await;
     }
-    results
 }
 
 /// Starts the children of a path again. Returns why one of them didn't become active.
@@ -396,23 +387,22 @@ async fn start(handle: &SupervisorHandle, toggled: &Toggled) -> Option<String> {
 }
 
 /// Applies a draft to a tree that isn't started yet.
-pub(super) fn apply_to_new(settings: &crate::runtime::settings::Settings, draft: &Draft) {
+pub(super) fn apply_to_new(settings: &Settings, draft: &Draft) {
     settings.change(|values| write(values, draft));
     for ConfigChange { path, value, .. } in &draft.configs {
-        settings
-            .config(path)
-            .send_replace(ConfigState { value: Some(Arc::clone(value)), is_of_call: false });
+        let state = ConfigState { value: Some(Arc::clone(value)), is_of_call: false };
+        settings.config(path).send_replace(state);
     }
     record(settings, &draft.record);
 }
 
 /// Keeps what was applied, to compare the next configuration with.
-pub(super) fn record(settings: &crate::runtime::settings::Settings, record: &Record) {
+fn record(settings: &Settings, record: &Record) {
     *settings.applied.lock() = Some(Arc::new(record.clone()));
 }
 
 /// Returns what was applied last.
-pub(super) fn recorded(settings: &crate::runtime::settings::Settings) -> Record {
+pub(super) fn recorded(settings: &Settings) -> Record {
     let applied = settings.applied.lock().clone();
     let record = applied.and_then(|applied| applied.downcast::<Record>().ok());
     record.map(Arc::unwrap_or_clone).unwrap_or_default()

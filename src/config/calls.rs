@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::apply::{self, recorded};
+use super::change::Change;
 use super::code::compare;
-use super::draft::{ConfigChange, Draft, Record, Toggled};
-use super::facts::{Facts, Found, SupervisorFacts};
-use super::gather::gather;
+use super::draft::{ConfigChange, Draft, Record};
+use super::facts::{Facts, Found};
+use super::gather::{gather, gather_child};
 use super::plan::{Applied, ApplyError, Plan, Refusal};
 use super::planner::{self, Mode};
 use super::{Config, ConfigError};
@@ -169,7 +170,7 @@ impl SupervisorHandle {
         run_to_end(async move {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
-            let facts = facts_of_child(&handle, &full).await?;
+            let facts = gather_child(&handle, &full).await?;
             let below_root = facts.below_root(&full);
             let Found::Child(child, _) = facts.find(&below_root) else {
                 return Err(ControlError::NotFound { path: full }.into());
@@ -193,10 +194,8 @@ impl SupervisorHandle {
             let change = ConfigChange { path, segments, spec, value: Arc::new(value) };
             // A child that has waited for its configuration starts.
             let waits = child.options.withheld == Some(Withheld::Unconfigured);
-            let (path, segments) = (full.clone(), child.segments.clone());
-            let toggled = waits.then_some(Toggled { path, segments, runs: true });
+            let toggled = waits.then(|| change.toggled(true)).into_iter().collect();
             let configured = (HashSet::from([full.clone()]), HashSet::new());
-            let toggled = toggled.into_iter().collect();
             let configs = vec![change];
             let draft = Draft { configs, configured, toggled, is_call: true, ..Draft::default() };
             apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
@@ -223,7 +222,7 @@ impl SupervisorHandle {
         run_to_end(async move {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
-            let facts = facts_of_child(&handle, &path).await?;
+            let facts = gather_child(&handle, &path).await?;
             let exists = matches!(facts.find(&facts.below_root(&path)), Found::Child(..));
             if policy.is_some() && !exists {
                 return Err(ControlError::NotFound { path }.into());
@@ -256,16 +255,13 @@ async fn draft(
     forced: bool,
 ) -> Result<Draft, ApplyError> {
     let root = handle.root_path();
-    if handle.running_at(&root).is_none() {
+    let Some(running) = handle.running_at(&root) else {
         return Err(ControlError::Ended { path: root }.into());
-    }
+    };
     let before = recorded(handle.settings());
     let mut facts = gather(handle, config, &before, forced).await?;
     let (mut code, mut changes) = (Vec::new(), Vec::new());
     if let Some(tree) = tree {
-        let root = handle.root_path();
-        let running = handle.running_at(&root);
-        let running = running.ok_or_else(|| ControlError::Ended { path: root.clone() })?;
         let new = tree.blueprint();
         let compared = compare(&root, running.blueprint(), Arc::clone(&new));
         (code, changes) = compared.ok_or_else(|| {
@@ -295,28 +291,9 @@ async fn draft(
     let mode = Mode { forced, initial: false };
     let mut draft = planner::plan(config, &facts, &before, mode).map_err(ConfigError::of_all)?;
     draft.changes.extend(changes);
-    draft.changes.sort_by(|a, b| (&a.path, &a.key).cmp(&(&b.path, &b.key)));
+    Change::sort(&mut draft.changes);
     draft.code = code;
     Ok(draft)
-}
-
-/// Gathers what is known of one child.
-async fn facts_of_child(handle: &SupervisorHandle, path: &Path) -> Result<Facts, ControlError> {
-    let mut facts = Facts { root: handle.root_path(), supervisors: Default::default() };
-    let Some(above) = path.parent() else {
-        return Err(ControlError::NotAChild { path: path.to_string() });
-    };
-    let Some(supervisor) = handle.running_at(&above) else {
-        return Err(ControlError::NotFound { path: path.clone() });
-    };
-    let blueprint = supervisor.blueprint();
-    let children = match blueprint.is_dynamic() {
-        true => handle.all_facts(&supervisor, usize::MAX).await?,
-        false => handle.facts_of(&supervisor, &[path.name().to_owned()]).await?,
-    };
-    let above = facts.below_root(&above);
-    facts.supervisors.insert(above, SupervisorFacts::new(&blueprint, children));
-    Ok(facts)
 }
 
 /// Runs a future in a task of its own, so that it goes on if this one is dropped.

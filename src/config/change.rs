@@ -66,6 +66,13 @@ impl fmt::Display for Effect {
     }
 }
 
+impl Change {
+    /// Sorts changes by path and key.
+    pub(super) fn sort(changes: &mut [Self]) {
+        changes.sort_by(|a, b| (&a.path, &a.key).cmp(&(&b.path, &b.key)));
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, kind, key, old, new, effect, place } = self;

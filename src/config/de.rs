@@ -13,6 +13,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::de::DeserializeOwned;
@@ -146,29 +147,19 @@ impl<'a> Problems<'a> {
 
     /// Returns whether a value within the node is broken.
     fn has_broken(&self, at: usize) -> bool {
-        self.broken.iter().any(|&broken| {
-            let mut above = broken;
-            while let Some(&next) = self.above.get(&above) {
-                if next == at {
-                    return true;
-                }
-                above = next;
-            }
-            false
-        })
+        self.broken.iter().any(|&broken| self.around(broken).any(|above| above == at))
+    }
+
+    /// Returns the nodes around a node, the innermost first.
+    fn around(&self, at: usize) -> impl Iterator<Item = usize> {
+        let above = |at: &usize| self.above.get(at).copied();
+        iter::successors(above(&at), above)
     }
 
     fn mistakes(self, key: &str, secrets: &HashSet<usize>) -> Vec<Mistake> {
         let places = index(self.root, key);
-        let is_secret = |at: usize| {
-            let mut next = Some(at);
-            std::iter::from_fn(|| {
-                let at = next?;
-                next = self.above.get(&at).copied();
-                Some(at)
-            })
-            .any(|at| secrets.contains(&at))
-        };
+        let is_secret =
+            |at: usize| iter::once(at).chain(self.around(at)).any(|at| secrets.contains(&at));
         let hidden = Hidden::new(secrets.iter().filter_map(|at| places.get(at)));
         let mistake = |(at, problem): &(usize, Problem)| {
             let place = places.get(at)?;
@@ -205,12 +196,12 @@ impl<'a> Hidden<'a> {
         for place in secrets {
             let mut open = vec![place.node];
             while let Some(node) = open.pop() {
-                match &node.value {
-                    Value::String(text) if !text.is_empty() => texts.push(&**text),
-                    Value::Array(nodes) => open.extend(nodes),
-                    Value::Table(table) => open.extend(table.values().map(|entry| &entry.node)),
-                    _ => {}
+                if let Value::String(text) = &node.value
+                    && !text.is_empty()
+                {
+                    texts.push(&**text);
                 }
+                open.extend(node.inside());
                 let location = node.location.as_ref();
                 lines.extend(location.map(|it| (it, it.line()..=it.last_line())));
             }
@@ -270,11 +261,7 @@ fn above(root: &Node) -> HashMap<usize, usize> {
     let mut above = HashMap::new();
     let mut open = vec![root];
     while let Some(node) = open.pop() {
-        let inside: Vec<&Node> = match &node.value {
-            Value::Array(nodes) => nodes.iter().collect(),
-            Value::Table(table) => table.values().map(|entry| &entry.node).collect(),
-            _ => continue,
-        };
+        let inside = node.inside();
         above.extend(inside.iter().map(|it| (address(it), address(node))));
         open.extend(inside);
     }
@@ -287,11 +274,7 @@ fn find(root: &Node, at: usize) -> Option<&Node> {
         if address(node) == at {
             return Some(node);
         }
-        match &node.value {
-            Value::Array(nodes) => open.extend(nodes),
-            Value::Table(table) => open.extend(table.values().map(|entry| &entry.node)),
-            _ => {}
-        }
+        open.extend(node.inside());
     }
     None
 }

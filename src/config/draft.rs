@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::change::Change;
 use super::code::NewCode;
+use super::facts::below;
 use super::node::Node;
 use crate::child::ConfigSpec;
 use crate::path::Path;
@@ -59,6 +60,13 @@ pub(super) struct ConfigChange {
     pub(super) value: ConfigValue,
 }
 
+impl ConfigChange {
+    /// Returns the same child, to be stopped or started.
+    pub(super) fn toggled(&self, runs: bool) -> Toggled {
+        Toggled { path: self.path.clone(), segments: self.segments.clone(), runs }
+    }
+}
+
 /// What the configuration that was applied last says, to compare the next one with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Record {
@@ -98,23 +106,28 @@ impl Record {
 
     /// Returns whether a configuration is written for the child, or for all children of its supervisor.
     pub(super) fn is_configured(&self, spec: &ConfigSpec, above: &str, name: &str) -> bool {
-        let has =
-            |path: &str| self.sections.get(path).is_some_and(|it| it.own.get("config").is_some());
         match &spec.section {
-            None => has(&super::facts::below(above, name)) || has(&super::facts::below(above, "*")),
-            Some(path) => has(path),
+            None => self.has_config(&below(above, name)) || self.has_config(&below(above, "*")),
+            Some(path) => self.has_config(path),
         }
+    }
+
+    /// Returns whether the section has a table `config` of its own.
+    pub(super) fn has_config(&self, path: &str) -> bool {
+        self.sections.get(path).is_some_and(|it| it.own.get("config").is_some())
     }
 
     /// Returns what is written for the child `name` of a supervisor, from all sections that concern it.
     pub(super) fn merged(&self, above: &str, name: &str) -> Node {
-        let path = super::facts::below(above, name);
-        if let Some(section) = self.sections.get(&path) {
-            return section.merged.clone();
-        }
-        match self.sections.get(&super::facts::below(above, "*")) {
+        match self.sections.get(&below(above, name)) {
             Some(section) => section.merged.clone(),
-            None => self.common.clone(),
+            None => self.general(above).clone(),
         }
+    }
+
+    /// Returns what is written for all children of a supervisor.
+    pub(super) fn general(&self, above: &str) -> &Node {
+        let section = self.sections.get(&below(above, "*"));
+        section.map_or(&self.common, |section| &section.merged)
     }
 }

@@ -12,7 +12,9 @@ use super::facts::{Facts, Found, SupervisorFacts, below, declared_at, split};
 use super::node::Node;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
+use crate::path::Path;
 use crate::runtime::SupervisorShared;
+use crate::runtime::request::ChildFacts;
 
 /// How many children are looked at to suggest the nearest names.
 const SUGGESTED: usize = 1_000;
@@ -28,13 +30,16 @@ pub(super) async fn gather(
     // Paths that are written twice are found by the planner.
     let (sections, _) = config.sections(root.as_str());
     let mut facts = Facts { root, supervisors: BTreeMap::new() };
+    let everything = |facts: &Facts| -> BTreeSet<String> {
+        handle.all_running().iter().map(|it| facts.below_root(it.path())).collect()
+    };
     let common = config.common().cloned().unwrap_or_default();
     let all = forced || common.get("config") != before.common.get("config");
     let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut whole: BTreeSet<String> = BTreeSet::new();
     let mut changed = Vec::new();
     if all {
-        whole.extend(handle.all_running().iter().map(|it| facts.below_root(it.path())));
+        whole = everything(&facts);
     }
     let paths: BTreeSet<_> = before.sections.keys().chain(sections.keys()).collect();
     let same = |path: &str| {
@@ -48,7 +53,7 @@ pub(super) async fn gather(
             continue;
         }
         changed.push(path.clone());
-        // Whether what is above exists.
+        // It, and whether what is above exists.
         let mut at = path.as_str();
         while let Some((above, name)) = split(at) {
             if name != "*" {
@@ -62,11 +67,7 @@ pub(super) async fn gather(
         };
         if name == "*" {
             whole.insert(above.to_owned());
-            if let Some((further, name)) = split(above) {
-                wanted.entry(further.to_owned()).or_default().insert(name.to_owned());
-            }
         } else {
-            wanted.entry(above.to_owned()).or_default().insert(name.to_owned());
             // Whether it is a supervisor itself.
             wanted.entry(path.clone()).or_default();
         }
@@ -80,9 +81,28 @@ pub(super) async fn gather(
         !path.ends_with('*') && !is_own && (has(old) || has(sections.get(path).map(|it| it.node)))
     });
     if shared && !all {
-        let whole = handle.all_running().iter().map(|it| facts.below_root(it.path())).collect();
+        let whole = everything(&facts);
         fill(handle, &mut facts, &BTreeMap::new(), &whole).await?;
     }
+    Ok(facts)
+}
+
+/// Gathers what is known of one child.
+pub(super) async fn gather_child(
+    handle: &SupervisorHandle,
+    path: &Path,
+) -> Result<Facts, ControlError> {
+    let mut facts = Facts { root: handle.root_path(), supervisors: BTreeMap::new() };
+    let Some(above) = path.parent() else {
+        return Err(ControlError::NotAChild { path: path.to_string() });
+    };
+    let Some(supervisor) = handle.running_at(&above) else {
+        return Err(ControlError::NotFound { path: path.clone() });
+    };
+    let names = BTreeSet::from([path.name().to_owned()]);
+    let children = some(handle, &supervisor, &names).await?;
+    let supervisor = SupervisorFacts::new(&supervisor.blueprint(), children);
+    facts.supervisors.insert(facts.below_root(&above), supervisor);
     Ok(facts)
 }
 
@@ -116,7 +136,7 @@ async fn some(
     handle: &SupervisorHandle,
     supervisor: &Arc<SupervisorShared>,
     names: &BTreeSet<String>,
-) -> Result<Vec<crate::runtime::request::ChildFacts>, ControlError> {
+) -> Result<Vec<ChildFacts>, ControlError> {
     if supervisor.blueprint().is_dynamic() {
         let mut children = handle.all_facts(supervisor, usize::MAX).await?;
         children.retain(|child| names.contains(&*child.name));

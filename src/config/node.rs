@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
@@ -73,8 +74,24 @@ impl Node {
         self.entry(key).map(|entry| &entry.node)
     }
 
+    /// Returns where a key is, such as `feed.toml:12`, or its value if the key has no location.
+    pub(crate) fn place(&self, key: &str) -> Option<Arc<str>> {
+        let Entry { location, node, .. } = self.entry(key)?;
+        let location = location.as_ref().or(node.location.as_ref())?;
+        Some(location.to_string().into())
+    }
+
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.table()?.get(key)
+    }
+
+    /// Returns the values in this table or array.
+    pub(crate) fn inside(&self) -> Vec<&Self> {
+        match &self.value {
+            Value::Array(nodes) => nodes.iter().collect(),
+            Value::Table(table) => table.values().map(|entry| &entry.node).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the value at keys that are separated by dots.

@@ -12,10 +12,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::change::Change;
 use super::checks::{check_child, check_keys};
 use super::child_config::Reader;
 use super::draft::{ConfigChange, Draft, Record, Recorded, Toggled};
-use super::facts::{Facts, Found, KnownChild, below, split};
+use super::facts::{Facts, Found, KnownChild, split};
 use super::listing;
 use super::mistake::Mistake;
 use super::node::{Node, Value, join};
@@ -68,7 +69,7 @@ pub(super) fn plan(
     }
     let Planner { mut draft, mut mistakes, .. } = planner;
     if mistakes.is_empty() {
-        draft.changes.sort_by(|a, b| (&a.path, &a.key).cmp(&(&b.path, &b.key)));
+        Change::sort(&mut draft.changes);
         return Ok(draft);
     }
     // A mistake in a section for several children is found once for each.
@@ -159,8 +160,7 @@ impl Planner<'_> {
         let Some(written) = written else { return self.removed(path, &general, is_supervisor) };
         let merged = rules::over(written.node.clone(), &general);
         let own = written.node.clone();
-        let merged_copy = merged.clone();
-        let recorded = Recorded { own, merged: merged_copy, is_supervisor };
+        let recorded = Recorded { own, merged: merged.clone(), is_supervisor };
         if self.is_same(path, &recorded) {
             return self.keep(path);
         }
@@ -216,10 +216,7 @@ impl Planner<'_> {
             self.draft.supervisors.push((full.clone(), None));
         }
         if let Found::Child(child, _) = found {
-            let enabled = general
-                .get("enabled")
-                .is_none_or(|enabled| *enabled != Node::new(Value::Bool(false)));
-            self.toggle(path, child, enabled);
+            self.toggle(path, child, is_enabled(general));
         }
         let old = self.before_of(path, is_supervisor);
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
@@ -228,11 +225,7 @@ impl Planner<'_> {
 
     /// Notes a child that its section takes out or brings back.
     fn toggle(&mut self, path: &str, child: &KnownChild, enabled: bool) {
-        let was = self.before.sections.get(path);
-        let merged = was.map(|it| &it.merged);
-        let was = merged
-            .and_then(|it| it.get("enabled"))
-            .is_none_or(|it| *it != Node::new(Value::Bool(false)));
+        let was = self.before.sections.get(path).is_none_or(|it| is_enabled(&it.merged));
         if was != enabled {
             let (path, segments) = (self.facts.full(path), child.segments.clone());
             self.draft.toggled.push(Toggled { path, segments, runs: enabled });
@@ -245,27 +238,26 @@ impl Planner<'_> {
             let (Some(spec), Some((above, name))) = (&child.config, split(&path)) else { continue };
             let old = self.before.config(spec, above, name);
             let new = self.draft.record.config(spec, above, name);
-            let own = |record: &Record| record.is_configured(spec, above, name);
+            let full = self.facts.full(&path);
+            let was_configured = self.before.is_configured(spec, above, name);
+            let is_configured = self.draft.record.is_configured(spec, above, name);
             if spec.section.is_some() {
-                let full = self.facts.full(&path);
-                match own(&self.draft.record) {
-                    true => drop(self.draft.configured.0.insert(full)),
-                    false => drop(self.draft.unconfigured.0.insert(full)),
-                }
+                let Draft { configured, unconfigured, .. } = &mut self.draft;
+                let changed = if is_configured { configured } else { unconfigured };
+                changed.0.insert(full.clone());
             }
             let is_new = child.is_new || self.mode.initial;
             if old == new && !self.mode.forced && !is_new {
                 continue;
             }
-            let is_configured = own(&self.draft.record);
-            if child.options.code().awaits_config && !is_configured {
-                if own(self.before) {
-                    let (path, segments) = (self.facts.full(&path), child.segments.clone());
-                    self.draft.toggled.push(Toggled { path, segments, runs: false });
+            let awaits = child.options.code().awaits_config;
+            if awaits && !is_configured {
+                if was_configured {
+                    let segments = child.segments.clone();
+                    self.draft.toggled.push(Toggled { path: full, segments, runs: false });
                 }
                 continue;
             }
-            let full = self.facts.full(&path);
             let section = spec.section.as_ref().unwrap_or(&path);
             let written = self.written.get(section).map_or(full.as_str(), String::as_str);
             let key = join(&join("", written), "config");
@@ -279,27 +271,22 @@ impl Planner<'_> {
                     self.draft.record.secrets.extend(read.secrets.into_iter().filter_map(below));
                     self.draft.record.read.insert(path.clone());
                     self.draft.record.read.extend(spec.section.clone());
-                    let was_configured = own(self.before);
-                    let segments = child.segments.clone();
-                    if child.options.code().awaits_config && !was_configured && !is_new {
-                        let (path, segments) = (full.clone(), segments.clone());
-                        self.draft.toggled.push(Toggled { path, segments, runs: true });
+                    let (segments, spec) = (child.segments.clone(), Arc::clone(spec));
+                    let change = ConfigChange { path: full, segments, spec, value: read.value };
+                    if awaits && !was_configured && !is_new {
+                        self.draft.toggled.push(change.toggled(true));
                     }
-                    let (spec, value) = (Arc::clone(spec), read.value);
-                    self.draft.configs.push(ConfigChange { path: full, segments, spec, value });
+                    self.draft.configs.push(change);
                 }
                 Err(mistakes) => self.mistakes.extend(mistakes),
             }
         }
         listing::note_restarts(&mut self.draft.changes, &self.draft.configs);
         listing::redact(&mut self.draft.changes, &self.draft.record, self.facts);
-        let has = |record: &Record, path: &str| {
-            record.sections.get(path).is_some_and(|it| it.own.get("config").is_some())
-        };
         for path in self.before.sections.keys().chain(self.draft.record.sections.keys()) {
-            let changes = match has(&self.draft.record, path) {
+            let changes = match self.draft.record.has_config(path) {
                 true => &mut self.draft.configured,
-                false if has(self.before, path) => &mut self.draft.unconfigured,
+                false if self.before.has_config(path) => &mut self.draft.unconfigured,
                 false => continue,
             };
             match split(path) {
@@ -312,8 +299,7 @@ impl Planner<'_> {
     /// Returns what sections for several children say about one child.
     fn merged_above(&self, path: &str, is_supervisor: bool) -> Node {
         let Some((above, _)) = split(path) else { return Node::default() };
-        let section = self.draft.record.sections.get(&below(above, "*"));
-        general_for(section.map_or(&self.common, |it| &it.merged), is_supervisor)
+        general_for(self.draft.record.general(above), is_supervisor)
     }
 
     fn before_of(&self, path: &str, is_supervisor: bool) -> Node {
@@ -381,6 +367,11 @@ impl Planner<'_> {
             near => format!("there is no `{full}`; the nearest paths are {}", near.join(", ")),
         }
     }
+}
+
+/// Whether a section doesn't take its child out.
+fn is_enabled(section: &Node) -> bool {
+    section.get("enabled").is_none_or(|enabled| *enabled != Node::new(Value::Bool(false)))
 }
 
 /// Removes what isn't meant for supervisors from a section for several children.

@@ -99,9 +99,7 @@ impl RestartTable {
             })?;
             policy.backoff = Some(backoff);
         }
-        let restarts = self.max_restarts.zip(self.period);
-        let restarts = restarts.map(|(max, Period(period))| Intensity::sliding(max, period));
-        let intensity = restarts.or(self.intensity);
+        let intensity = intensity(self.max_restarts, self.period, self.intensity);
         intensity.into_iter().for_each(|intensity| policy.limits.intensity(intensity));
         let consecutive = self.max_retries.or(self.consecutive_restarts);
         consecutive.into_iter().for_each(|max| policy.limits.consecutive(max));
@@ -130,9 +128,8 @@ fn policy_places(node: &Node) -> Places {
         ("failure_log", &["failure_log"]),
     ];
     let place = |keys: &[&str]| {
-        let entry = keys.iter().find_map(|key| node.entry(key))?;
-        let location = entry.location.as_ref().or(entry.node.location.as_ref())?;
-        Some(location.to_string().into())
+        let written = keys.iter().find(|key| node.entry(key).is_some())?;
+        node.place(written)
     };
     KEYS.iter().filter_map(|(name, keys)| Some((*name, place(keys)?))).collect()
 }
@@ -206,6 +203,16 @@ impl<'de> Deserialize<'de> for When {
 
         deserializer.deserialize_any(WhenVisitor)
     }
+}
+
+/// Returns the limit that `max_restarts` and `period` set, or `intensity`.
+pub(super) fn intensity(
+    max_restarts: Option<u32>,
+    period: Option<Period>,
+    intensity: Option<Intensity>,
+) -> Option<Intensity> {
+    let restarts = max_restarts.zip(period);
+    restarts.map(|(max, Period(period))| Intensity::sliding(max, period)).or(intensity)
 }
 
 /// The period of a limit: a duration above zero, or `infinity`.

@@ -15,7 +15,7 @@ use serde::de::{Deserializer, Error, IgnoredAny};
 use super::de::decode;
 use super::mistake::Mistake;
 use super::node::{Node, Value, join};
-use super::restart::{Period, Restart};
+use super::restart::{Period, Restart, intensity};
 use super::rules;
 use crate::policy::{
     AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Places, RestartPolicy,
@@ -151,7 +151,7 @@ impl SectionTable {
         let is_table = node.get("restart").is_some_and(|node| node.table().is_some());
         let keys =
             CHILD_KEYS.iter().filter(|key| **key != "config" && (**key != "restart" || !is_table));
-        places.extend(keys.filter_map(|key| Some((*key, place(node, key)?))));
+        places.extend(keys.filter_map(|key| Some((*key, node.place(key)?))));
         let child = ChildLayer {
             is_general: false,
             enabled: self.enabled,
@@ -162,19 +162,17 @@ impl SectionTable {
             on_leak: self.on_leak,
             places,
         };
-        let restarts = self.max_restarts.zip(self.period);
-        let restarts = restarts.map(|(max, Period(period))| Intensity::sliding(max, period));
         let is_unlimited = self.unlimited_restarts == Some(true);
         let mut places = Places::new();
         for name in ["max_restarts", "unlimited_restarts", "intensity"] {
             let counts = name != "unlimited_restarts" || is_unlimited;
-            places.extend(place(node, name).filter(|_| counts).map(|place| ("intensity", place)));
+            places.extend(node.place(name).filter(|_| counts).map(|place| ("intensity", place)));
         }
         let is_limit = |key: &&&str| {
             ["max_restarts", "period", "intensity", "unlimited_restarts"].contains(*key)
         };
         let keys = SUPERVISOR_KEYS.iter().filter(|key| !is_limit(key));
-        places.extend(keys.filter_map(|key| Some((*key, place(node, key)?))));
+        places.extend(keys.filter_map(|key| Some((*key, node.place(key)?))));
         let supervisor = SupervisorLayer {
             strategy: self.strategy,
             auto_shutdown: self.auto_shutdown,
@@ -182,7 +180,7 @@ impl SectionTable {
             intensity: if is_unlimited {
                 Some(None)
             } else {
-                restarts.or(self.intensity).map(Some)
+                intensity(self.max_restarts, self.period, self.intensity).map(Some)
             },
             on_exhausted: self.on_exhausted,
             leak_timeout: self.leak_timeout.map(|Positive(timeout)| timeout),
@@ -192,12 +190,6 @@ impl SectionTable {
         };
         Ok(Section { child, supervisor, config: None })
     }
-}
-
-fn place(node: &Node, key: &str) -> Option<std::sync::Arc<str>> {
-    let entry = node.entry(key)?;
-    let location = entry.location.as_ref().or(entry.node.location.as_ref())?;
-    Some(location.to_string().into())
 }
 
 /// A duration above zero.

@@ -9,7 +9,7 @@ use super::route::SupervisorHandle;
 use crate::core;
 use crate::error::ControlError;
 use crate::path::Path;
-use crate::runtime::request::{ChildFacts, Children, Recode, Request, Segment, StartOutcome};
+use crate::runtime::request::{ChildFacts, Children, Recode, Request, Segment};
 use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, CHILDREN_PER_REQUEST, SupervisorShared};
 
@@ -138,14 +138,11 @@ impl SupervisorHandle {
     }
 
     /// Makes one child look up its values again, and waits until it is down or up, if they stop or start it.
-    /// Returns whether it is up.
     pub(crate) async fn configure_child(
         &self,
         supervisor: &Arc<SupervisorShared>,
         segment: Segment,
-    ) -> Result<bool, ControlError> {
-        let started =
-            self.call(supervisor, |answer| Request::Configure { segment, answer }).await?;
-        Ok(matches!(started.outcome, StartOutcome::Up(_)))
+    ) -> Result<(), ControlError> {
+        self.call(supervisor, |answer| Request::Configure { segment, answer }).await.map(drop)
     }
 }
