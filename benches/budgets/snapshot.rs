@@ -20,7 +20,7 @@ pub(crate) fn taken(_side: Side, n: u64) -> f64 {
     let took = in_runtime(async {
         let tree = tree(n).start().await.expect("it starts");
         let began = Instant::now();
-        let status = snapshot(&tree, n).await;
+        let status = snapshot(tree.clone(), n).await;
         let took = began.elapsed();
         drop(status);
         took
@@ -38,8 +38,8 @@ pub(crate) fn longest_hold(_side: Side, n: u64) -> f64 {
         let tree = tree(n).start().await.expect("it starts");
         let (mut calls, mut yields) = (Duration::MAX, Duration::MAX);
         for _ in 0..SNAPSHOTS {
-            calls = calls.min(beside(&tree, n, longest_call).await);
-            yields = yields.min(beside(&tree, n, longest_yield).await);
+            calls = calls.min(beside(&tree, snapshot(tree.clone(), n), longest_call).await);
+            yields = yields.min(beside(&tree, snapshot(tree.clone(), n), longest_yield).await);
         }
         calls.max(yields)
     });
@@ -47,30 +47,29 @@ pub(crate) fn longest_hold(_side: Side, n: u64) -> f64 {
     nanos(took, 1)
 }
 
-async fn snapshot(tree: &SupervisorHandle, n: u64) -> Status {
-    let tree = tree.clone();
-    let taking = tokio::spawn(async move { tree.status().await.expect("it runs") });
-    let status = taking.await.expect("no panic");
+async fn snapshot(tree: SupervisorHandle, n: u64) -> Status {
+    let status = tree.status().await.expect("it runs");
     assert_eq!(status.root.children.len() as u64, n);
     status
 }
 
-/// Takes a snapshot while a task runs that measures.
-async fn beside<F>(
+/// Does work in a task while another one measures.
+pub(crate) async fn beside<T, F>(
     tree: &SupervisorHandle,
-    n: u64,
+    work: impl Future<Output = T> + Send + 'static,
     longest: fn(SupervisorHandle, Arc<AtomicBool>) -> F,
 ) -> Duration
 where
+    T: Send + 'static,
     F: Future<Output = Duration> + Send + 'static,
 {
     let over = Arc::new(AtomicBool::new(false));
     let measuring = tokio::spawn(longest(tree.clone(), Arc::clone(&over)));
-    let status = snapshot(tree, n).await;
+    let done = tokio::spawn(work).await.expect("no panic");
     over.store(true, Ordering::Relaxed);
     let longest = measuring.await.expect("no panic");
     // Dropping a large value holds the thread as well, and belongs to the caller.
-    drop(status);
+    drop(done);
     longest
 }
 
@@ -84,7 +83,7 @@ pub(crate) async fn longest_call(tree: SupervisorHandle, over: Arc<AtomicBool>) 
     longest
 }
 
-async fn longest_yield(_tree: SupervisorHandle, over: Arc<AtomicBool>) -> Duration {
+pub(crate) async fn longest_yield(_tree: SupervisorHandle, over: Arc<AtomicBool>) -> Duration {
     let mut longest = Duration::ZERO;
     while !over.load(Ordering::Relaxed) {
         let began = Instant::now();

@@ -135,8 +135,8 @@ impl<'de> NodeReader<'de> {
             Value::Table(table) if table.len() == 1 => {
                 let mut shown = table.iter().filter(|(_, entry)| self.state.shows(&entry.node));
                 match shown.next() {
-                    Some((word, Entry { node, .. })) => {
-                        let value = Some(NodeReader { node, ..self });
+                    Some((word, entry)) => {
+                        let value = Some(NodeReader { node: &entry.node, ..self });
                         visitor.visit_enum(Choice { word, value, of: self })
                     }
                     None => Err(self.wrong_type(&visitor)),
@@ -278,7 +278,7 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
 }
 
 struct Entries<'de> {
-    entries: btree_map::Iter<'de, String, Entry>,
+    entries: btree_map::Iter<'de, String, Box<Entry>>,
     value: Option<&'de Node>,
     of: NodeReader<'de>,
 }
@@ -293,10 +293,10 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         let state = self.of.state;
         // Not filtered ahead: a table can be large, and is read again after each mistake.
         let next = self.entries.find(|(_, entry)| state.shows(&entry.node));
-        let Some((key, Entry { node, .. })) = next else { return Ok(None) };
-        self.value = Some(node);
+        let Some((key, entry)) = next else { return Ok(None) };
+        self.value = Some(&entry.node);
         let key = seed.deserialize(KeyReader(key));
-        key.map(Some).map_err(|error| error.at_key(address(node)))
+        key.map(Some).map_err(|error| error.at_key(address(&entry.node)))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {

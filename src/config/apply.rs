@@ -11,25 +11,25 @@
 //!    stopped run with the old ones.
 //! 4. A plan that has begun is applied to its end, even if its caller doesn't wait.
 
-use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep_until, timeout};
 
+use super::aside::aside;
 use super::child_config::Reader;
 use super::code::NewCode;
 use super::draft::{ConfigChange, Draft, Record, Toggled};
 use super::facts::start_order;
-use super::plan::{Applied, ApplyError, Refusal};
+use super::plan::{ApplyError, Refusal};
 use crate::clock::now;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::panic::CatchPanic;
 use crate::path::Path;
-use crate::runtime::Blueprint;
-use crate::runtime::settings::{ConfigState, ConfigValue, SettingValues, Settings};
+use crate::runtime::settings::{Settings, ValueChanges};
+use crate::runtime::{Blueprint, SupervisorShared};
 use crate::subscriber;
 
 /// How often a slow check is logged.
@@ -42,7 +42,9 @@ pub(super) async fn check(configs: &[ConfigChange]) -> Result<(), Vec<Refusal>> 
     let mut checks = tokio::task::JoinSet::new();
     for (number, change) in configs.iter().enumerate() {
         let reader = Reader::of(&change.spec);
-        let Some(check) = reader.check(&change.value) else { continue };
+        let Some(check) = change.state.value.as_ref().and_then(|value| reader.check(value)) else {
+            continue;
+        };
         let (path, within) = (change.path.clone(), reader.within);
         checks.spawn(async move { (number, check_one(path, within, check).await) });
     }
@@ -88,10 +90,8 @@ async fn check_one(
 }
 
 /// Applies a draft whose values are checked.
-pub(super) async fn apply(handle: &SupervisorHandle, draft: &Draft) -> Result<Applied, ApplyError> {
+pub(super) async fn apply(handle: &SupervisorHandle, draft: &mut Draft) -> Result<(), ApplyError> {
     let settings = handle.settings();
-    let before = settings.snapshot();
-    let calls: Vec<_> = before.calls.keys().cloned().collect();
     let running = handle.running_at(&handle.root_path());
     if let Some(root) = running.as_ref().filter(|root| root.progress.stopping_since().is_some()) {
         return Err(ControlError::ShuttingDown { path: root.path().clone() }.into());
@@ -114,11 +114,12 @@ pub(super) async fn apply(handle: &SupervisorHandle, draft: &Draft) -> Result<Ap
     for code in draft.code.iter().rev() {
         remove(handle, code, &code.stopped).await;
     }
-    let old_record = settings.applied.lock().clone();
-    let old_values = set_values(handle, draft, place);
+    // In start order, so that what others need has its value first.
+    draft.configs.sort_by_cached_key(|change| place(&change.path));
+    exchange(handle, draft).await?;
     settings.change(|values| stopped.iter().for_each(|it| _ = values.held.remove(&it.path)));
     recode(handle, draft, |code| (&code.new, &code.started)).await?;
-    refresh(handle, draft, &calls).await?;
+    refresh(handle, draft).await?;
     let mut failed = start_added(handle, draft, |code| &code.started).await;
     let mut up = Vec::new();
     for toggled in restarted.iter().chain(&started).filter(|_| failed.is_empty()) {
@@ -130,19 +131,16 @@ pub(super) async fn apply(handle: &SupervisorHandle, draft: &Draft) -> Result<Ap
         }
     }
     if failed.is_empty() {
-        return Ok(Applied { changes: draft.changes.clone(), unchanged: draft.unchanged });
+        return Ok(());
     }
-    roll_back(handle, draft, before, (old_record, old_values), &up, &restarted, &mut failed)
-        .await?;
+    roll_back(handle, draft, &up, &restarted, &mut failed).await?;
     Err(ApplyError::RolledBack(failed))
 }
 
 /// Takes everything back: stops first, then the values, then the starts.
 async fn roll_back(
     handle: &SupervisorHandle,
-    draft: &Draft,
-    before: SettingValues,
-    (old_record, old_values): (Option<Arc<dyn Any + Send + Sync>>, HashMap<Path, ConfigState>),
+    draft: &mut Draft,
     up: &[Toggled],
     restarted: &[Toggled],
     failed: &mut Vec<Refusal>,
@@ -155,18 +153,12 @@ async fn roll_back(
     for code in draft.code.iter().rev() {
         remove(handle, code, &code.started).await;
     }
-    let held: Vec<_> = restarted.iter().map(|it| it.path.clone()).collect();
-    let calls: Vec<_> = before.calls.keys().cloned().collect();
+    exchange(handle, draft).await?;
     settings.change(|values| {
-        *values = before;
-        values.held.extend(held);
+        values.held = restarted.iter().map(|it| it.path.clone()).collect();
     });
-    *settings.applied.lock() = old_record;
-    for (path, state) in old_values {
-        settings.config(&path).send_replace(state);
-    }
     recode(handle, draft, |code| (&code.old, &code.stopped)).await?;
-    refresh(handle, draft, &calls).await?;
+    refresh(handle, draft).await?;
     failed.extend(start_added(handle, draft, |code| &code.stopped).await.into_iter().map(|it| {
         let reason = format!("also with its old code: {}", it.reason);
         Refusal { reason, ..it }
@@ -246,109 +238,72 @@ fn failure<T>(result: Result<T, ControlError>) -> Option<String> {
     }
 }
 
-/// Sets all values. Returns the configurations that were replaced.
-fn set_values(
-    handle: &SupervisorHandle,
-    draft: &Draft,
-    place: impl Fn(&Path) -> Option<Vec<usize>>,
-) -> HashMap<Path, ConfigState> {
+/// Exchanges the values of a draft for those of the tree. A second exchange takes the first one back.
+async fn exchange(handle: &SupervisorHandle, draft: &mut Draft) -> Result<(), ControlError> {
+    let (settings, mut values) = (Arc::clone(handle.settings()), std::mem::take(&mut draft.values));
+    draft.values = aside(handle, move || {
+        settings.exchange(&mut values);
+        values
+    })
+    .await?;
     let settings = handle.settings();
-    settings.change(|values| write(values, draft));
-    if !draft.is_call {
+    if let Some(record) = &mut draft.record {
         // What is read later is read from this record.
-        record(settings, &draft.record);
+        let old = recorded(settings);
+        set_record(settings, std::mem::replace(record, old));
         settings.forget_unwatched();
     }
-    let mut old = HashMap::new();
-    // In start order, so that what others need has its value first.
-    let mut configs: Vec<_> = draft.configs.iter().collect();
-    configs.sort_by_cached_key(|change| place(&change.path));
-    for ConfigChange { path, value, .. } in configs {
-        let state =
-            ConfigState { value: Some(ConfigValue::clone(value)), is_of_call: draft.is_call };
-        old.insert(path.clone(), settings.config(path).send_replace(state));
+    for ConfigChange { path, state, .. } in &mut draft.configs {
+        *state = settings.config(path).send_replace(std::mem::take(state));
     }
-    old
-}
-
-/// Writes the layers of a draft.
-fn write(values: &mut SettingValues, draft: &Draft) {
-    for (path, layer) in &draft.children {
-        set(&mut values.files, path, layer);
-    }
-    for (path, layer) in &draft.supervisors {
-        set(&mut values.supervisors, path, layer);
-    }
-    for (path, layer) in &draft.below {
-        set(&mut values.below, path, layer);
-    }
-    if let Some(common) = &draft.common {
-        values.common.clone_from(common);
-    }
-    for path in &draft.unconfigured.0 {
-        values.configured.remove(path);
-    }
-    for path in &draft.unconfigured.1 {
-        values.configured_below.remove(path);
-    }
-    values.configured.extend(draft.configured.0.iter().cloned());
-    values.configured_below.extend(draft.configured.1.iter().cloned());
-    if draft.clears_calls {
-        values.calls.clear();
-    }
-}
-
-fn set<T: Clone>(layers: &mut HashMap<Path, T>, path: &Path, layer: &Option<T>) {
-    match layer {
-        Some(layer) => layers.insert(path.clone(), layer.clone()),
-        None => layers.remove(path),
-    };
+    Ok(())
 }
 
 /// Makes the supervisors and children whose values have changed look them up.
-///
-/// `calls`: the children for which calls had set a policy.
-async fn refresh(
-    handle: &SupervisorHandle,
-    draft: &Draft,
-    calls: &[Path],
-) -> Result<(), ApplyError> {
-    if draft.common.is_some() {
+async fn refresh(handle: &SupervisorHandle, draft: &mut Draft) -> Result<(), ApplyError> {
+    let values = &draft.values;
+    if values.common.is_some() {
         for supervisor in handle.all_running() {
             stopping(handle.refresh_rules(&supervisor).await)?;
             stopping(handle.refresh_all(&supervisor).await)?;
         }
         return Ok(());
     }
-    for path in draft.supervisors.iter().map(|(path, _)| path) {
-        if let Some(supervisor) = handle.running_at(path) {
+    for path in values.supervisors.iter().map(|(path, _)| path) {
+        for supervisor in handle.all_at(path) {
             stopping(handle.refresh_rules(&supervisor).await)?;
         }
     }
-    for (path, _) in &draft.below {
-        let Some(supervisor) = handle.running_at(path) else { continue };
-        stopping(handle.refresh_all(&supervisor).await)?;
+    for (path, _) in &values.below {
+        for supervisor in handle.all_at(path) {
+            stopping(handle.refresh_all(&supervisor).await)?;
+        }
         for below in handle.all_running() {
-            if below.path().parent().as_ref() == Some(path) {
+            if below.path().without_serials().parent().as_ref() == Some(path) {
                 stopping(handle.refresh_rules(&below).await)?;
             }
         }
     }
-    let mut named: Vec<(Path, Vec<String>)> = Vec::new();
-    let cleared = calls.iter().filter(|_| draft.clears_calls);
-    for path in draft.children.iter().map(|(path, _)| path).chain(cleared) {
-        let Some(above) = path.parent() else { continue };
-        match named.last_mut() {
-            Some((last, names)) if *last == above => names.push(path.name().to_owned()),
-            _ => named.push((above, vec![path.name().to_owned()])),
-        }
-    }
+    let values = std::mem::take(&mut draft.values);
+    let (values, named) = aside(handle, move || by_supervisor(values)).await?;
+    draft.values = values;
     for (path, names) in named {
-        if let Some(supervisor) = handle.running_at(&path) {
+        for supervisor in handle.all_at(&path) {
             stopping(handle.refresh_named(&supervisor, &names).await)?;
         }
     }
     Ok(())
+}
+
+/// Returns the names of the children whose own values have changed, by their supervisors.
+fn by_supervisor(values: ValueChanges) -> (ValueChanges, BTreeMap<Path, Vec<String>>) {
+    let mut named: BTreeMap<Path, Vec<String>> = BTreeMap::new();
+    for (path, _) in values.files.iter().chain(&values.calls) {
+        if let Some(above) = path.parent() {
+            named.entry(above).or_default().push(path.name().to_owned());
+        }
+    }
+    (values, named)
 }
 
 /// A supervisor that ends meanwhile, while the tree goes on, finds its values at its next start.
@@ -359,51 +314,57 @@ fn stopping(result: Result<(), ControlError>) -> Result<(), ControlError> {
     }
 }
 
-/// Lets the children of a path stop or start by their values. They may be gone, or their supervisor.
+/// Lets the children of a path stop or start by their values. They may be gone, or their supervisors.
 async fn configure(handle: &SupervisorHandle, toggled: &Toggled) {
-    let supervisor = toggled.path.parent().and_then(|above| handle.running_at(&above));
-    let Some(supervisor) = supervisor else { return };
-    for segment in &toggled.segments {
-        let _ = handle.configure_child(&supervisor, segment.clone()).await;
+    for supervisor in supervisors(handle, toggled) {
+        for segment in &toggled.segments {
+            let _ = handle.configure_child(&supervisor, segment.clone()).await;
+        }
     }
 }
 
 /// Starts the children of a path again. Returns why one of them didn't become active.
 async fn start(handle: &SupervisorHandle, toggled: &Toggled) -> Option<String> {
-    let above = toggled.path.parent()?;
-    let supervisor = handle.running_at(&above)?;
-    let mut failed = None;
-    for segment in &toggled.segments {
-        let started = handle.configure_child(&supervisor, segment.clone());
-        let started = timeout(ACTIVE_WITHIN, started).await;
-        failed = started.map_or_else(|_| Some(too_late()), failure);
+    for supervisor in supervisors(handle, toggled) {
+        let mut failed = None;
+        for segment in &toggled.segments {
+            let started = handle.configure_child(&supervisor, segment.clone());
+            let started = timeout(ACTIVE_WITHIN, started).await;
+            failed = started.map_or_else(|_| Some(too_late()), failure);
+            if failed.is_some() {
+                break;
+            }
+        }
+        // Also those that were added meanwhile, or that come after one that failed.
+        let _ = handle.refresh_named(&supervisor, &[toggled.path.name().to_owned()]).await;
         if failed.is_some() {
-            break;
+            return failed;
         }
     }
-    // Also those that were added meanwhile, or that come after one that failed.
-    let _ = handle.refresh_named(&supervisor, &[toggled.path.name().to_owned()]).await;
-    failed
+    None
+}
+
+/// Returns the supervisors of the children of a path.
+fn supervisors(handle: &SupervisorHandle, toggled: &Toggled) -> Vec<Arc<SupervisorShared>> {
+    toggled.path.parent().map(|above| handle.all_at(&above)).unwrap_or_default()
 }
 
 /// Applies a draft to a tree that isn't started yet.
-pub(super) fn apply_to_new(settings: &Settings, draft: &Draft) {
-    settings.change(|values| write(values, draft));
-    for ConfigChange { path, value, .. } in &draft.configs {
-        let state = ConfigState { value: Some(Arc::clone(value)), is_of_call: false };
-        settings.config(path).send_replace(state);
+pub(super) fn apply_to_new(settings: &Settings, mut draft: Draft) {
+    settings.exchange(&mut draft.values);
+    for ConfigChange { path, state, .. } in draft.configs {
+        settings.config(&path).send_replace(state);
     }
-    record(settings, &draft.record);
+    set_record(settings, draft.record.unwrap_or_default());
 }
 
 /// Keeps what was applied, to compare the next configuration with.
-fn record(settings: &Settings, record: &Record) {
-    *settings.applied.lock() = Some(Arc::new(record.clone()));
+fn set_record(settings: &Settings, record: Arc<Record>) {
+    *settings.applied.lock() = Some(record);
 }
 
 /// Returns what was applied last.
-pub(super) fn recorded(settings: &Settings) -> Record {
+pub(super) fn recorded(settings: &Settings) -> Arc<Record> {
     let applied = settings.applied.lock().clone();
-    let record = applied.and_then(|applied| applied.downcast::<Record>().ok());
-    record.map(Arc::unwrap_or_clone).unwrap_or_default()
+    applied.and_then(|applied| applied.downcast::<Record>().ok()).unwrap_or_default()
 }

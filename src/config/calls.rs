@@ -4,22 +4,30 @@ use std::any::TypeId;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tokio::task::yield_now;
+
 use super::apply::{self, recorded};
+use super::aside::{aside, discard, to_end};
 use super::change::Change;
-use super::code::compare;
-use super::draft::{ConfigChange, Draft, Record};
+use super::code;
+use super::difference::Difference;
+use super::draft::{ConfigChange, Draft};
 use super::facts::{Facts, Found};
 use super::gather::{gather, gather_child};
 use super::plan::{Applied, ApplyError, Plan, Refusal};
-use super::planner::{self, Mode};
+use super::planner;
 use super::{Config, ConfigError};
 use crate::child::check_policy;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
 use crate::policy::{ChildLayer, RestartPolicy, Withheld};
+use crate::runtime::settings::{ConfigState, ValueChanges};
 use crate::spec::Supervisor;
 use crate::subscriber;
+
+/// How many changes are logged before other tasks have their turn.
+const LOGGED: usize = 64;
 
 impl Supervisor {
     /// Sets the configuration that the tree starts with.
@@ -37,12 +45,12 @@ impl Supervisor {
     /// Panics outside of a tokio runtime that has its timers enabled.
     pub async fn configured(mut self, config: &Config) -> Result<Self, ApplyError> {
         let facts = Facts::of_blueprint(&self.blueprint());
-        let mode = Mode { initial: true, forced: false };
+        let difference = Difference::new(facts.root.as_str(), config, Arc::default(), false);
         let draft =
-            planner::plan(config, &facts, &Record::default(), mode).map_err(ConfigError::of_all)?;
+            planner::plan(config, &difference, &facts, true).map_err(ConfigError::of_all)?;
         apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
         let settings = self.settings();
-        apply::apply_to_new(&settings, &draft);
+        apply::apply_to_new(&settings, draft);
         self.set_settings(settings.fork());
         Ok(self)
     }
@@ -57,9 +65,7 @@ impl SupervisorHandle {
     ///
     /// [`ApplyError::Invalid`] with all mistakes, and [`ApplyError::Control`] if the tree has ended.
     pub async fn plan(&self, config: &Config) -> Result<Plan, ApplyError> {
-        let config = Arc::new(config.clone());
-        let draft = Arc::new(draft(self, &config, None, false).await?);
-        Ok(Plan { config, tree: None, forced: false, draft })
+        plan(self, config, None).await
     }
 
     /// Returns what new code and a configuration would change in the tree, without changing anything.
@@ -77,9 +83,7 @@ impl SupervisorHandle {
     ///
     /// [`on_child_failure`]: crate::SupervisorBuilder::on_child_failure
     pub async fn plan_tree(&self, tree: &Supervisor, config: &Config) -> Result<Plan, ApplyError> {
-        let (config, tree) = (Arc::new(config.clone()), Some(tree.clone()));
-        let draft = Arc::new(draft(self, &config, tree.as_ref(), false).await?);
-        Ok(Plan { config, tree, forced: false, draft })
+        plan(self, config, Some(tree.clone())).await
     }
 
     /// Applies a plan: checks all new values, and then changes the running tree.
@@ -111,17 +115,31 @@ impl SupervisorHandle {
     /// Panics outside of a tokio runtime that has its timers enabled.
     pub async fn apply(&self, plan: Plan) -> Result<Applied, ApplyError> {
         let handle = self.clone();
-        run_to_end(async move {
+        to_end(self, async move {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
-            let mut draft = draft(&handle, &plan.config, plan.tree.as_ref(), plan.forced).await?;
-            draft.clears_calls = plan.forced;
-            apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
-            let applied = apply::apply(&handle, &draft).await?;
-            for change in &applied.changes {
-                subscriber::info!(target: "verger::config", "{change}");
+            let Plan { config, tree, mut difference, draft: outdated, .. } = plan;
+            discard(&handle, outdated).await;
+            if difference.forced != plan.forced || !difference.is_since(&recorded(&settings)) {
+                difference = compare(&handle, &config, plan.forced).await?;
             }
-            Ok(applied)
+            let mut draft = draft(&handle, &config, tree.as_ref(), &difference).await?;
+            if plan.forced {
+                draft.values.calls =
+                    settings.called().into_iter().map(|path| (path, None)).collect();
+            }
+            apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
+            let result = apply::apply(&handle, &mut draft).await;
+            let (changes, unchanged) = (std::mem::take(&mut draft.changes), draft.unchanged);
+            discard(&handle, (draft, config, difference)).await;
+            result?;
+            for some in changes.chunks(LOGGED) {
+                for change in some {
+                    subscriber::info!(target: "verger::config", "{change}");
+                }
+                yield_now().await;
+            }
+            Ok(Applied { changes, unchanged })
         })
         .await
     }
@@ -167,7 +185,7 @@ impl SupervisorHandle {
         C: Send + Sync + 'static,
     {
         let (handle, full) = (self.clone(), self.child_path(path)?);
-        run_to_end(async move {
+        to_end(self, async move {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
             let facts = gather_child(&handle, &full).await?;
@@ -191,15 +209,17 @@ impl SupervisorHandle {
                 Some(spec) => Arc::clone(spec),
             };
             let (path, segments) = (full.clone(), child.segments.clone());
-            let change = ConfigChange { path, segments, spec, value: Arc::new(value) };
+            let state = ConfigState { value: Some(Arc::new(value)), is_of_call: true };
+            let change = ConfigChange { path, segments, spec, state };
             // A child that has waited for its configuration starts.
             let waits = child.options.withheld == Some(Withheld::Unconfigured);
             let toggled = waits.then(|| change.toggled(true)).into_iter().collect();
-            let configured = (HashSet::from([full.clone()]), HashSet::new());
+            let configured = vec![(full.clone(), true)];
+            let values = ValueChanges { configured, ..ValueChanges::default() };
             let configs = vec![change];
-            let draft = Draft { configs, configured, toggled, is_call: true, ..Draft::default() };
+            let mut draft = Draft { configs, values, toggled, ..Draft::default() };
             apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
-            apply::apply(&handle, &draft).await?;
+            apply::apply(&handle, &mut draft).await?;
             subscriber::info!(target: "verger::config", child = %full, "configured by a call");
             Ok(())
         })
@@ -219,7 +239,7 @@ impl SupervisorHandle {
         policy: Option<RestartPolicy>,
     ) -> Result<(), ApplyError> {
         let handle = self.clone();
-        run_to_end(async move {
+        to_end(self, async move {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
             let facts = gather_child(&handle, &path).await?;
@@ -228,17 +248,10 @@ impl SupervisorHandle {
                 return Err(ControlError::NotFound { path }.into());
             }
             let is_set = policy.is_some();
-            settings.change(|values| match policy {
-                Some(policy) => {
-                    let layer = ChildLayer { policy, ..ChildLayer::default() };
-                    values.calls.insert(path.clone(), Arc::new(layer));
-                }
-                None => drop(values.calls.remove(&path)),
-            });
-            let above = path.parent().and_then(|above| handle.running_at(&above));
-            if let Some(supervisor) = above {
-                handle.refresh_named(&supervisor, &[path.name().to_owned()]).await?;
-            }
+            let layer = policy.map(|policy| ChildLayer { policy, ..ChildLayer::default() });
+            let calls = vec![(path.clone(), layer.map(Arc::new))];
+            let values = ValueChanges { calls, ..ValueChanges::default() };
+            apply::apply(&handle, &mut Draft { values, ..Draft::default() }).await?;
             let what = if is_set { "policy set by a call" } else { "policy of a call cleared" };
             subscriber::info!(target: "verger::config", child = %path, "{what}");
             Ok(())
@@ -247,23 +260,46 @@ impl SupervisorHandle {
     }
 }
 
+async fn plan(
+    handle: &SupervisorHandle,
+    config: &Config,
+    tree: Option<Supervisor>,
+) -> Result<Plan, ApplyError> {
+    let config = Arc::new(config.clone());
+    let difference = compare(handle, &config, false).await?;
+    let draft = Arc::new(draft(handle, &config, tree.as_ref(), &difference).await?);
+    Ok(Plan { config, tree, forced: false, difference, draft })
+}
+
+/// Compares a configuration with the one that was applied last.
+async fn compare(
+    handle: &SupervisorHandle,
+    config: &Arc<Config>,
+    forced: bool,
+) -> Result<Arc<Difference>, ControlError> {
+    let (config, before) = (Arc::clone(config), recorded(handle.settings()));
+    let root = handle.root_path();
+    let compared =
+        aside(handle, move || Difference::new(root.as_str(), &config, before, forced)).await?;
+    Ok(Arc::new(compared))
+}
+
 /// Makes the plan of a configuration for the tree as it is now.
 async fn draft(
     handle: &SupervisorHandle,
-    config: &Config,
+    config: &Arc<Config>,
     tree: Option<&Supervisor>,
-    forced: bool,
+    difference: &Arc<Difference>,
 ) -> Result<Draft, ApplyError> {
     let root = handle.root_path();
     let Some(running) = handle.running_at(&root) else {
         return Err(ControlError::Ended { path: root }.into());
     };
-    let before = recorded(handle.settings());
-    let mut facts = gather(handle, config, &before, forced).await?;
+    let mut facts = gather(handle, &running.blueprint(), config, difference).await?;
     let (mut code, mut changes) = (Vec::new(), Vec::new());
     if let Some(tree) = tree {
         let new = tree.blueprint();
-        let compared = compare(&root, running.blueprint(), Arc::clone(&new));
+        let compared = code::compare(&root, running.blueprint(), Arc::clone(&new));
         (code, changes) = compared.ok_or_else(|| {
             let reason = "the new root is a different kind of supervisor; restart the program";
             let (path, reason) = (root.to_string(), reason.to_owned());
@@ -288,25 +324,13 @@ async fn draft(
             .extend(std::mem::replace(&mut facts, Facts { root, supervisors: Default::default() }));
         facts = declared;
     }
-    let mode = Mode { forced, initial: false };
-    let mut draft = planner::plan(config, &facts, &before, mode).map_err(ConfigError::of_all)?;
-    draft.changes.extend(changes);
-    Change::sort(&mut draft.changes);
-    draft.code = code;
-    Ok(draft)
-}
-
-/// Runs a future in a task of its own, so that it goes on if this one is dropped.
-async fn run_to_end<T: Send + 'static>(
-    future: impl Future<Output = Result<T, ApplyError>> + Send + 'static,
-) -> Result<T, ApplyError> {
-    #[expect(clippy::disallowed_methods, reason = "ends by itself, within the graces of children")]
-    let task = tokio::spawn(future);
-    match task.await {
-        Ok(result) => result,
-        Err(_) => {
-            let reason = "the runtime has ended".to_owned();
-            Err(ApplyError::Refused(vec![Refusal { path: String::new(), reason }]))
-        }
-    }
+    let (config, difference) = (Arc::clone(config), Arc::clone(difference));
+    let draft = aside(handle, move || {
+        let mut draft = planner::plan(&config, &difference, &facts, false)?;
+        draft.changes.extend(changes);
+        Change::sort(&mut draft.changes);
+        draft.code = code;
+        Ok(draft)
+    });
+    draft.await?.map_err(|mistakes| ConfigError::of_all(mistakes).into())
 }

@@ -1,6 +1,8 @@
 //! What a plan does, once it is applied: values by path, and the children that they stop or start.
+//!
+//! While it is applied, its values are exchanged for those of the tree, so that they can be taken back.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::change::Change;
@@ -9,8 +11,7 @@ use super::facts::below;
 use super::node::Node;
 use crate::child::ConfigSpec;
 use crate::path::Path;
-use crate::policy::{ChildLayer, SupervisorLayer};
-use crate::runtime::settings::{ConfigValue, GeneralLayer};
+use crate::runtime::settings::{ConfigState, ValueChanges};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -18,24 +19,10 @@ pub(super) struct Draft {
     /// For people. Sorted by path.
     pub(super) changes: Vec<Change>,
     pub(super) unchanged: usize,
-    /// What the configuration says, once this is applied.
-    pub(super) record: Record,
-    /// The layers that change. `None`: the path has none any more.
-    pub(super) children: Vec<(Path, Option<Arc<ChildLayer>>)>,
-    pub(super) supervisors: Vec<(Path, Option<Arc<SupervisorLayer>>)>,
-    /// For all children of these supervisors.
-    pub(super) below: Vec<(Path, Option<GeneralLayer>)>,
-    /// For all children of the tree, if it changes.
-    pub(super) common: Option<Option<GeneralLayer>>,
-    /// The children, and the supervisors all of whose children, have a configuration of their own.
-    pub(super) configured: (HashSet<Path>, HashSet<Path>),
-    /// Those that no longer have one.
-    pub(super) unconfigured: (HashSet<Path>, HashSet<Path>),
+    /// What the configuration says. A call has none.
+    pub(super) record: Option<Arc<Record>>,
+    pub(super) values: ValueChanges,
     pub(super) configs: Vec<ConfigChange>,
-    /// Whether a call has made this, and no file.
-    pub(super) is_call: bool,
-    /// Whether what calls have set ends.
-    pub(super) clears_calls: bool,
     /// The new code of supervisors, the root first.
     pub(super) code: Vec<NewCode>,
     /// Children that stop or start because of their section, by path, with their last names.
@@ -57,7 +44,7 @@ pub(super) struct ConfigChange {
     pub(super) path: Path,
     pub(super) segments: Vec<String>,
     pub(super) spec: Arc<ConfigSpec>,
-    pub(super) value: ConfigValue,
+    pub(super) state: ConfigState,
 }
 
 impl ConfigChange {
@@ -72,8 +59,8 @@ impl ConfigChange {
 pub(super) struct Record {
     pub(super) common: Node,
     /// The sections by path below the root. The path of a section for all children of a supervisor ends with
-    /// `*`.
-    pub(super) sections: BTreeMap<String, Recorded>,
+    /// `*`. The next record shares those that didn't change.
+    pub(super) sections: BTreeMap<Arc<str>, Arc<Recorded>>,
     /// The keys of secrets, below a table `config`.
     pub(super) secrets: BTreeSet<String>,
     /// The children whose table `config` was read, so that its secrets are known.
@@ -96,7 +83,7 @@ impl Record {
     pub(super) fn config(&self, spec: &ConfigSpec, above: &str, name: &str) -> Option<Node> {
         let section = match &spec.section {
             None => self.merged(above, name),
-            Some(path) => match self.sections.get(path) {
+            Some(path) => match self.sections.get(&**path) {
                 Some(section) => section.merged.clone(),
                 None => self.common.clone(),
             },
@@ -119,7 +106,7 @@ impl Record {
 
     /// Returns what is written for the child `name` of a supervisor, from all sections that concern it.
     pub(super) fn merged(&self, above: &str, name: &str) -> Node {
-        match self.sections.get(&below(above, name)) {
+        match self.sections.get(&*below(above, name)) {
             Some(section) => section.merged.clone(),
             None => self.general(above).clone(),
         }
@@ -127,7 +114,7 @@ impl Record {
 
     /// Returns what is written for all children of a supervisor.
     pub(super) fn general(&self, above: &str) -> &Node {
-        let section = self.sections.get(&below(above, "*"));
+        let section = self.sections.get(&*below(above, "*"));
         section.map_or(&self.common, |section| &section.merged)
     }
 }

@@ -131,8 +131,9 @@ impl Facts {
         children.filter_map(section).collect()
     }
 
-    /// Returns a full path below the root.
+    /// Returns a full path below the root, without serial numbers.
     pub(super) fn below_root(&self, path: &Path) -> String {
+        let path = path.without_serials();
         path.as_str().get(self.root.as_str().len() + 1..).unwrap_or_default().to_owned()
     }
 
@@ -168,6 +169,7 @@ impl SupervisorFacts {
         Self { rules, is_dynamic, children }
     }
 
+    /// Describes the supervisors that run at a path.
     pub(super) fn new(blueprint: &Blueprint, facts: Vec<ChildFacts>) -> Self {
         let mut children: BTreeMap<Arc<str>, KnownChild> = BTreeMap::new();
         for ChildFacts { name, serial, options, config } in facts {
@@ -177,6 +179,11 @@ impl SupervisorFacts {
             };
             let new = || KnownChild { options, config, segments: Vec::new(), is_new: false };
             children.entry(name).or_insert_with(new).segments.push(segment);
+        }
+        // Supervisors below a dynamic one may have children with one name.
+        for child in children.values_mut() {
+            child.segments.sort_unstable();
+            child.segments.dedup();
         }
         Self { rules: Arc::clone(&blueprint.rules), is_dynamic: blueprint.is_dynamic(), children }
     }

@@ -3,88 +3,138 @@
 //! Only the supervisors of sections that have changed are asked, and only for the children that are named
 //! there, unless a section for several children has a new configuration for them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::Config;
-use super::draft::Record;
-use super::facts::{Facts, Found, SupervisorFacts, below, declared_at, split};
-use super::node::Node;
+use super::aside::aside;
+use super::difference::Difference;
+use super::facts::{
+    Facts, Found, KnownChild, SupervisorFacts, below, declared, declared_at, split,
+};
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
-use crate::runtime::SupervisorShared;
-use crate::runtime::request::ChildFacts;
+use crate::runtime::request::{ChildFacts, Segment};
+use crate::runtime::{Blueprint, SupervisorShared};
 
 /// How many children are looked at to suggest the nearest names.
 const SUGGESTED: usize = 1_000;
 
+/// The supervisors to ask, by path, and about which of their children. `None`: about all.
+type Wanted = BTreeMap<String, Option<Vec<Segment>>>;
+
+/// What a plan asks about a tree.
+#[derive(Debug, Default)]
+struct Questions {
+    wanted: Wanted,
+    /// The sections that differ, which are those of supervisors or of workers.
+    paths: Vec<String>,
+    /// Those whose table `config` may be shared by children anywhere.
+    shared: Vec<String>,
+    /// Whether all children of the tree matter.
+    everything: bool,
+}
+
 /// Gathers what a plan has to know.
 pub(super) async fn gather(
     handle: &SupervisorHandle,
-    config: &Config,
-    before: &Record,
-    forced: bool,
+    root: &Arc<Blueprint>,
+    config: &Arc<Config>,
+    difference: &Arc<Difference>,
 ) -> Result<Facts, ControlError> {
-    let root = handle.root_path();
-    // Paths that are written twice are found by the planner.
-    let (sections, _) = config.sections(root.as_str());
-    let mut facts = Facts { root, supervisors: BTreeMap::new() };
-    let everything = |facts: &Facts| -> BTreeSet<String> {
-        handle.all_running().iter().map(|it| facts.below_root(it.path())).collect()
-    };
-    let common = config.common().cloned().unwrap_or_default();
-    let all = forced || common.get("config") != before.common.get("config");
-    let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut whole: BTreeSet<String> = BTreeSet::new();
-    let mut changed = Vec::new();
-    if all {
-        whole = everything(&facts);
+    let facts = Facts { root: handle.root_path(), supervisors: BTreeMap::new() };
+    let (config, difference, name) =
+        (Arc::clone(config), Arc::clone(difference), facts.root.clone());
+    let questions =
+        aside(handle, move || Questions::new(name.as_str(), &config, &difference)).await?;
+    let Questions { wanted, paths, shared, everything } = questions;
+    if everything {
+        return fill_all(handle, root, facts).await;
     }
-    let paths: BTreeSet<_> = before.sections.keys().chain(sections.keys()).collect();
-    let same = |path: &str| {
-        let old = before.sections.get(path).map(|it| &it.own);
-        old == sections.get(path).map(|it| it.node)
-    };
-    let all_changed = forced || common != before.common;
-    for path in paths {
-        let general = split(path).map(|(above, _)| below(above, "*"));
-        if !all_changed && same(path) && general.is_none_or(|general| same(&general)) {
-            continue;
+    let facts = fill(handle, root, facts, wanted).await?;
+    let (facts, supervisors, is_shared) = aside(handle, move || {
+        let of_child = |path: &str, is: fn(&KnownChild) -> bool| {
+            matches!(facts.find(path), Found::Child(child, _) if is(child))
+        };
+        let is_shared = shared.iter().any(|path| !of_child(path, |child| child.config.is_some()));
+        let is_supervisor = |path: &String| {
+            !facts.supervisors.contains_key(path)
+                && of_child(path, |child| child.options.supervisor.is_some())
+        };
+        let supervisors = paths.into_iter().filter(is_supervisor);
+        let supervisors: Wanted = supervisors.map(|path| (path, Some(Vec::new()))).collect();
+        (facts, supervisors, is_shared)
+    })
+    .await?;
+    if is_shared {
+        return fill_all(handle, root, facts).await;
+    }
+    fill(handle, root, facts, supervisors).await
+}
+
+impl Questions {
+    fn new(root: &str, config: &Config, difference: &Difference) -> Self {
+        let Difference { before, forced, changed, .. } = difference;
+        let common = config.common().and_then(|common| common.get("config"));
+        let everything = *forced || common != before.common.get("config");
+        let mut questions = Self { everything, ..Self::default() };
+        for path in changed {
+            questions.ask(path);
+            let new = config.section(root, path);
+            let has_config = new.is_some_and(|it| it.node.get("config").is_some());
+            if !path.ends_with('*') && (has_config || before.has_config(path)) {
+                questions.shared.push(path.clone());
+            }
         }
-        changed.push(path.clone());
-        // It, and whether what is above exists.
-        let mut at = path.as_str();
+        for names in questions.wanted.values_mut().flatten() {
+            names.sort_unstable();
+            names.dedup();
+        }
+        questions
+    }
+
+    /// Asks what is at the path of a section, and whether what is above exists.
+    fn ask(&mut self, path: &str) {
+        let mut at = path;
         while let Some((above, name)) = split(at) {
-            if name != "*" {
-                wanted.entry(above.to_owned()).or_default().insert(name.to_owned());
+            let wanted = self.wanted.entry(above.to_owned());
+            let wanted = wanted.or_insert_with(|| Some(Vec::new()));
+            match wanted {
+                _ if name == "*" => *wanted = None,
+                Some(names) => names.push(name.to_owned()),
+                None => {}
             }
             at = above;
         }
-        let Some((above, name)) = split(path) else {
-            wanted.entry(String::new()).or_default();
-            continue;
-        };
-        if name == "*" {
-            whole.insert(above.to_owned());
-        } else {
-            // Whether it is a supervisor itself.
-            wanted.entry(path.clone()).or_default();
+        if path.is_empty() {
+            self.wanted.entry(String::new()).or_insert_with(|| Some(Vec::new()));
         }
+        self.paths.push(path.to_owned());
     }
-    fill(handle, &mut facts, &wanted, &whole).await?;
-    // A table `config` that isn't the one of a child may be shared by children anywhere.
-    let shared = changed.iter().any(|path| {
-        let has = |node: Option<&Node>| node.is_some_and(|node| node.get("config").is_some());
-        let old = before.sections.get(path).map(|it| &it.own);
-        let is_own = matches!(facts.find(path), Found::Child(child, _) if child.config.is_some());
-        !path.ends_with('*') && !is_own && (has(old) || has(sections.get(path).map(|it| it.node)))
-    });
-    if shared && !all {
-        let whole = everything(&facts);
-        fill(handle, &mut facts, &BTreeMap::new(), &whole).await?;
-    }
-    Ok(facts)
+}
+
+/// Asks all supervisors about all of their children: those that run, and those that are declared.
+async fn fill_all(
+    handle: &SupervisorHandle,
+    root: &Arc<Blueprint>,
+    facts: Facts,
+) -> Result<Facts, ControlError> {
+    let (tree, blueprint) = (handle.clone(), Arc::clone(root));
+    let (facts, wanted) = aside(handle, move || {
+        let running = tree.all_running().into_iter();
+        let mut wanted: Wanted = running.map(|it| (facts.below_root(it.path()), None)).collect();
+        let mut open = vec![(String::new(), blueprint)];
+        while let Some((path, blueprint)) = open.pop() {
+            for spec in blueprint.children.iter() {
+                open.extend(declared(spec).map(|it| (below(&path, spec.name()), it)));
+            }
+            wanted.insert(path, None);
+        }
+        (facts, wanted)
+    })
+    .await?;
+    fill(handle, root, facts, wanted).await
 }
 
 /// Gathers what is known of one child.
@@ -96,55 +146,75 @@ pub(super) async fn gather_child(
     let Some(above) = path.parent() else {
         return Err(ControlError::NotAChild { path: path.to_string() });
     };
-    let Some(supervisor) = handle.running_at(&above) else {
-        return Err(ControlError::NotFound { path: path.clone() });
-    };
-    let names = BTreeSet::from([path.name().to_owned()]);
-    let children = some(handle, &supervisor, &names).await?;
-    let supervisor = SupervisorFacts::new(&supervisor.blueprint(), children);
-    facts.supervisors.insert(facts.below_root(&above), supervisor);
+    let names = vec![path.name().to_owned()];
+    let known = ask(handle, &above, Some(names)).await?;
+    let known = known.ok_or_else(|| ControlError::NotFound { path: path.clone() })?;
+    facts.supervisors.insert(facts.below_root(&above), known);
     Ok(facts)
 }
 
-/// Asks supervisors for some of their children, or for all.
 async fn fill(
     handle: &SupervisorHandle,
-    facts: &mut Facts,
-    wanted: &BTreeMap<String, BTreeSet<String>>,
-    whole: &BTreeSet<String>,
-) -> Result<(), ControlError> {
-    for path in wanted.keys().chain(whole).cloned().collect::<BTreeSet<_>>() {
-        let Some(supervisor) = handle.running_at(&facts.full(&path)) else {
-            let root = handle.running_at(&facts.root).map(|root| root.blueprint());
-            if let Some(declared) = root.and_then(|root| declared_at(&root, &path)) {
-                facts.supervisors.insert(path, SupervisorFacts::declared(&declared));
-            }
-            continue;
+    root: &Arc<Blueprint>,
+    mut facts: Facts,
+    wanted: Wanted,
+) -> Result<Facts, ControlError> {
+    for (path, names) in wanted {
+        let known = match ask(handle, &facts.full(&path), names).await? {
+            Some(known) => Some(known),
+            None => declared_at(root, &path).map(|it| SupervisorFacts::declared(&it)),
         };
-        let children = match wanted.get(&path) {
-            Some(names) if !whole.contains(&path) => some(handle, &supervisor, names).await?,
-            _ => handle.all_facts(&supervisor, usize::MAX).await?,
-        };
-        let blueprint = supervisor.blueprint();
-        facts.supervisors.insert(path, SupervisorFacts::new(&blueprint, children));
+        facts.supervisors.extend(known.map(|known| (path, known)));
     }
-    Ok(())
+    Ok(facts)
+}
+
+/// Asks the supervisors that run at a path about the children with these names, or about all. `None`: no
+/// supervisor runs there.
+async fn ask(
+    handle: &SupervisorHandle,
+    path: &Path,
+    names: Option<Vec<Segment>>,
+) -> Result<Option<SupervisorFacts>, ControlError> {
+    let (mut blueprint, mut children) = (None, Vec::new());
+    for supervisor in handle.all_at(path) {
+        let answer = match &names {
+            Some(names) => some(handle, &supervisor, names).await,
+            None => handle.all_facts(&supervisor, usize::MAX).await,
+        };
+        match answer {
+            Ok(some) => children.extend(some),
+            Err(error @ ControlError::Ended { .. }) => return Err(error),
+            // It stops meanwhile.
+            Err(_) => continue,
+        }
+        blueprint = Some(supervisor.blueprint());
+    }
+    let Some(blueprint) = blueprint else { return Ok(None) };
+    aside(handle, move || {
+        drop(names);
+        Some(SupervisorFacts::new(&blueprint, children))
+    })
+    .await
 }
 
 /// Returns the facts about these children. If one doesn't exist, also those about others, for suggestions.
 async fn some(
     handle: &SupervisorHandle,
     supervisor: &Arc<SupervisorShared>,
-    names: &BTreeSet<String>,
+    names: &[Segment],
 ) -> Result<Vec<ChildFacts>, ControlError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
     if supervisor.blueprint().is_dynamic() {
         let mut children = handle.all_facts(supervisor, usize::MAX).await?;
+        let names: HashSet<_> = names.iter().map(String::as_str).collect();
         children.retain(|child| names.contains(&*child.name));
         return Ok(children);
     }
-    let wanted: Vec<_> = names.iter().cloned().collect();
-    let mut children = handle.facts_of(supervisor, &wanted).await?;
-    if children.len() < wanted.len() {
+    let mut children = handle.facts_of(supervisor, names).await?;
+    if children.len() < names.len() {
         let others = handle.all_facts(supervisor, SUGGESTED).await?;
         let known: BTreeSet<_> = children.iter().map(|child| Arc::clone(&child.name)).collect();
         children.extend(others.into_iter().filter(|child| !known.contains(&child.name)));

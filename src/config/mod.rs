@@ -37,12 +37,14 @@
 
 mod access;
 mod apply;
+mod aside;
 mod calls;
 mod change;
 mod checks;
 mod child_config;
 mod code;
 mod de;
+mod difference;
 mod draft;
 mod facts;
 #[cfg(feature = "config-file")]
@@ -69,6 +71,7 @@ mod watch;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
@@ -77,7 +80,7 @@ pub use self::child_config::ChildConfig;
 pub(crate) use self::location::Location;
 pub use self::mistake::{ConfigError, Mistake};
 pub(crate) use self::node::Node;
-use self::node::{Entry, join};
+use self::node::{Table, join};
 pub use self::plan::{Applied, ApplyError, Plan, Refusal};
 pub use self::secret::Secret;
 pub(crate) use self::section::{Section, keys};
@@ -115,7 +118,7 @@ const MOST_SHARED: usize = 200;
 pub struct Config {
     common: Option<Node>,
     /// By path as it is written.
-    sections: BTreeMap<String, Entry>,
+    sections: Arc<Table>,
     /// Mistakes of the syntax.
     syntax: Vec<Mistake>,
     /// Mistakes of the whole, or of its shape.
@@ -163,8 +166,9 @@ impl Config {
     /// Creates a configuration from a table with sections.
     fn from_node(root: Node, syntax: Vec<Mistake>, mistakes: Vec<Mistake>) -> Self {
         let mut config = Self { syntax, mistakes, ..Self::default() };
+        let mut sections = Table::new();
         let node::Value::Table(table) = root.value else { return config };
-        for (key, mut entry) in table {
+        for (key, mut entry) in Arc::unwrap_or_clone(table) {
             let location = entry.location.as_ref();
             if entry.node.table().is_none() {
                 let message = format!(
@@ -182,9 +186,10 @@ impl Config {
             if key == COMMON {
                 config.common = Some(entry.node);
             } else {
-                config.sections.insert(key, entry);
+                sections.insert(key, entry);
             }
         }
+        config.sections = Arc::new(sections);
         config
     }
 
@@ -232,27 +237,33 @@ impl Config {
     /// Returns the sections by their paths without the root's name. That of the root itself is empty.
     ///
     /// A path that is written twice, with the root's name and without it, is a mistake.
-    pub(crate) fn sections(&self, root: &str) -> (BTreeMap<String, Written<'_>>, Vec<Mistake>) {
-        let mut sections: BTreeMap<String, Written<'_>> = BTreeMap::new();
+    pub(crate) fn sections(&self, root: &str) -> (BTreeMap<&str, Written<'_>>, Vec<Mistake>) {
+        let mut sections: BTreeMap<&str, Written<'_>> = BTreeMap::new();
         let mut mistakes = Vec::new();
-        for (key, Entry { location, node, .. }) in &self.sections {
-            let path = match key.strip_prefix(root) {
-                Some("") => "",
-                Some(below) => below.strip_prefix('/').unwrap_or(key),
-                None => key,
-            };
-            let written = Written { key, location: location.as_ref(), node };
-            if let Some(first) = sections.insert(path.to_owned(), written) {
+        for (key, entry) in &*self.sections {
+            let path = below_root(key, root);
+            let location = entry.location.as_ref();
+            let written = Written { key, location, node: &entry.node };
+            if let Some(first) = sections.insert(path, written) {
                 let place = first.location.map_or(String::new(), |at| format!(" ({at})"));
                 let message = format!(
                     "`{key}` and `{}`{place} are the same path, because the root is `{root}`; write one \
                      section with the values of both",
                     first.key
                 );
-                mistakes.push(Mistake::new(location.as_ref(), join("", key), message));
+                mistakes.push(Mistake::new(location, join("", key), message));
             }
         }
         (sections, mistakes)
+    }
+
+    /// Returns the section of a path without the root's name.
+    pub(crate) fn section(&self, root: &str, path: &str) -> Option<Written<'_>> {
+        let full = if path.is_empty() { root.to_owned() } else { format!("{root}/{path}") };
+        let short = Some(path).filter(|path| below_root(path, root) == *path);
+        let found = self.sections.get_key_value(&full);
+        let (key, entry) = found.or_else(|| self.sections.get_key_value(short?))?;
+        Some(Written { key, location: entry.location.as_ref(), node: &entry.node })
     }
 
     /// Returns the values beneath all sections.
@@ -264,15 +275,24 @@ impl Config {
     ///
     /// `sections` are those of [`sections`](Self::sections), and `path` is without the root's name.
     #[cfg(test)]
-    pub(crate) fn merged(&self, sections: &BTreeMap<String, Written<'_>>, path: &str) -> Node {
+    pub(crate) fn merged(&self, sections: &BTreeMap<&str, Written<'_>>, path: &str) -> Node {
         let own = sections.get(path).map(|written| written.node);
         let pattern = match path.rsplit_once('/') {
             Some((above, _)) => Some(format!("{above}/*")),
             None => (!path.is_empty()).then(|| "*".to_owned()),
         };
-        let pattern = pattern.and_then(|pattern| sections.get(&pattern));
+        let pattern = pattern.and_then(|pattern| sections.get(pattern.as_str()));
         let layers = [self.common(), pattern.map(|written| written.node), own];
         merged(layers.into_iter().flatten())
+    }
+}
+
+/// Returns the path of a section without the root's name. That of the root itself is empty.
+fn below_root<'a>(key: &'a str, root: &str) -> &'a str {
+    match key.strip_prefix(root) {
+        Some("") => "",
+        Some(below) => below.strip_prefix('/').unwrap_or(key),
+        None => key,
     }
 }
 

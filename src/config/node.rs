@@ -1,6 +1,7 @@
 //! Nodes: the values of a configuration, whatever format they were read from.
 //!
-//! A [`Node`] knows its value and where it was written. It knows neither sections nor settings.
+//! A [`Node`] knows its value and where it was written. It knows neither sections nor settings. A clone shares
+//! what is in it, because a reload of a large file copies most of its tables unchanged.
 //!
 //! # Invariants
 //!
@@ -29,12 +30,12 @@ pub(crate) enum Value {
     Integer(i64),
     Float(f64),
     String(String),
-    Array(Vec<Node>),
-    Table(Table),
+    Array(Arc<[Node]>),
+    Table(Arc<Table>),
 }
 
 /// The values of a table by their keys, in the order of the keys.
-pub(crate) type Table = BTreeMap<String, Entry>;
+pub(crate) type Table = BTreeMap<String, Box<Entry>>;
 
 /// A value of a table.
 #[derive(Clone)]
@@ -52,7 +53,7 @@ impl Node {
     }
 
     pub(crate) fn empty_table() -> Self {
-        Self::new(Value::Table(Table::new()))
+        Self::new(Value::Table(Arc::default()))
     }
 
     pub(crate) fn table(&self) -> Option<&Table> {
@@ -62,9 +63,10 @@ impl Node {
         }
     }
 
+    /// Returns the table to change it. What others share stays as it is.
     pub(crate) fn table_mut(&mut self) -> Option<&mut Table> {
         match &mut self.value {
-            Value::Table(table) => Some(table),
+            Value::Table(table) => Some(Arc::make_mut(table)),
             _ => None,
         }
     }
@@ -82,7 +84,7 @@ impl Node {
     }
 
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
-        self.table()?.get(key)
+        self.table()?.get(key).map(|entry| &**entry)
     }
 
     /// Returns the values in this table or array.
@@ -102,7 +104,10 @@ impl Node {
 
     /// Returns these values over those beneath: tables are merged key by key, all else is replaced.
     pub(crate) fn merge(mut self, beneath: &Self) -> Self {
-        if let (Value::Table(own), Value::Table(beneath)) = (&mut self.value, &beneath.value) {
+        let Some(beneath) = beneath.table().filter(|beneath| !beneath.is_empty()) else {
+            return self;
+        };
+        if let Some(own) = self.table_mut() {
             for (key, below) in beneath {
                 match own.get_mut(key) {
                     None => {
@@ -234,8 +239,8 @@ impl PartialEq for Value {
             (Self::Integer(a), Self::Integer(b)) => a == b,
             (Self::Float(a), Self::Float(b)) => a == b || (a.is_nan() && b.is_nan()),
             (Self::String(a), Self::String(b)) => a == b,
-            (Self::Array(a), Self::Array(b)) => a == b,
-            (Self::Table(a), Self::Table(b)) => a == b,
+            (Self::Array(a), Self::Array(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Self::Table(a), Self::Table(b)) => Arc::ptr_eq(a, b) || a == b,
             _ => false,
         }
     }
@@ -342,19 +347,19 @@ impl<'de> Visitor<'de> for NodeVisitor {
         while let Some(Written(node)) = seq.next_element()? {
             nodes.extend(node);
         }
-        Ok(Self::node(Value::Array(nodes)))
+        Ok(Self::node(Value::Array(nodes.into())))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
         let mut table = Table::new();
         while let Some((key, Written(node))) = map.next_entry::<String, _>()? {
-            let entry = |node| Entry { location: None, alias: None, node };
+            let entry = |node| Box::new(Entry { location: None, alias: None, node });
             table.extend(node.map(|node| (key, entry(node))));
         }
         // The `toml` crate has tables with one such key for dates and times.
         if let Some(entry) = table.remove("$__toml_private_datetime") {
             return Ok(Self::node(entry.node.value));
         }
-        Ok(Self::node(Value::Table(table)))
+        Ok(Self::node(Value::Table(table.into())))
     }
 }

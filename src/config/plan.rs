@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::change::Change;
+use super::difference::Difference;
 use super::draft::Draft;
 use super::{Config, ConfigError};
 use crate::spec::Supervisor;
@@ -30,6 +31,7 @@ pub struct Plan {
     /// The tree whose code replaces that of the running one.
     pub(super) tree: Option<Supervisor>,
     pub(super) forced: bool,
+    pub(super) difference: Arc<Difference>,
     pub(super) draft: Arc<Draft>,
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use super::change::Change;
 use super::checks::{check_child, check_keys};
 use super::child_config::Reader;
+use super::difference::Difference;
 use super::draft::{ConfigChange, Draft, Record, Recorded, Toggled};
 use super::facts::{Facts, Found, KnownChild, split};
 use super::listing;
@@ -24,51 +25,52 @@ use super::rules;
 use super::section::{Section, keys};
 use super::suggest::nearest;
 use super::{Config, Written};
-use crate::runtime::settings::GeneralLayer;
+use crate::path::Path;
+use crate::runtime::settings::{ConfigState, GeneralLayer};
 
-/// How a plan is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mode {
-    /// Whether unchanged sections count as changed.
-    pub(super) forced: bool,
-    /// Whether the tree isn't started yet, so that each child needs a configuration.
-    pub(super) initial: bool,
-}
-
-/// Makes a plan.
+/// Makes a plan. `initial`: the tree isn't started yet, so that each child needs a configuration.
 pub(super) fn plan(
     config: &Config,
+    difference: &Difference,
     facts: &Facts,
-    before: &Record,
-    mode: Mode,
+    initial: bool,
 ) -> Result<Draft, Vec<Mistake>> {
+    let before = &*difference.before;
     let mut mistakes = config.mistakes_so_far();
-    let (sections, twice) = config.sections(facts.root.as_str());
-    // Of two sections with one path, the values of one would be missing.
-    let is_unique = twice.is_empty();
-    mistakes.extend(twice);
+    mistakes.extend(difference.twice.iter().cloned());
     let common = config.common().cloned().unwrap_or_default();
-    let mut draft = Draft::default();
-    draft.record.secrets.clone_from(&before.secrets);
-    draft.record.read.clone_from(&before.read);
-    let written = sections.iter().map(|(path, it)| (path.clone(), it.key.to_owned())).collect();
-    let mut planner =
-        Planner { facts, before, mode, common, draft, mistakes, written, shared: facts.shared() };
+    let (record, unchanged) = (before.clone(), difference.unchanged);
+    let draft = Draft { unchanged, ..Draft::default() };
+    let shared = facts.shared();
+    let mut planner = Planner {
+        config,
+        difference,
+        before,
+        facts,
+        initial,
+        common,
+        record,
+        draft,
+        mistakes,
+        shared,
+    };
     planner.common();
-    let all: BTreeSet<_> = before.sections.keys().chain(sections.keys()).cloned().collect();
     // Sections for several children come first, because they are merged into the others.
-    let (general, own): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.ends_with('*'));
+    let (general, own): (Vec<_>, Vec<_>) =
+        difference.changed.iter().partition(|path| path.ends_with('*'));
     for path in general {
-        planner.general(&path, sections.get(&path));
+        planner.general(path);
     }
     for path in own {
-        planner.own(&path, sections.get(&path));
+        planner.own(path);
     }
-    if is_unique {
+    // Of two sections with one path, the values of one would be missing.
+    if difference.twice.is_empty() {
         planner.configs();
     }
-    let Planner { mut draft, mut mistakes, .. } = planner;
+    let Planner { mut draft, mut mistakes, record, .. } = planner;
     if mistakes.is_empty() {
+        draft.record = Some(Arc::new(record));
         Change::sort(&mut draft.changes);
         return Ok(draft);
     }
@@ -83,27 +85,29 @@ pub(super) fn plan(
 }
 
 struct Planner<'a> {
-    facts: &'a Facts,
+    config: &'a Config,
+    difference: &'a Difference,
     before: &'a Record,
-    mode: Mode,
+    facts: &'a Facts,
+    initial: bool,
     common: Node,
+    /// That of before, until the section of a path is looked at.
+    record: Record,
     draft: Draft,
     mistakes: Vec<Mistake>,
-    /// The paths of sections as they are written.
-    written: BTreeMap<String, String>,
     /// The sections that several children share.
     shared: BTreeSet<String>,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     fn common(&mut self) {
-        self.draft.record.common = self.common.clone();
-        if self.common == self.before.common && !self.mode.forced {
+        self.record.common = self.common.clone();
+        if self.common == self.before.common && !self.difference.forced {
             return;
         }
         let layer = self.general_layer(&self.common.clone(), "common");
         let is_empty = self.common == Node::default();
-        self.draft.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
+        self.draft.values.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
         self.add_changes(
             "common",
             &self.before.common.clone(),
@@ -114,18 +118,19 @@ impl Planner<'_> {
     }
 
     /// A section for all children of one supervisor.
-    fn general(&mut self, path: &str, written: Option<&Written<'_>>) {
+    fn general(&mut self, path: &str) {
         let above = split(path).map_or("", |(above, _)| above);
         let shown = self.facts.full(above).as_str().to_owned() + "/*";
-        let Some(written) = written else {
+        let Some(written) = &self.written(path) else {
+            self.record.sections.remove(path);
             let old = self.before.sections.get(path).cloned().unwrap_or_default();
-            self.draft.below.push((self.facts.full(above), None));
+            self.draft.values.below.push((self.facts.full(above), None));
             return self.add_changes(&shown, &old.merged, &self.common.clone(), &|_| None, &[]);
         };
         let (own, merged) = (written.node.clone(), rules::over(written.node.clone(), &self.common));
         let recorded = Recorded { own, merged: merged.clone(), ..Recorded::default() };
         if self.is_same(path, &recorded) {
-            return self.keep(path);
+            return self.draft.unchanged += 1;
         }
         if !self.facts.is_supervisor(above) {
             let message = match self.facts.find(above) {
@@ -137,14 +142,14 @@ impl Planner<'_> {
         if let Some(layer) = self.general_layer(&merged, written.key) {
             let old = self.before.sections.get(path).map(|it| it.merged.clone());
             let old = old.unwrap_or_else(|| self.before.common.clone());
-            self.draft.below.push((self.facts.full(above), Some(layer)));
+            self.draft.values.below.push((self.facts.full(above), Some(layer)));
             self.add_changes(&shown, &old, &merged, &|_| None, &[]);
         }
-        self.draft.record.sections.insert(path.to_owned(), recorded);
+        self.record.sections.insert(path.into(), Arc::new(recorded));
     }
 
     /// The section of one child, or of the root.
-    fn own(&mut self, path: &str, written: Option<&Written<'_>>) {
+    fn own(&mut self, path: &str) {
         let found = self.facts.find(path);
         let is_supervisor = match found {
             Found::Root(_) => true,
@@ -157,19 +162,21 @@ impl Planner<'_> {
             }
         };
         let general = self.merged_above(path, is_supervisor);
-        let Some(written) = written else { return self.removed(path, &general, is_supervisor) };
+        let Some(written) = &self.written(path) else {
+            return self.removed(path, &general, is_supervisor);
+        };
         let merged = rules::over(written.node.clone(), &general);
         let own = written.node.clone();
         let recorded = Recorded { own, merged: merged.clone(), is_supervisor };
         if self.is_same(path, &recorded) {
-            return self.keep(path);
+            return self.draft.unchanged += 1;
         }
         let is_shared = self.shared.contains(path);
         if matches!(found, Found::Unknown) && !is_shared {
             return self.mistake(written, self.unknown(path));
         }
         // Also if it has mistakes, so that those of the child's configuration are found, too.
-        self.draft.record.sections.insert(path.to_owned(), recorded);
+        self.record.sections.insert(path.into(), Arc::new(recorded));
         self.mistakes.extend(check_keys(
             self.facts,
             path,
@@ -192,10 +199,10 @@ impl Planner<'_> {
         }
         let full = self.facts.full(path);
         if !path.is_empty() {
-            self.draft.children.push((full.clone(), Some(Arc::new(section.child))));
+            self.draft.values.files.push((full.clone(), Some(Arc::new(section.child))));
         }
         if is_supervisor || matches!(found, Found::Possible) {
-            self.draft.supervisors.push((full.clone(), Some(Arc::new(section.supervisor))));
+            self.draft.values.supervisors.push((full.clone(), Some(Arc::new(section.supervisor))));
         }
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
         let restarts = match found {
@@ -209,11 +216,12 @@ impl Planner<'_> {
 
     /// A section that was there before.
     fn removed(&mut self, path: &str, general: &Node, is_supervisor: bool) {
+        self.record.sections.remove(path);
         let full = self.facts.full(path);
         let found = self.facts.find(path);
-        self.draft.children.push((full.clone(), None));
+        self.draft.values.files.push((full.clone(), None));
         if is_supervisor {
-            self.draft.supervisors.push((full.clone(), None));
+            self.draft.values.supervisors.push((full.clone(), None));
         }
         if let Found::Child(child, _) = found {
             self.toggle(path, child, is_enabled(general));
@@ -234,20 +242,21 @@ impl Planner<'_> {
 
     /// Reads the configuration of each child that has a new one.
     fn configs(&mut self) {
+        // A child has a configuration if its own section has one, or the section that its code names.
+        let mut configured: BTreeMap<Path, bool> = BTreeMap::new();
+        let mut configured_below = Vec::new();
         for (path, child) in self.facts.children() {
             let (Some(spec), Some((above, name))) = (&child.config, split(&path)) else { continue };
             let old = self.before.config(spec, above, name);
-            let new = self.draft.record.config(spec, above, name);
+            let new = self.record.config(spec, above, name);
             let full = self.facts.full(&path);
             let was_configured = self.before.is_configured(spec, above, name);
-            let is_configured = self.draft.record.is_configured(spec, above, name);
+            let is_configured = self.record.is_configured(spec, above, name);
             if spec.section.is_some() {
-                let Draft { configured, unconfigured, .. } = &mut self.draft;
-                let changed = if is_configured { configured } else { unconfigured };
-                changed.0.insert(full.clone());
+                *configured.entry(full.clone()).or_default() |= is_configured;
             }
-            let is_new = child.is_new || self.mode.initial;
-            if old == new && !self.mode.forced && !is_new {
+            let is_new = child.is_new || self.initial;
+            if old == new && !self.difference.forced && !is_new {
                 continue;
             }
             let awaits = child.options.code().awaits_config;
@@ -259,7 +268,7 @@ impl Planner<'_> {
                 continue;
             }
             let section = spec.section.as_ref().unwrap_or(&path);
-            let written = self.written.get(section).map_or(full.as_str(), String::as_str);
+            let written = self.written(section).map_or(full.as_str(), |it| it.key);
             let key = join(&join("", written), "config");
             let read = Reader::of(spec).read(&new.unwrap_or_default(), &key);
             match read {
@@ -268,11 +277,12 @@ impl Planner<'_> {
                         let below = secret.strip_prefix(&key)?;
                         Some(below.strip_prefix('.').unwrap_or(below).to_owned())
                     };
-                    self.draft.record.secrets.extend(read.secrets.into_iter().filter_map(below));
-                    self.draft.record.read.insert(path.clone());
-                    self.draft.record.read.extend(spec.section.clone());
+                    self.record.secrets.extend(read.secrets.into_iter().filter_map(below));
+                    self.record.read.insert(path.clone());
+                    self.record.read.extend(spec.section.clone());
                     let (segments, spec) = (child.segments.clone(), Arc::clone(spec));
-                    let change = ConfigChange { path: full, segments, spec, value: read.value };
+                    let state = ConfigState { value: Some(read.value), is_of_call: false };
+                    let change = ConfigChange { path: full, segments, spec, state };
                     if awaits && !was_configured && !is_new {
                         self.draft.toggled.push(change.toggled(true));
                     }
@@ -282,24 +292,27 @@ impl Planner<'_> {
             }
         }
         listing::note_restarts(&mut self.draft.changes, &self.draft.configs);
-        listing::redact(&mut self.draft.changes, &self.draft.record, self.facts);
-        for path in self.before.sections.keys().chain(self.draft.record.sections.keys()) {
-            let changes = match self.draft.record.has_config(path) {
-                true => &mut self.draft.configured,
-                false if self.before.has_config(path) => &mut self.draft.unconfigured,
-                false => continue,
-            };
+        listing::redact(&mut self.draft.changes, &self.record, self.facts);
+        for path in &self.difference.changed {
+            let is_configured = self.record.has_config(path);
+            if !is_configured && !self.before.has_config(path) {
+                continue;
+            }
             match split(path) {
-                Some((above, "*")) => drop(changes.1.insert(self.facts.full(above))),
-                _ => drop(changes.0.insert(self.facts.full(path))),
+                Some((above, "*")) => {
+                    configured_below.push((self.facts.full(above), is_configured));
+                }
+                _ => *configured.entry(self.facts.full(path)).or_default() |= is_configured,
             }
         }
+        self.draft.values.configured = configured.into_iter().collect();
+        self.draft.values.configured_below = configured_below;
     }
 
     /// Returns what sections for several children say about one child.
     fn merged_above(&self, path: &str, is_supervisor: bool) -> Node {
         let Some((above, _)) = split(path) else { return Node::default() };
-        general_for(self.draft.record.general(above), is_supervisor)
+        general_for(self.record.general(above), is_supervisor)
     }
 
     fn before_of(&self, path: &str, is_supervisor: bool) -> Node {
@@ -314,16 +327,13 @@ impl Planner<'_> {
 
     fn is_same(&self, path: &str, recorded: &Recorded) -> bool {
         let before = self.before.sections.get(path);
-        !self.mode.forced
+        !self.difference.forced
             && before.is_some_and(|it| it.own == recorded.own && it.merged == recorded.merged)
     }
 
-    /// Keeps a section as it was.
-    fn keep(&mut self, path: &str) {
-        self.draft.unchanged += 1;
-        if let Some(section) = self.before.sections.get(path) {
-            self.draft.record.sections.insert(path.to_owned(), section.clone());
-        }
+    /// Returns a section as it is written now.
+    fn written(&self, path: &str) -> Option<Written<'a>> {
+        self.config.section(self.facts.root.as_str(), path)
     }
 
     fn general_layer(&mut self, merged: &Node, key: &str) -> Option<GeneralLayer> {

@@ -16,13 +16,13 @@ use super::suggest;
 
 /// Replaces the synonyms of keys. `path` is the path of the section.
 pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {
-    let key = join("", path);
+    let key = || join("", path);
     let mut mistakes = Vec::new();
     let Some(table) = section.table_mut() else { return mistakes };
     if let Some(system) = table.remove("system") {
-        let system_key = join(&key, "system");
+        let system_key = join(&key(), "system");
         match system.node.value {
-            Value::Table(inner) => take_system(inner, table, &system_key, &mut mistakes),
+            Value::Table(inner) => take_system(&inner, table, &system_key, &mut mistakes),
             _ => mistakes.push(Mistake::new(
                 system.node.location.as_ref(),
                 system_key,
@@ -36,7 +36,7 @@ pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {
         && let Some(mut when) = inner.remove("restart")
     {
         if inner.contains_key("when") {
-            let key = join(&join(&key, "restart"), "restart");
+            let key = join(&join(&key(), "restart"), "restart");
             let message = "`when` and `restart` are the same setting; remove one of them";
             mistakes.push(Mistake::new(when.location.as_ref(), key, message));
         } else {
@@ -47,19 +47,20 @@ pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {
     mistakes
 }
 
-fn take_system(system: Table, table: &mut Table, key: &str, mistakes: &mut Vec<Mistake>) {
-    for (name, mut entry) in system {
+fn take_system(system: &Table, table: &mut Table, key: &str, mistakes: &mut Vec<Mistake>) {
+    for (name, entry) in system {
         let location = entry.location.as_ref();
         if name != "restart_policy" {
-            let message = unknown("key", &name, &["restart_policy"]);
-            mistakes.push(Mistake::new(location, join(key, &name), message));
+            let message = unknown("key", name, &["restart_policy"]);
+            mistakes.push(Mistake::new(location, join(key, name), message));
         } else if table.contains_key("restart") {
             let message =
                 "`restart` and `system.restart_policy` are the same setting; remove one of them";
-            mistakes.push(Mistake::new(location, join(key, &name), message));
+            mistakes.push(Mistake::new(location, join(key, name), message));
         } else {
-            entry.alias = Some("system.restart_policy");
-            table.insert("restart".to_owned(), entry);
+            let alias = Some("system.restart_policy");
+            let entry = Entry { alias, ..Entry::clone(entry) };
+            table.insert("restart".to_owned(), Box::new(entry));
         }
     }
 }
@@ -73,7 +74,7 @@ pub(super) fn take_nested(section: &mut Node, path: &str, known: &[&str]) -> Vec
             nested.push(name.clone());
         }
     }
-    let mistake = |(name, entry): (String, Entry)| {
+    let mistake = |(name, entry): (String, Box<Entry>)| {
         let mean = suggest::closest(&name, known);
         let mean = mean.map_or(String::new(), |mean| format!(" did you mean `{mean}`?"));
         let child = join("", &format!("{path}/{name}"));

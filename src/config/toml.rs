@@ -37,7 +37,7 @@ pub(super) fn parse(source: &Arc<Source>) -> (Node, Vec<Mistake>, Vec<Mistake>) 
     let syntax = syntax.collect();
     let mut reader = Reader { source, mistakes: Vec::new() };
     let table = reader.table(table.get_ref());
-    (Node::new(Value::Table(table)), syntax, reader.mistakes)
+    (Node::new(Value::Table(table.into())), syntax, reader.mistakes)
 }
 
 fn mistake(source: &Arc<Source>, error: &Error) -> Mistake {
@@ -63,7 +63,7 @@ impl Reader<'_> {
     fn table(&mut self, table: &DeTable<'_>) -> Table {
         let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
             let entry = Entry { location: self.location(key), alias: None, node: self.node(value) };
-            (String::from(&**key.get_ref()), entry)
+            (String::from(&**key.get_ref()), Box::new(entry))
         };
         table.iter().map(entry).collect()
     }
@@ -94,7 +94,7 @@ impl Reader<'_> {
             DeValue::Array(values) => {
                 Value::Array(values.iter().map(|value| self.node(value)).collect())
             }
-            DeValue::Table(table) => Value::Table(self.table(table)),
+            DeValue::Table(table) => Value::Table(self.table(table).into()),
         };
         Node { value, location: self.location(written) }
     }

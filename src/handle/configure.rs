@@ -33,6 +33,19 @@ impl SupervisorHandle {
         self.supervisor.tree.supervisor(path)
     }
 
+    /// Returns the supervisors that run at a path without serial numbers. There can be several below a dynamic
+    /// one.
+    pub(crate) fn all_at(&self, path: &Path) -> Vec<Arc<SupervisorShared>> {
+        match self.running_at(path) {
+            Some(supervisor) => vec![supervisor],
+            None => {
+                let mut all = self.all_running();
+                all.retain(|it| it.path().without_serials() == *path);
+                all
+            }
+        }
+    }
+
     /// Returns all supervisors of the tree that run.
     pub(crate) fn all_running(&self) -> Vec<Arc<SupervisorShared>> {
         self.supervisor.tree.supervisors()

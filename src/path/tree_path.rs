@@ -59,6 +59,16 @@ impl Path {
         self.as_str().rsplit_once('/').map(|(parent, _)| Self(parent.into()))
     }
 
+    /// Returns the path without the serial numbers of dynamic children, which several children share then.
+    pub(crate) fn without_serials(&self) -> Self {
+        if !self.as_str().contains('#') {
+            return self.clone();
+        }
+        let plain = |name| SerialName::parse(name).map_or(name, |it: SerialName<'_>| it.name);
+        let names: Vec<_> = self.as_str().split('/').map(plain).collect();
+        Self(names.join("/").into())
+    }
+
     /// Returns the path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -7,7 +7,8 @@
 //! # Invariants
 //!
 //! 1. While nothing was ever set, a lookup costs one load, and no path is made for it.
-//! 2. A path has no serial number: all children of a dynamic supervisor with one name share their values.
+//! 2. A path has no serial number: all children of a dynamic supervisor with one name share their values, and
+//!    so do those below them.
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -34,6 +35,10 @@ pub(crate) struct ConfigState {
 }
 
 pub(crate) type ConfigCell = watch::Sender<ConfigState>;
+
+/// How many values change while the lock is held.
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+const AT_ONCE: usize = 256;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -66,6 +71,20 @@ pub(crate) struct SettingValues {
     pub(crate) configured_below: HashSet<Path>,
     /// The children that a plan has stopped, and starts again.
     pub(crate) held: HashSet<Path>,
+}
+
+/// Values that change, by path, each path once. `None`: the path has none any more.
+#[derive(Debug, Default)]
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+pub(crate) struct ValueChanges {
+    /// If it changes.
+    pub(crate) common: Option<Option<GeneralLayer>>,
+    pub(crate) below: Vec<(Path, Option<GeneralLayer>)>,
+    pub(crate) files: Vec<(Path, Option<Arc<ChildLayer>>)>,
+    pub(crate) calls: Vec<(Path, Option<Arc<ChildLayer>>)>,
+    pub(crate) supervisors: Vec<(Path, Option<Arc<SupervisorLayer>>)>,
+    pub(crate) configured: Vec<(Path, bool)>,
+    pub(crate) configured_below: Vec<(Path, bool)>,
 }
 
 /// The values of several children.
@@ -113,7 +132,7 @@ impl Settings {
         self.is_used.load(Ordering::Acquire)
     }
 
-    /// Changes the values.
+    /// ValueChanges the values.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut SettingValues) -> R) -> R {
         self.is_used.store(true, Ordering::Release);
         change(&mut self.values.lock())
@@ -129,7 +148,7 @@ impl Settings {
         if !self.is_used() && !code.awaits_config {
             return Arc::clone(code);
         }
-        let supervisor = &supervisor();
+        let supervisor = &supervisor().without_serials();
         let path = supervisor.join(name);
         let values = self.values.lock();
         let (file, call) = (values.file(supervisor, &path), values.calls.get(&path));
@@ -148,12 +167,43 @@ impl Settings {
         if !self.is_used() {
             return None;
         }
-        self.values.lock().supervisor(&path()).cloned()
+        self.values.lock().supervisor(&path().without_serials()).cloned()
     }
 
-    /// Returns a copy of all values.
-    pub(crate) fn snapshot(&self) -> SettingValues {
-        self.values.lock().clone()
+    /// Exchanges values, and leaves those that were there before. A second exchange takes the first one back.
+    ///
+    /// The lock is held for some of them at a time.
+    pub(crate) fn exchange(&self, changes: &mut ValueChanges) {
+        let lock = || {
+            self.is_used.store(true, Ordering::Release);
+            self.values.lock()
+        };
+        if let Some(common) = &mut changes.common {
+            std::mem::swap(&mut lock().common, common);
+        }
+        for part in changes.below.chunks_mut(AT_ONCE) {
+            exchange(&mut lock().below, part);
+        }
+        for part in changes.files.chunks_mut(AT_ONCE) {
+            exchange(&mut lock().files, part);
+        }
+        for part in changes.calls.chunks_mut(AT_ONCE) {
+            exchange(&mut lock().calls, part);
+        }
+        for part in changes.supervisors.chunks_mut(AT_ONCE) {
+            exchange(&mut lock().supervisors, part);
+        }
+        for part in changes.configured.chunks_mut(AT_ONCE) {
+            exchange_paths(&mut lock().configured, part);
+        }
+        for part in changes.configured_below.chunks_mut(AT_ONCE) {
+            exchange_paths(&mut lock().configured_below, part);
+        }
+    }
+
+    /// Returns the paths for which a call has set a policy.
+    pub(crate) fn called(&self) -> Vec<Path> {
+        self.values.lock().calls.keys().cloned().collect()
     }
 
     /// Forgets the configurations that no incarnation watches. They are read again when one asks for them.
@@ -166,7 +216,22 @@ impl Settings {
 
     /// Returns the configuration of the child at `path`, which is empty at first.
     pub(crate) fn config(&self, path: &Path) -> Arc<ConfigCell> {
-        Arc::clone(self.configs.lock().entry(path.clone()).or_default())
+        Arc::clone(self.configs.lock().entry(path.without_serials()).or_default())
+    }
+}
+
+fn exchange<T>(values: &mut HashMap<Path, T>, changes: &mut [(Path, Option<T>)]) {
+    for (path, value) in changes {
+        *value = match value.take() {
+            Some(value) => values.insert(path.clone(), value),
+            None => values.remove(path),
+        };
+    }
+}
+
+fn exchange_paths(paths: &mut HashSet<Path>, changes: &mut [(Path, bool)]) {
+    for (path, is_in) in changes {
+        *is_in = if *is_in { !paths.insert(path.clone()) } else { paths.remove(path) };
     }
 }
 
@@ -192,5 +257,61 @@ mod tests {
         assert_eq!((on_leak("a"), on_leak("b")), (Some(OnLeak::Restart), Some(OnLeak::Park)));
         settings.change(|values| values.calls.insert(app.join("a"), own(OnLeak::Park)));
         assert_eq!(on_leak("a"), Some(OnLeak::Park));
+    }
+
+    #[test]
+    fn a_second_exchange_takes_the_first_one_back() {
+        let own =
+            |on_leak| Arc::new(ChildLayer { on_leak: Some(on_leak), ..ChildLayer::default() });
+        let general = |on_leak| GeneralLayer { child: own(on_leak), ..GeneralLayer::default() };
+        let path = |name: &str| Path::root("app").join(name);
+        let settings = Settings::default();
+        settings.change(|values| {
+            values.files = HashMap::from([("old", OnLeak::Park), ("both", OnLeak::Park)])
+                .into_iter()
+                .map(|(name, on_leak)| (path(name), own(on_leak)))
+                .collect();
+            values.calls.insert(path("called"), own(OnLeak::Park));
+            values.configured = HashSet::from([path("old"), path("both")]);
+        });
+        let mut changes = ValueChanges {
+            common: Some(Some(general(OnLeak::Restart))),
+            below: vec![(path("below"), Some(general(OnLeak::Restart)))],
+            files: vec![
+                (path("old"), None),
+                (path("both"), Some(own(OnLeak::Restart))),
+                (path("new"), Some(own(OnLeak::Restart))),
+                (path("none"), None),
+            ],
+            calls: vec![(path("called"), None)],
+            supervisors: vec![(path("below"), Some(Arc::default()))],
+            configured: vec![(path("old"), false), (path("both"), true), (path("new"), true)],
+            configured_below: vec![(path("below"), true)],
+        };
+        let shown = |settings: &Settings| {
+            let values = settings.values.lock();
+            let layers = |layers: &HashMap<Path, Arc<ChildLayer>>| {
+                let mut shown: Vec<_> =
+                    layers.iter().map(|(path, layer)| (path.to_string(), layer.on_leak)).collect();
+                shown.sort_by(|a, b| a.0.cmp(&b.0));
+                shown
+            };
+            let mut configured: Vec<_> = values.configured.iter().map(Path::to_string).collect();
+            configured.sort();
+            (
+                values.common.is_some(),
+                values.below.len() + values.supervisors.len() + values.configured_below.len(),
+                layers(&values.files),
+                layers(&values.calls),
+                configured,
+            )
+        };
+        let before = shown(&settings);
+        settings.exchange(&mut changes);
+        let (restart, new) = (Some(OnLeak::Restart), "app/new".to_owned());
+        let files = vec![("app/both".to_owned(), restart), (new.clone(), restart)];
+        assert_eq!(shown(&settings), (true, 3, files, vec![], vec!["app/both".to_owned(), new]));
+        settings.exchange(&mut changes);
+        assert_eq!(shown(&settings), before);
     }
 }

@@ -20,7 +20,7 @@ fn nodes() -> impl Strategy<Value = Node> {
     ];
     leaves.prop_recursive(4, 32, 4, |inner| {
         prop_oneof![
-            vec(inner.clone(), 0..4).prop_map(|nodes| Node::new(Value::Array(nodes))),
+            vec(inner.clone(), 0..4).prop_map(|nodes| Node::new(Value::Array(nodes.into()))),
             table(inner),
         ]
     })
@@ -28,8 +28,8 @@ fn nodes() -> impl Strategy<Value = Node> {
 
 fn table(values: impl Strategy<Value = Node>) -> impl Strategy<Value = Node> {
     btree_map(keys(), values, 0..4).prop_map(|values| {
-        let entry = |(key, node)| (key, Entry { location: None, alias: None, node });
-        Node::new(Value::Table(values.into_iter().map(entry).collect::<Table>()))
+        let entry = |(key, node)| (key, Box::new(Entry { location: None, alias: None, node }));
+        Node::new(Value::Table(values.into_iter().map(entry).collect::<Table>().into()))
     })
 }
 
@@ -143,8 +143,10 @@ fn regular(depth: u32) -> BoxedStrategy<Node> {
         btree_map("[xyz]", regular(depth - 1), 0..3).boxed()
     };
     let both = (leaves, tables).prop_map(|(leaves, tables)| {
-        let entry = |(key, node)| (key, Entry { location: None, alias: None, node });
-        Node::new(Value::Table(leaves.into_iter().chain(tables).map(entry).collect()))
+        let entry = |(key, node)| (key, Box::new(Entry { location: None, alias: None, node }));
+        Node::new(Value::Table(
+            leaves.into_iter().chain(tables).map(entry).collect::<Table>().into(),
+        ))
     });
     both.boxed()
 }

@@ -56,7 +56,7 @@ fn sections_are_found_with_the_roots_name_and_without_it() {
     let config: Config = serde_json::from_str(json).unwrap();
     config.check().unwrap();
     let sections = config.sections("app").0;
-    assert_eq!(sections.keys().collect::<Vec<_>>(), ["", "*", "a", "apple", "b/c"]);
+    assert_eq!(sections.keys().copied().collect::<Vec<_>>(), ["", "*", "a", "apple", "b/c"]);
     assert_eq!(sections["a"].key, "app/a");
     assert!(sections["a"].location.is_none() && sections["a"].node.table().is_some());
     let merged = |path: &str| {

@@ -17,7 +17,7 @@ use crate::runtime::request::{
 
 /// How many children one request changes, or describes: few enough that it takes well under a
 /// millisecond.
-pub(crate) const CHILDREN: usize = 64;
+pub(crate) const CHILDREN: usize = 32;
 
 impl Driver {
     /// Looks up the values of these children again. Answers with the place of the next one.
