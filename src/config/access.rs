@@ -103,10 +103,9 @@ impl<'de> NodeReader<'de> {
     }
 
     fn boolean<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match &self.node.value {
-            Value::String(text) if text.trim() == "true" => visitor.visit_bool(true),
-            Value::String(text) if text.trim() == "false" => visitor.visit_bool(false),
-            _ => self.any(visitor),
+        match self.node.as_bool() {
+            Some(value) => visitor.visit_bool(value),
+            None => self.any(visitor),
         }
     }
 

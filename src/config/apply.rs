@@ -1,93 +1,36 @@
 //! Applies a plan to a running tree.
 //!
-//! First every new value is checked. Then come the stops, then the values, then the starts. A supervisor
+//! Every new value is checked already. First come the stops, then the values, then the starts. A supervisor
 //! that was asked for something goes on with everything else meanwhile.
 //!
 //! # Invariants
 //!
 //! 1. One plan is applied at a time. Each is made again of the tree as it is then.
-//! 2. Until all values are checked, nothing has changed.
-//! 3. If a child doesn't become active, all values of the plan are taken back, and the children that it has
+//! 2. If a child doesn't become active, all values of the plan are taken back, and the children that it has
 //!    stopped run with the old ones.
-//! 4. A plan that has begun is applied to its end, even if its caller doesn't wait.
+//! 3. A plan that has begun is applied to its end, even if its caller doesn't wait.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{sleep_until, timeout};
+use tokio::time::timeout;
 
 use super::aside::aside;
-use super::child_config::Reader;
 use super::code::NewCode;
 use super::draft::{ConfigChange, Draft, Record, Toggled};
 use super::facts::start_order;
 use super::plan::{ApplyError, Refusal};
-use crate::clock::now;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
-use crate::panic::CatchPanic;
 use crate::path::Path;
 use crate::runtime::settings::{Settings, ValueChanges};
 use crate::runtime::{Blueprint, SupervisorShared};
-use crate::subscriber;
 
-/// How often a slow check is logged.
-const SLOW: Duration = Duration::from_secs(5);
 /// How long a child may take to become active before the plan is taken back.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
-
-/// Checks the new configuration of each child, all at once.
-pub(super) async fn check(configs: &[ConfigChange]) -> Result<(), Vec<Refusal>> {
-    let mut checks = tokio::task::JoinSet::new();
-    for (number, change) in configs.iter().enumerate() {
-        let reader = Reader::of(&change.spec);
-        let Some(check) = change.state.value.as_ref().and_then(|value| reader.check(value)) else {
-            continue;
-        };
-        let (path, within) = (change.path.clone(), reader.within);
-        checks.spawn(async move { (number, check_one(path, within, check).await) });
-    }
-    let mut refusals = Vec::new();
-    while let Some(checked) = checks.join_next().await {
-        if let Ok((number, Some(refusal))) = checked {
-            refusals.push((number, refusal));
-        }
-    }
-    refusals.sort_by_key(|&(number, _)| number);
-    if refusals.is_empty() {
-        return Ok(());
-    }
-    Err(refusals.into_iter().map(|(_, refusal)| refusal).collect())
-}
-
-async fn check_one(
-    path: Path,
-    within: Duration,
-    check: impl Future<Output = crate::exit::Exit> + Send,
-) -> Option<Refusal> {
-    let began = now();
-    let slow = async {
-        let mut waited = SLOW;
-        loop {
-            sleep_until((began + waited).into()).await;
-            subscriber::warn!(target: "verger::config", child = %path, ?waited, "waiting for the check of a new configuration");
-            waited += SLOW;
-        }
-    };
-    let checked = timeout(within, CatchPanic(Box::pin(check)));
-    let reason = tokio::select! {
-        biased;
-        checked = checked => match checked {
-            Ok(Ok(Ok(()))) => return None,
-            Ok(Ok(Err(error))) => error.to_string(),
-            Ok(Err(panic)) => format!("panicked: {panic}"),
-            Err(_) => format!("no answer within {within:?}"),
-        },
-        () = slow => return None,
-    };
-    Some(Refusal { path: path.to_string(), reason })
-}
+/// How long new code waits for the end of a restart of several children.
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Applies a draft whose values are checked.
 pub(super) async fn apply(handle: &SupervisorHandle, draft: &mut Draft) -> Result<(), ApplyError> {
@@ -104,6 +47,7 @@ pub(super) async fn apply(handle: &SupervisorHandle, draft: &mut Draft) -> Resul
     for toggled in [&mut restarted, &mut stopped, &mut started] {
         toggled.sort_by_cached_key(|toggled| place(&toggled.path));
     }
+    settle(handle, draft).await?;
     // Those that start are held as well until their turn comes.
     settings.change(|values| {
         values.held.extend(restarted.iter().chain(&draft.toggled).map(|it| it.path.clone()));
@@ -118,15 +62,17 @@ pub(super) async fn apply(handle: &SupervisorHandle, draft: &mut Draft) -> Resul
     draft.configs.sort_by_cached_key(|change| place(&change.path));
     exchange(handle, draft).await?;
     settings.change(|values| stopped.iter().for_each(|it| _ = values.held.remove(&it.path)));
-    recode(handle, draft, |code| (&code.new, &code.started)).await?;
+    let mut failed = recode(handle, draft, |code| (&code.new, &code.started)).await?;
     refresh(handle, draft).await?;
-    let mut failed = start_added(handle, draft, |code| &code.started).await;
+    if failed.is_empty() {
+        failed = start_added(handle, draft, |code| &code.started).await;
+    }
     let mut up = Vec::new();
     for toggled in restarted.iter().chain(&started).filter(|_| failed.is_empty()) {
         settings.change(|values| values.held.remove(&toggled.path));
         up.push(toggled.clone());
         if let Some(reason) = start(handle, toggled).await {
-            failed.push(Refusal { path: toggled.path.to_string(), reason });
+            failed.push(Refusal::new(&toggled.path, reason));
             break;
         }
     }
@@ -157,9 +103,10 @@ async fn roll_back(
     settings.change(|values| {
         values.held = restarted.iter().map(|it| it.path.clone()).collect();
     });
-    recode(handle, draft, |code| (&code.old, &code.stopped)).await?;
+    let mut with_old = recode(handle, draft, |code| (&code.old, &code.stopped)).await?;
     refresh(handle, draft).await?;
-    failed.extend(start_added(handle, draft, |code| &code.stopped).await.into_iter().map(|it| {
+    with_old.extend(start_added(handle, draft, |code| &code.stopped).await);
+    failed.extend(with_old.into_iter().map(|it| {
         let reason = format!("also with its old code: {}", it.reason);
         Refusal { reason, ..it }
     }));
@@ -168,7 +115,7 @@ async fn roll_back(
         settings.change(|values| values.held.remove(&toggled.path));
         if let Some(reason) = start(handle, toggled).await {
             let reason = format!("also with its old configuration: {reason}");
-            failed.push(Refusal { path: toggled.path.to_string(), reason });
+            failed.push(Refusal::new(&toggled.path, reason));
         }
     }
     Ok(())
@@ -183,19 +130,46 @@ fn restarted(draft: &Draft) -> Vec<Toggled> {
     restarts.map(|change| change.toggled(true)).collect()
 }
 
-/// Replaces the code of each supervisor.
+/// Waits until no supervisor whose code is replaced restarts several children, and nothing has changed yet.
+async fn settle(handle: &SupervisorHandle, draft: &Draft) -> Result<(), ApplyError> {
+    for code in &draft.code {
+        if let Some(refusal) = recode_one(handle, code, None).await? {
+            return Err(ApplyError::Refused(vec![refusal]));
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the code of each supervisor. Returns those that have begun to restart several children, and are
+/// still doing it.
 async fn recode(
     handle: &SupervisorHandle,
     draft: &Draft,
     which: fn(&NewCode) -> (&Arc<Blueprint>, &Vec<String>),
-) -> Result<(), ApplyError> {
+) -> Result<Vec<Refusal>, ApplyError> {
+    let mut failed = Vec::new();
     for code in &draft.code {
-        let (blueprint, added) = which(code);
-        if let Some(supervisor) = handle.running_at(&code.full) {
-            stopping(handle.recode(&supervisor, Arc::clone(blueprint), added.clone()).await)?;
-        }
+        failed.extend(recode_one(handle, code, Some(which(code))).await?);
     }
-    Ok(())
+    Ok(failed)
+}
+
+async fn recode_one(
+    handle: &SupervisorHandle,
+    code: &NewCode,
+    new: Option<(&Arc<Blueprint>, &Vec<String>)>,
+) -> Result<Option<Refusal>, ApplyError> {
+    let Some(supervisor) = handle.running_at(&code.full) else { return Ok(None) };
+    let (blueprint, added) = new.unzip();
+    let added = added.cloned().unwrap_or_default();
+    let recoded = handle.recode(&supervisor, blueprint.cloned(), added);
+    let Ok(recoded) = timeout(SETTLED_WITHIN, recoded).await else {
+        let reason =
+            format!("it restarts its children, and hasn't finished within {SETTLED_WITHIN:?}");
+        return Ok(Some(Refusal::new(&code.full, reason)));
+    };
+    stopping(recoded)?;
+    Ok(None)
 }
 
 /// Stops and removes children, the last one first.
@@ -218,7 +192,7 @@ async fn start_added(
             let started = handle.start_added(&supervisor, name.clone());
             let started = timeout(ACTIVE_WITHIN, started).await;
             if let Some(reason) = started.map_or_else(|_| Some(too_late()), failure) {
-                return vec![Refusal { path: code.full.join(name).to_string(), reason }];
+                return vec![Refusal::new(&code.full.join(name), reason)];
             }
         }
     }

@@ -9,6 +9,7 @@ use tokio::task::yield_now;
 use super::apply::{self, recorded};
 use super::aside::{aside, discard, to_end};
 use super::change::Change;
+use super::checks::check_layers;
 use super::code;
 use super::difference::Difference;
 use super::draft::{ConfigChange, Draft};
@@ -16,6 +17,7 @@ use super::facts::{Facts, Found};
 use super::gather::{gather, gather_child};
 use super::plan::{Applied, ApplyError, Plan, Refusal};
 use super::planner;
+use super::validate::validate;
 use super::{Config, ConfigError};
 use crate::child::check_policy;
 use crate::error::ControlError;
@@ -48,7 +50,7 @@ impl Supervisor {
         let difference = Difference::new(facts.root.as_str(), config, Arc::default(), false);
         let draft =
             planner::plan(config, &difference, &facts, true).map_err(ConfigError::of_all)?;
-        apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
+        validate(&draft.configs).await.map_err(ApplyError::Refused)?;
         let settings = self.settings();
         apply::apply_to_new(&settings, draft);
         self.set_settings(settings.fork());
@@ -128,7 +130,7 @@ impl SupervisorHandle {
                 draft.values.calls =
                     settings.called().into_iter().map(|path| (path, None)).collect();
             }
-            apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
+            validate(&draft.configs).await.map_err(ApplyError::Refused)?;
             let result = apply::apply(&handle, &mut draft).await;
             let (changes, unchanged) = (std::mem::take(&mut draft.changes), draft.unchanged);
             discard(&handle, (draft, config, difference)).await;
@@ -194,9 +196,7 @@ impl SupervisorHandle {
                 return Err(ControlError::NotFound { path: full }.into());
             };
             let wanted = std::any::type_name::<C>();
-            let refuse = |reason: String| {
-                ApplyError::Refused(vec![Refusal { path: full.to_string(), reason }])
-            };
+            let refuse = |reason: String| ApplyError::Refused(vec![Refusal::new(&full, reason)]);
             let spec = match &child.config {
                 None => {
                     return Err(refuse(format!("it has no configuration; `{wanted}` was given")));
@@ -210,7 +210,7 @@ impl SupervisorHandle {
             };
             let (path, segments) = (full.clone(), child.segments.clone());
             let state = ConfigState { value: Some(Arc::new(value)), is_of_call: true };
-            let change = ConfigChange { path, segments, spec, state };
+            let change = ConfigChange { path, segments, spec, state, place: None };
             // A child that has waited for its configuration starts.
             let waits = child.options.withheld == Some(Withheld::Unconfigured);
             let toggled = waits.then(|| change.toggled(true)).into_iter().collect();
@@ -218,7 +218,7 @@ impl SupervisorHandle {
             let values = ValueChanges { configured, ..ValueChanges::default() };
             let configs = vec![change];
             let mut draft = Draft { configs, values, toggled, ..Draft::default() };
-            apply::check(&draft.configs).await.map_err(ApplyError::Refused)?;
+            validate(&draft.configs).await.map_err(ApplyError::Refused)?;
             apply::apply(&handle, &mut draft).await?;
             subscriber::info!(target: "verger::config", child = %full, "configured by a call");
             Ok(())
@@ -226,11 +226,21 @@ impl SupervisorHandle {
         .await
     }
 
-    fn child_path(&self, path: &str) -> Result<Path, ControlError> {
+    /// Returns the path of a child below this supervisor, for values.
+    fn child_path(&self, path: &str) -> Result<Path, ApplyError> {
         if path.split('/').any(str::is_empty) {
-            return Err(ControlError::NotAChild { path: path.to_owned() });
+            return Err(ControlError::NotAChild { path: path.to_owned() }.into());
         }
-        Ok(path.split('/').fold(self.path(), |above, name| above.join(name)))
+        let join = |above: Path| path.split('/').fold(above, |above, name| above.join(name));
+        let (above, full) = (self.path().without_serials(), join(self.path()));
+        let plain = full.without_serials();
+        if plain != join(above.clone()) {
+            let instead = plain.as_str().split_at(above.as_str().len() + 1).1;
+            let reason =
+                format!("children with one name share their values; write `{instead}` instead");
+            return Err(ApplyError::Refused(vec![Refusal::new(&full, reason)]));
+        }
+        Ok(plain)
     }
 
     async fn change_call(
@@ -243,13 +253,18 @@ impl SupervisorHandle {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
             let facts = gather_child(&handle, &path).await?;
-            let exists = matches!(facts.find(&facts.below_root(&path)), Found::Child(..));
-            if policy.is_some() && !exists {
-                return Err(ControlError::NotFound { path }.into());
-            }
             let is_set = policy.is_some();
             let layer = policy.map(|policy| ChildLayer { policy, ..ChildLayer::default() });
-            let calls = vec![(path.clone(), layer.map(Arc::new))];
+            let layer = layer.map(Arc::new);
+            if is_set {
+                let Found::Child(child, supervisor) = facts.find(&facts.below_root(&path)) else {
+                    return Err(ControlError::NotFound { path }.into());
+                };
+                let file = child.options.layers.as_ref().and_then(|layers| layers.file.clone());
+                check_layers(&path, child, supervisor, file, layer.clone())
+                    .map_err(ControlError::from)?;
+            }
+            let calls = vec![(path.clone(), layer)];
             let values = ValueChanges { calls, ..ValueChanges::default() };
             apply::apply(&handle, &mut Draft { values, ..Draft::default() }).await?;
             let what = if is_set { "policy set by a call" } else { "policy of a call cleared" };
@@ -302,8 +317,7 @@ async fn draft(
         let compared = code::compare(&root, running.blueprint(), Arc::clone(&new));
         (code, changes) = compared.ok_or_else(|| {
             let reason = "the new root is a different kind of supervisor; restart the program";
-            let (path, reason) = (root.to_string(), reason.to_owned());
-            ApplyError::Refused(vec![Refusal { path, reason }])
+            ApplyError::Refused(vec![Refusal::new(&root, reason)])
         })?;
         for code in &mut code {
             let names: Vec<_> = code.stopped.iter().chain(&code.started).cloned().collect();

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::Written;
-use super::facts::{Facts, Found, KnownChild, SupervisorFacts};
+use super::facts::{Facts, Found, KnownChild, SupervisorFacts, below};
 use super::mistake::Mistake;
 use super::node::join;
 use super::section::keys;
+use super::{Config, Written};
 use crate::child::check_limits;
+use crate::error::BuildError;
+use crate::path::Path;
 use crate::policy::{ChildLayer, ChildOptions};
 use crate::runtime::check_restarts;
 
@@ -80,13 +82,42 @@ pub(super) fn check_child(
     supervisor: &SupervisorFacts,
     layer: &ChildLayer,
 ) -> Option<Mistake> {
-    let path = facts.full(path);
-    let layer = Some(Arc::new(layer.clone()));
-    let options = ChildOptions::layered(&child.options, layer, None, None);
-    let mut warnings = Vec::new();
-    let checked = check_limits(&options, &|| path.clone()).and_then(|()| {
-        check_restarts(&supervisor.rules, &options, &|| path.clone(), &mut warnings)
-    });
-    let error = checked.err()?;
-    Some(Mistake::new(written.location, join("", written.key), error))
+    let call = child.options.layers.as_ref().and_then(|layers| layers.call.clone());
+    let file = Some(Arc::new(layer.clone()));
+    let checked = check_layers(&facts.full(path), child, supervisor, file, call);
+    Some(Mistake::new(written.location, join("", written.key), checked.err()?))
+}
+
+/// Checks the values of a file and of a call together with those of the code.
+pub(super) fn check_layers(
+    path: &Path,
+    child: &KnownChild,
+    supervisor: &SupervisorFacts,
+    file: Option<Arc<ChildLayer>>,
+    call: Option<Arc<ChildLayer>>,
+) -> Result<(), BuildError> {
+    let options = ChildOptions::layered(&child.options, file, call, None);
+    check_limits(&options, &|| path.clone())?;
+    check_restarts(&supervisor.rules, &options, &|| path.clone(), &mut Vec::new())
+}
+
+/// Checks the values of a section for several children together with the code of each that has no section of its
+/// own. `above`: the path of their supervisor, or `None` for the common section.
+pub(super) fn check_general(
+    facts: &Facts,
+    config: &Config,
+    above: Option<&str>,
+    written: &Written<'_>,
+    layer: &ChildLayer,
+) -> Option<Mistake> {
+    let is_written = |path: &str| config.section(facts.root.as_str(), path).is_some();
+    let is_meant = |at: &str| above.map_or_else(|| !is_written(&below(at, "*")), |it| it == at);
+    facts.supervisors.iter().filter(|(at, _)| is_meant(at)).find_map(|(at, supervisor)| {
+        supervisor.children.iter().find_map(|(name, child)| {
+            let path = below(at, name);
+            let is_own = is_written(&path);
+            let check = || check_child(facts, &path, written, child, supervisor, layer);
+            if is_own { None } else { check() }
+        })
+    })
 }

@@ -23,6 +23,8 @@ pub(super) struct Difference {
     pub(super) before: Arc<Record>,
     /// Whether every section counts as different.
     pub(super) forced: bool,
+    /// Whether it concerns the whole tree: it is forced, or what is written for all children differs.
+    pub(super) all: bool,
     /// The paths below the root, also of sections that are gone.
     pub(super) changed: BTreeSet<String>,
     pub(super) unchanged: usize,
@@ -50,7 +52,7 @@ impl Difference {
             changed.extend(above_changed);
         }
         let unchanged = sections.keys().filter(|path| !changed.contains(**path)).count();
-        Self { before, forced, changed, unchanged, twice }
+        Self { before, forced, all, changed, unchanged, twice }
     }
 
     /// Whether it is the difference from what was applied last, which is `before`.

@@ -45,6 +45,8 @@ pub(super) struct ConfigChange {
     pub(super) segments: Vec<String>,
     pub(super) spec: Arc<ConfigSpec>,
     pub(super) state: ConfigState,
+    /// Where it is written.
+    pub(super) place: Option<String>,
 }
 
 impl ConfigChange {

@@ -61,8 +61,13 @@ fn text(path: &Path) -> Result<String, String> {
     if metadata.is_dir() {
         return Err(unreadable(&ErrorKind::IsADirectory.into()));
     }
+    if !metadata.is_file() {
+        let message =
+            "this is a pipe or a device, which may never end; write the path of an ordinary file";
+        return Err(message.to_owned());
+    }
     let file = File::open(path).map_err(|error| unreadable(&error))?;
-    // The size in the metadata isn't that of a pipe or a device.
+    // The size in the metadata may be that of a moment ago.
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     if bytes.len() as u64 > LARGEST {
         return Err("the file is larger than 16 MiB; split it, or check its path".to_owned());

@@ -75,10 +75,8 @@ pub(super) async fn gather(
 
 impl Questions {
     fn new(root: &str, config: &Config, difference: &Difference) -> Self {
-        let Difference { before, forced, changed, .. } = difference;
-        let common = config.common().and_then(|common| common.get("config"));
-        let everything = *forced || common != before.common.get("config");
-        let mut questions = Self { everything, ..Self::default() };
+        let Difference { before, changed, .. } = difference;
+        let mut questions = Self { everything: difference.all, ..Self::default() };
         for path in changed {
             questions.ask(path);
             let new = config.section(root, path);

@@ -21,11 +21,7 @@ pub(super) fn list(
     restarts: &[&str],
 ) -> Vec<Change> {
     let mut changes = Vec::new();
-    let flat = |node: &Node| -> BTreeMap<String, (String, Option<String>)> {
-        let leaves = node.flatten("").into_iter();
-        let place = |node: &Node| node.location.as_ref().map(ToString::to_string);
-        leaves.map(|(key, node)| (key, (node.to_string(), place(node)))).collect()
-    };
+    let flat = |node| -> BTreeMap<String, &Node> { Node::flatten(node, "").into_iter().collect() };
     let (old, new) = (flat(old), flat(new));
     let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for key in keys {
@@ -33,21 +29,17 @@ pub(super) fn list(
         if key.is_empty() {
             continue;
         }
-        let (before, after) = (old.get(key), new.get(key));
-        let same = before.map(|it| &it.0) == after.map(|it| &it.0);
-        if same {
+        let (before, after) = (old.get(key).copied(), new.get(key).copied());
+        if before == after {
             continue;
         }
         let table = key.split('.').next().unwrap_or_default();
-        let kind = match (key.as_str(), after.map(|it| it.0.as_str())) {
-            ("enabled", Some("false")) => ChangeKind::Removed,
+        let kind = match (key.as_str(), after.and_then(Node::as_bool)) {
+            ("enabled", Some(false)) => ChangeKind::Removed,
             ("enabled", _) => ChangeKind::Added,
             _ => ChangeKind::Changed,
         };
-        let value = |it: Option<&(String, Option<String>)>| match it {
-            Some((text, _)) => Some(text.clone()),
-            None => code(key),
-        };
+        let value = |it: Option<&Node>| it.map_or_else(|| code(key), |it| Some(it.to_string()));
         changes.push(Change {
             path: path.to_owned(),
             kind,
@@ -55,7 +47,7 @@ pub(super) fn list(
             old: value(before),
             new: value(after),
             effect: if restarts.contains(&table) { Effect::NeedsRestart } else { effect(key) },
-            place: after.and_then(|it| it.1.clone()),
+            place: after.and_then(|it| it.location.as_ref()).map(ToString::to_string),
         });
     }
     changes

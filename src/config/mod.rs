@@ -67,6 +67,8 @@ mod suggest;
 mod tests;
 #[cfg(feature = "config-file")]
 mod toml;
+mod typed;
+mod validate;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};
@@ -166,29 +168,26 @@ impl Config {
     /// Creates a configuration from a table with sections.
     fn from_node(root: Node, syntax: Vec<Mistake>, mistakes: Vec<Mistake>) -> Self {
         let mut config = Self { syntax, mistakes, ..Self::default() };
-        let mut sections = Table::new();
         let node::Value::Table(table) = root.value else { return config };
-        for (key, mut entry) in Arc::unwrap_or_clone(table) {
+        let mut sections = Arc::unwrap_or_clone(table);
+        sections.retain(|key, entry| {
             let location = entry.location.as_ref();
-            if entry.node.table().is_none() {
-                let message = format!(
+            let problem = if entry.node.table().is_none() {
+                Some(format!(
                     "`{key}` is a value outside of a section; write it below the path of a child, such \
                      as [\"app/ingest\"], or below [common]"
-                );
-                config.mistakes.push(Mistake::new(location, join("", &key), message));
-                continue;
-            }
-            if let Some(message) = path_problem(&key) {
-                config.mistakes.push(Mistake::new(location, join("", &key), message));
-                continue;
-            }
-            config.mistakes.extend(rules::unify(&mut entry.node, &key));
-            if key == COMMON {
-                config.common = Some(entry.node);
+                ))
             } else {
-                sections.insert(key, entry);
+                path_problem(key)
+            };
+            if let Some(message) = problem {
+                config.mistakes.push(Mistake::new(location, join("", key), message));
+                return false;
             }
-        }
+            config.mistakes.extend(rules::unify(&mut entry.node, key));
+            true
+        });
+        config.common = sections.remove(COMMON).map(|entry| entry.node);
         config.sections = Arc::new(sections);
         config
     }

@@ -87,6 +87,15 @@ impl Node {
         self.table()?.get(key).map(|entry| &**entry)
     }
 
+    /// Returns the boolean that this is. It may be quoted, as the values of environment variables are.
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match &self.value {
+            Value::Bool(value) => Some(*value),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
     /// Returns the values in this table or array.
     pub(crate) fn inside(&self) -> Vec<&Self> {
         match &self.value {

@@ -11,6 +11,7 @@ use super::change::Change;
 use super::difference::Difference;
 use super::draft::Draft;
 use super::{Config, ConfigError};
+use crate::path::Path;
 use crate::spec::Supervisor;
 
 /// What a configuration would change in a running tree.
@@ -147,11 +148,23 @@ pub struct Refusal {
     pub path: String,
     /// What it says.
     pub reason: String,
+    /// Where the value is written, such as `feed.toml:12`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn new(path: &Path, reason: impl Into<String>) -> Self {
+        Self { path: path.to_string(), reason: reason.into(), place: None }
+    }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: {}", self.path, self.reason)
+        match &self.place {
+            Some(place) => write!(f, "`{}` ({place}): {}", self.path, self.reason),
+            None => write!(f, "`{}`: {}", self.path, self.reason),
+        }
     }
 }
 

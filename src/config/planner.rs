@@ -9,24 +9,22 @@
 //!    unless the plan is forced.
 //! 2. What a plan is made of decides on it, and nothing else: two plans of the same are the same.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::change::Change;
-use super::checks::{check_child, check_keys};
-use super::child_config::Reader;
+use super::checks::{check_child, check_general, check_keys};
 use super::difference::Difference;
-use super::draft::{ConfigChange, Draft, Record, Recorded, Toggled};
+use super::draft::{Draft, Record, Recorded, Toggled};
 use super::facts::{Facts, Found, KnownChild, split};
 use super::listing;
 use super::mistake::Mistake;
-use super::node::{Node, Value, join};
+use super::node::{Node, join};
 use super::rules;
 use super::section::{Section, keys};
 use super::suggest::nearest;
-use super::{Config, Written};
-use crate::path::Path;
-use crate::runtime::settings::{ConfigState, GeneralLayer};
+use super::{Config, Written, typed};
+use crate::runtime::settings::GeneralLayer;
 
 /// Makes a plan. `initial`: the tree isn't started yet, so that each child needs a configuration.
 pub(super) fn plan(
@@ -42,18 +40,8 @@ pub(super) fn plan(
     let (record, unchanged) = (before.clone(), difference.unchanged);
     let draft = Draft { unchanged, ..Draft::default() };
     let shared = facts.shared();
-    let mut planner = Planner {
-        config,
-        difference,
-        before,
-        facts,
-        initial,
-        common,
-        record,
-        draft,
-        mistakes,
-        shared,
-    };
+    let mut planner =
+        Planner { config, difference, before, facts, common, record, draft, mistakes, shared };
     planner.common();
     // Sections for several children come first, because they are merged into the others.
     let (general, own): (Vec<_>, Vec<_>) =
@@ -66,7 +54,11 @@ pub(super) fn plan(
     }
     // Of two sections with one path, the values of one would be missing.
     if difference.twice.is_empty() {
-        planner.configs();
+        let Planner { record, draft, .. } = &mut planner;
+        let found = typed::read(config, difference, facts, initial, record, draft);
+        planner.mistakes.extend(found);
+        listing::note_restarts(&mut planner.draft.changes, &planner.draft.configs);
+        listing::redact(&mut planner.draft.changes, &planner.record, facts);
     }
     let Planner { mut draft, mut mistakes, record, .. } = planner;
     if mistakes.is_empty() {
@@ -89,7 +81,6 @@ struct Planner<'a> {
     difference: &'a Difference,
     before: &'a Record,
     facts: &'a Facts,
-    initial: bool,
     common: Node,
     /// That of before, until the section of a path is looked at.
     record: Record,
@@ -106,6 +97,9 @@ impl<'a> Planner<'a> {
             return;
         }
         let layer = self.general_layer(&self.common.clone(), "common");
+        let common = self.common.clone();
+        let written = Written { key: "common", location: common.location.as_ref(), node: &common };
+        self.check_general(None, &written, layer.as_ref());
         let is_empty = self.common == Node::default();
         self.draft.values.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
         self.add_changes(
@@ -139,7 +133,9 @@ impl<'a> Planner<'a> {
             };
             return self.mistake(written, message);
         }
-        if let Some(layer) = self.general_layer(&merged, written.key) {
+        let layer = self.general_layer(&merged, written.key);
+        self.check_general(Some(above), written, layer.as_ref());
+        if let Some(layer) = layer {
             let old = self.before.sections.get(path).map(|it| it.merged.clone());
             let old = old.unwrap_or_else(|| self.before.common.clone());
             self.draft.values.below.push((self.facts.full(above), Some(layer)));
@@ -205,13 +201,8 @@ impl<'a> Planner<'a> {
             self.draft.values.supervisors.push((full.clone(), Some(Arc::new(section.supervisor))));
         }
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
-        let restarts = match found {
-            Found::Child(KnownChild { config: Some(config), .. }, _) => config.restarts,
-            _ => false,
-        };
         let old = self.before_of(path, is_supervisor);
-        let keys = if restarts { &["config"][..] } else { &[] };
-        self.add_changes(full.as_str(), &old, &merged, &code, keys);
+        self.add_changes(full.as_str(), &old, &merged, &code, restarting(&found));
     }
 
     /// A section that was there before.
@@ -228,7 +219,7 @@ impl<'a> Planner<'a> {
         }
         let old = self.before_of(path, is_supervisor);
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
-        self.add_changes(full.as_str(), &old, general, &code, &[]);
+        self.add_changes(full.as_str(), &old, general, &code, restarting(&found));
     }
 
     /// Notes a child that its section takes out or brings back.
@@ -238,75 +229,6 @@ impl<'a> Planner<'a> {
             let (path, segments) = (self.facts.full(path), child.segments.clone());
             self.draft.toggled.push(Toggled { path, segments, runs: enabled });
         }
-    }
-
-    /// Reads the configuration of each child that has a new one.
-    fn configs(&mut self) {
-        // A child has a configuration if its own section has one, or the section that its code names.
-        let mut configured: BTreeMap<Path, bool> = BTreeMap::new();
-        let mut configured_below = Vec::new();
-        for (path, child) in self.facts.children() {
-            let (Some(spec), Some((above, name))) = (&child.config, split(&path)) else { continue };
-            let old = self.before.config(spec, above, name);
-            let new = self.record.config(spec, above, name);
-            let full = self.facts.full(&path);
-            let was_configured = self.before.is_configured(spec, above, name);
-            let is_configured = self.record.is_configured(spec, above, name);
-            if spec.section.is_some() {
-                *configured.entry(full.clone()).or_default() |= is_configured;
-            }
-            let is_new = child.is_new || self.initial;
-            if old == new && !self.difference.forced && !is_new {
-                continue;
-            }
-            let awaits = child.options.code().awaits_config;
-            if awaits && !is_configured {
-                if was_configured {
-                    let segments = child.segments.clone();
-                    self.draft.toggled.push(Toggled { path: full, segments, runs: false });
-                }
-                continue;
-            }
-            let section = spec.section.as_ref().unwrap_or(&path);
-            let written = self.written(section).map_or(full.as_str(), |it| it.key);
-            let key = join(&join("", written), "config");
-            let read = Reader::of(spec).read(&new.unwrap_or_default(), &key);
-            match read {
-                Ok(read) => {
-                    let below = |secret: String| {
-                        let below = secret.strip_prefix(&key)?;
-                        Some(below.strip_prefix('.').unwrap_or(below).to_owned())
-                    };
-                    self.record.secrets.extend(read.secrets.into_iter().filter_map(below));
-                    self.record.read.insert(path.clone());
-                    self.record.read.extend(spec.section.clone());
-                    let (segments, spec) = (child.segments.clone(), Arc::clone(spec));
-                    let state = ConfigState { value: Some(read.value), is_of_call: false };
-                    let change = ConfigChange { path: full, segments, spec, state };
-                    if awaits && !was_configured && !is_new {
-                        self.draft.toggled.push(change.toggled(true));
-                    }
-                    self.draft.configs.push(change);
-                }
-                Err(mistakes) => self.mistakes.extend(mistakes),
-            }
-        }
-        listing::note_restarts(&mut self.draft.changes, &self.draft.configs);
-        listing::redact(&mut self.draft.changes, &self.record, self.facts);
-        for path in &self.difference.changed {
-            let is_configured = self.record.has_config(path);
-            if !is_configured && !self.before.has_config(path) {
-                continue;
-            }
-            match split(path) {
-                Some((above, "*")) => {
-                    configured_below.push((self.facts.full(above), is_configured));
-                }
-                _ => *configured.entry(self.facts.full(path)).or_default() |= is_configured,
-            }
-        }
-        self.draft.values.configured = configured.into_iter().collect();
-        self.draft.values.configured_below = configured_below;
     }
 
     /// Returns what sections for several children say about one child.
@@ -334,6 +256,17 @@ impl<'a> Planner<'a> {
     /// Returns a section as it is written now.
     fn written(&self, path: &str) -> Option<Written<'a>> {
         self.config.section(self.facts.root.as_str(), path)
+    }
+
+    fn check_general(
+        &mut self,
+        above: Option<&str>,
+        written: &Written<'_>,
+        layer: Option<&GeneralLayer>,
+    ) {
+        let (facts, config) = (self.facts, self.config);
+        let mistake = layer.and_then(|it| check_general(facts, config, above, written, &it.child));
+        self.mistakes.extend(mistake);
     }
 
     fn general_layer(&mut self, merged: &Node, key: &str) -> Option<GeneralLayer> {
@@ -379,9 +312,19 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// Returns the tables whose changes restart a child.
+fn restarting(found: &Found<'_>) -> &'static [&'static str] {
+    match found {
+        Found::Child(child, _) if child.config.as_ref().is_some_and(|it| it.restarts) => {
+            &["config"]
+        }
+        _ => &[],
+    }
+}
+
 /// Whether a section doesn't take its child out.
 fn is_enabled(section: &Node) -> bool {
-    section.get("enabled").is_none_or(|enabled| *enabled != Node::new(Value::Bool(false)))
+    section.get("enabled").and_then(Node::as_bool) != Some(false)
 }
 
 /// Removes what isn't meant for supervisors from a section for several children.

@@ -128,10 +128,7 @@ pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
     let key = join("", path);
     let own = Written { table: section, key: &key };
     own.limits(&mut mistakes);
-    let is_unlimited = section.get("unlimited_restarts").is_some_and(|node| {
-        matches!(&node.value, Value::Bool(true))
-            || matches!(&node.value, Value::String(text) if text == "true")
-    });
+    let is_unlimited = section.get("unlimited_restarts").and_then(Node::as_bool) == Some(true);
     for limit in ["max_restarts", "intensity"] {
         if is_unlimited && own.has(limit) {
             let message = format!(

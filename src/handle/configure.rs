@@ -119,11 +119,12 @@ impl SupervisorHandle {
         self.call(supervisor, |answer| Request::RefreshRules { answer }).await
     }
 
-    /// Replaces the code of a supervisor and of its children. Children that are new aren't started.
+    /// Replaces the code of a supervisor and of its children, once no operation on several of them runs. Children
+    /// that are new aren't started. Without a blueprint, it only waits.
     pub(crate) async fn recode(
         &self,
         supervisor: &Arc<SupervisorShared>,
-        blueprint: Arc<Blueprint>,
+        blueprint: Option<Arc<Blueprint>>,
         added: Vec<Segment>,
     ) -> Result<(), ControlError> {
         let recode = |answer| Request::Recode(Recode { blueprint, added, answer });

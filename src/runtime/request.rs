@@ -71,7 +71,8 @@ pub(crate) enum Request {
     RefreshRules {
         answer: Responder<()>,
     },
-    /// Replace the code of the supervisor and of its children. Those that are new aren't started.
+    /// Replace the code of the supervisor and of its children once no operation on several of them runs. Those
+    /// that are new aren't started.
     Recode(Recode),
     /// Describe children for a plan.
     Facts {
@@ -85,7 +86,8 @@ pub(crate) enum Request {
 /// New code of a supervisor and of its children.
 #[derive(Debug)]
 pub(crate) struct Recode {
-    pub(crate) blueprint: Arc<Blueprint>,
+    /// `None`: only wait.
+    pub(crate) blueprint: Option<Arc<Blueprint>>,
     /// The children that are new. Others that don't exist have ended, or were deleted.
     pub(crate) added: Vec<Segment>,
     pub(crate) answer: Responder<()>,

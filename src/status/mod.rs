@@ -134,7 +134,8 @@ pub struct ChildInfo {
     /// The policy that applies if the child exits now, with the source of each value. `None` for
     /// the root, which has no supervisor.
     pub policy: Option<EffectivePolicy>,
-    /// The values that a configuration file or a call has set, by name, and where: `feed.toml:12`, or `call`.
+    /// The values that a configuration file or a call has set, by name, and where: `feed.toml:12`, or `call`. The
+    /// line is that of the file with which the section has changed last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub configured: BTreeMap<&'static str, Arc<str>>,
     /// Whether the exit of the child may end its supervisor (auto-shutdown).
@@ -233,7 +234,8 @@ pub struct SupervisorInfo {
     /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
     /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
     pub on_child_failure: bool,
-    /// The values that a configuration file has set, by name, and where: `feed.toml:12`.
+    /// The values that a configuration file has set, by name, and where: `feed.toml:12`. The line is that of the
+    /// file with which the section has changed last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub configured: BTreeMap<&'static str, Arc<str>>,
     /// How many children the supervisor has.

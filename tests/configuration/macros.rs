@@ -110,7 +110,7 @@ async fn restart_on_change_restarts_the_child_with_the_new_value() {
 async fn validate_refuses_a_value_before_the_start() {
     let text = config("[writer.config]\nbatch = 0");
     let refused = app(&Batches::default()).configured(&text).await.unwrap_err();
-    assert_eq!(refused.to_string(), "refused by `app/writer`: `batch` is zero");
+    assert_eq!(refused.to_string(), "refused by `app/writer` (app.toml:1): `batch` is zero");
 }
 
 #[tokio::test(start_paused = true)]

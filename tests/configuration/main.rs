@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod edges;
 #[path = "../common/log.rs"]
 mod log;
 #[cfg(feature = "macros")]

@@ -101,7 +101,7 @@ async fn a_child_sees_its_new_configuration_live() {
     assert_eq!(seen.load(Ordering::Relaxed), 7);
     let plan = app.plan(&config("[writer.config]\nbatch = 0")).await.unwrap();
     let refused = app.apply(plan).await.unwrap_err();
-    assert_eq!(refused.to_string(), "refused by `app/writer`: `batch` is zero");
+    assert_eq!(refused.to_string(), "refused by `app/writer` (app.toml:1): `batch` is zero");
     settle().await;
     assert_eq!(seen.load(Ordering::Relaxed), 7);
     let ApplyError::Invalid(mistakes) = app

@@ -173,7 +173,10 @@ async fn seed4_05_an_invalid_configuration_ends_the_start_with_all_reasons() {
     let text = "[a.config]\nlimit = 1\n[b.config]\nlimit = 3";
     let app = Application::new(tree()).config(move || config(text));
     let error = app.run_to_end().await.unwrap_err();
-    assert_eq!(error.to_string(), "refused by `app/a`: odd; `app/b`: odd");
+    assert_eq!(
+        error.to_string(),
+        "refused by `app/a` (app.toml:1): odd; `app/b` (app.toml:3): odd"
+    );
     assert_eq!(error.exit_code(), 2);
     assert_eq!(journal.take(), ["check a 1", "check b 3"], "nothing was started");
 
@@ -226,7 +229,7 @@ async fn seed4_07_a_reload_can_be_requested_and_answers_with_its_result() {
     assert_eq!(applied.to_string(), "1 change, 0 unchanged");
     *text.lock().unwrap() = "[a.config]\nlimit = 5";
     let error = reloader.reload().await.unwrap_err();
-    assert_eq!(error.to_string(), "refused by `app/a`: odd");
+    assert_eq!(error.to_string(), "refused by `app/a` (app.toml:1): odd");
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
     assert!(matches!(reloader.reload().await, Err(ApplyError::NotRunning)));
@@ -296,7 +299,10 @@ async fn seed4_12_a_value_is_valid_if_its_check_accepts_it_or_if_there_is_none()
     let seen = journal.take();
     assert_eq!(seen, ["check checked 2", "check down 4", "checked#1 2", "unchecked#1 3"]);
     // A child that is down is asked as well, because the function is that of its spec.
-    assert_eq!(refused(&tree, "[down.config]\nlimit = 5").await, "refused by `app/down`: odd");
+    assert_eq!(
+        refused(&tree, "[down.config]\nlimit = 5").await,
+        "refused by `app/down` (app.toml:1): odd"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -307,7 +313,7 @@ async fn seed4_13_one_refusal_keeps_every_child_as_it_was() {
     settle().await;
     journal.take();
     let text = "[a]\nshutdown = \"9s\"\n[a.config]\nlimit = 2\n[b.config]\nlimit = 3";
-    assert_eq!(refused(&tree, text).await, "refused by `app/b`: odd");
+    assert_eq!(refused(&tree, text).await, "refused by `app/b` (app.toml:5): odd");
     settle().await;
     assert_eq!(journal.take(), ["check a 2", "check b 3"]);
     assert_eq!(tree.child_spec("a").await.unwrap().shutdown, secs(5).into());

@@ -253,7 +253,7 @@ async fn kin_152_a_valid_value_arrives_and_an_invalid_one_is_rejected_with_its_r
     let refused = tree.set_config("a", call(80)).await.unwrap_err();
     assert_eq!(refused.to_string(), "refused by `app/a`: privileged port");
     let refused = try_apply(&tree, "[a.config]\nport = 80").await.unwrap_err();
-    assert_eq!(refused, "refused by `app/a`: privileged port");
+    assert_eq!(refused, "refused by `app/a` (app.toml:1): privileged port");
     settle().await;
     assert_eq!(seen.load(Ordering::Relaxed), 9090, "the old value stays");
     let wrong = tree.set_config("a", 5_u8).await.unwrap_err().to_string();
@@ -285,7 +285,7 @@ async fn kin_153_a_panic_while_a_value_is_read_or_checked_is_a_reason_that_names
     });
     let tree = start_with(app().child(worker("a", idle).config(check)), "").await;
     let error = try_apply(&tree, "[a.config]\nport = 7").await.unwrap_err();
-    assert_eq!(error, "refused by `app/a`: panicked: seven");
+    assert_eq!(error, "refused by `app/a` (app.toml:1): panicked: seven");
     let slow = ChildConfig::<Server>::new().validate_within(secs(2));
     let slow = slow.validate(async |new: Arc<Server>| -> Exit {
         if new.port == 7 {
@@ -298,7 +298,7 @@ async fn kin_153_a_panic_while_a_value_is_read_or_checked_is_a_reason_that_names
     let error = try_apply(&tree, "[a.config]\nport = 7").await.unwrap_err();
     assert_eq!(
         (error.as_str(), began.elapsed()),
-        ("refused by `app/a`: no answer within 2s", secs(2))
+        ("refused by `app/a` (app.toml:1): no answer within 2s", secs(2))
     );
 }
 
@@ -316,7 +316,7 @@ async fn kin_154_children_without_a_check_are_valid_and_a_check_starts_no_child(
     assert!(!checked.load(Ordering::Relaxed), "it has no value");
     apply(&tree, "[unchecked.config]\nport = 1").await;
     let error = try_apply(&tree, "[checked.config]\nport = 1").await.unwrap_err();
-    assert_eq!(error, "refused by `app/checked`: no");
+    assert_eq!(error, "refused by `app/checked` (app.toml:1): no");
     assert!(checked.load(Ordering::Relaxed));
     let info = tree.which_child("checked").await.unwrap();
     assert_eq!((info.lifecycle, info.incarnation), (Lifecycle::Discovered, 0), "not started");

@@ -63,6 +63,10 @@ impl Children {
                 }
                 // A group that is being stopped starts the child later.
                 self.requirements.release(key);
+                // Its configuration has done its part. The requirement may need long.
+                if self.requirements.lacks(key).is_some() {
+                    return Some(ChildAnswer::Gated);
+                }
                 WaitFor::Renewed
             }
             _ => return Some(ChildAnswer::Done),

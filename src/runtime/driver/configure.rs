@@ -3,6 +3,7 @@
 //! The supervisor looks its values up again where a request says that they have changed, a bounded number
 //! of children at a time. What follows from a change is up to the machine.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -76,7 +77,9 @@ impl Driver {
             let result = match self.machine.is_ending() {
                 true => Err(self.shutting_down()),
                 false => {
-                    self.replace_code(&blueprint, &added, now);
+                    if let Some(blueprint) = blueprint {
+                        self.replace_code(&blueprint, &added, now);
+                    }
                     Ok(())
                 }
             };
@@ -88,6 +91,7 @@ impl Driver {
     /// code doesn't have are kept, behind the others.
     fn replace_code(&mut self, blueprint: &Arc<Blueprint>, added: &[Segment], now: Instant) {
         let mut order = Vec::with_capacity(blueprint.children.len());
+        let added: HashSet<_> = added.iter().map(String::as_str).collect();
         self.shared.set_blueprint(Arc::clone(blueprint));
         self.blueprint = self.shared.refresh_rules();
         self.change_rules(now);
@@ -103,7 +107,7 @@ impl Driver {
                     self.step(MachineEvent::Configured { ticket: None, key, options }, now);
                     key
                 }
-                None if added.iter().any(|name| name == spec.name()) => self.add(spec, now),
+                None if added.contains(spec.name()) => self.add(spec, now),
                 None => continue,
             };
             order.push(key);

@@ -1,0 +1,216 @@
+//! Values where a tree isn't simple: supervisors below dynamic ones, children that can't start now, supervisors
+//! that don't run.
+
+use serde::Deserialize;
+use tokio::time::Instant;
+use verger::config::{ApplyError, ChildConfig, Config};
+use verger::policy::{Intensity, Jitter, RestartPolicy};
+use verger::{
+    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, Lifecycle, Strategy, Supervisor,
+    SupervisorBuilder, SupervisorHandle, worker,
+};
+
+use super::{apply, config, idle, secs};
+use crate::common::{End, FakeChildren, settle};
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+struct Server {
+    port: u16,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { port: 80 }
+    }
+}
+
+fn app() -> SupervisorBuilder {
+    Supervisor::builder("app")
+}
+
+async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
+    builder.build().unwrap().start().await.unwrap()
+}
+
+async fn refused(tree: &SupervisorHandle, text: &str) -> String {
+    let plan = match tree.plan(&config(text)).await {
+        Ok(plan) => plan,
+        Err(error) => return error.to_string(),
+    };
+    tree.apply(plan).await.unwrap_err().to_string()
+}
+
+fn typed(name: &str) -> ChildSpec {
+    worker(name, idle).config(ChildConfig::<Server>::new())
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_below_a_dynamic_child_share_a_section_without_serial_numbers() {
+    let tree = start(app().child(DynamicSupervisor::builder("rooms"))).await;
+    let rooms = tree.supervisor("rooms").await.unwrap();
+    let room = || Supervisor::builder("room").child(typed("writer")).child(worker("reader", idle));
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        names.push(rooms.start_child(room()).await.unwrap().name().to_owned());
+    }
+    apply(&tree, "[\"rooms/room/writer\"]\nshutdown = \"9s\"\nconfig = { port = 5 }").await;
+    names.push(rooms.start_child(room()).await.unwrap().name().to_owned());
+    assert_eq!(names, ["room#1", "room#2", "room#3"]);
+    for name in &names {
+        let room = rooms.supervisor(name).await.unwrap();
+        assert_eq!(room.child_spec("writer").await.unwrap().shutdown, secs(9).into(), "{name}");
+        assert_eq!(room.child_spec("reader").await.unwrap().shutdown, secs(5).into(), "{name}");
+    }
+    apply(
+        &tree,
+        "[\"rooms/room/writer\"]\nenabled = false\n[\"rooms/room\"]\nstrategy = \"one_for_all\"",
+    )
+    .await;
+    for name in &names {
+        let room = rooms.supervisor(name).await.unwrap();
+        let writer = room.which_child("writer").await.unwrap();
+        assert_eq!(writer.lifecycle, Lifecycle::Discovered, "{name}");
+    }
+    let error = refused(&tree, "[\"rooms/room/writer\".config]\nport = \"x\"").await;
+    assert!(error.starts_with("app.toml:2:8: "), "{error}");
+
+    let room = rooms.supervisor("room#1").await.unwrap();
+    room.set_policy("reader", RestartPolicy::new().consecutive_restarts(2)).await.unwrap();
+    for name in &names {
+        let room = rooms.supervisor(name).await.unwrap();
+        let reader = room.child_spec("reader").await.unwrap();
+        assert_eq!(reader.consecutive_restarts, Some(2), "{name}");
+    }
+    let error = tree.set_config("rooms/room#1/writer", Server { port: 6 }).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "refused by `app/rooms/room#1/writer`: children with one name share their values; write \
+         `rooms/room/writer` instead"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_waits_for_its_requirement_does_not_delay_the_plan_that_restarts_it() {
+    let fakes = FakeChildren::new();
+    let long = Backoff::constant(secs(600)).jitter(Jitter::None);
+    let user = worker("user", idle).requires("db");
+    let user = user.config(ChildConfig::<Server>::new().restart_on_change());
+    let tree = start(app().child(fakes.child("db").backoff(long)).child(user)).await;
+    fakes.end("db", End::Error).await;
+    settle().await;
+    let began = Instant::now();
+    apply(&tree, "[user.config]\nport = 1").await;
+    assert_eq!(began.elapsed(), secs(0));
+    assert_eq!(tree.which_child("user").await.unwrap().lifecycle, Lifecycle::Discovered);
+    tokio::time::sleep(secs(600)).await;
+    settle().await;
+    let user = tree.which_child("user").await.unwrap();
+    assert_eq!((user.lifecycle, user.incarnation), (Lifecycle::Active, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_code_waits_for_a_group_restart_only_so_long_and_changes_nothing_meanwhile() {
+    let fakes = FakeChildren::new();
+    let old = |fakes: &FakeChildren| {
+        let long = Backoff::constant(secs(600)).jitter(Jitter::None);
+        let group = Supervisor::builder("group").strategy(Strategy::OneForAll);
+        group.child(fakes.child("a").backoff(long)).child(fakes.child("b"))
+    };
+    let tree = start(app().child(old(&fakes)).child(fakes.child("c"))).await;
+    fakes.end("a", End::Error).await;
+    settle().await;
+    let new = app().child(old(&fakes).child(fakes.child("d"))).build().unwrap();
+    let plan = tree.plan_tree(&new, &Config::new()).await.unwrap();
+    let began = Instant::now();
+    let error = tree.apply(plan.clone()).await.unwrap_err();
+    assert_eq!(began.elapsed(), secs(30));
+    assert!(matches!(error, ApplyError::Refused(_)));
+    assert_eq!(
+        error.to_string(),
+        "refused by `app/group`: it restarts its children, and hasn't finished within 30s"
+    );
+    let c = tree.which_child("c").await.unwrap();
+    assert_eq!((c.lifecycle, c.incarnation), (Lifecycle::Active, 1), "nothing was stopped");
+    tokio::time::sleep(secs(600)).await;
+    settle().await;
+    tree.apply(plan).await.unwrap();
+    assert_eq!(tree.which_child("group/d").await.unwrap().lifecycle, Lifecycle::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_are_checked_for_children_of_a_supervisor_that_does_not_run() {
+    let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let run = move |ctx: Context| {
+        let sender = sender.clone();
+        async move {
+            sender.send(ctx.config::<Server>()?.get().port).unwrap();
+            idle(ctx).await
+        }
+    };
+    let child = worker("a", run).config(ChildConfig::<Server>::new());
+    let tree = start(app().child(Supervisor::builder("group").child(child))).await;
+    assert_eq!(seen.recv().await, Some(80));
+    tree.terminate_child("group").await.unwrap();
+    let error = refused(&tree, "[common.config]\nport = \"x\"").await;
+    assert!(error.starts_with("app.toml:2:8: "), "{error}");
+    apply(&tree, "[common.config]\nport = 5").await;
+    tree.restart_child("group").await.unwrap();
+    assert_eq!(seen.recv().await, Some(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_for_all_children_are_checked_together_with_the_code_of_each() {
+    let tree = start(app().unlimited_restarts().child(worker("a", idle))).await;
+    let endless = "backoff = { curve = \"constant\", delay = \"1s\", reset_after = \"0s\" }";
+    for section in ["common.restart", "\"*\".restart", "a.restart"] {
+        let error = refused(&tree, &format!("[{section}]\n{endless}")).await;
+        assert!(error.contains("`app/a`"), "{section}: {error}");
+        assert!(error.starts_with("app.toml:1:"), "{section}: {error}");
+    }
+    apply(&tree, "[common.restart]\nbackoff = { curve = \"constant\", delay = \"1s\" }").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_of_a_call_is_checked_together_with_the_code() {
+    let tree = start(app().unlimited_restarts().child(worker("a", idle))).await;
+    let endless = Backoff::constant(secs(1)).reset_after(secs(0));
+    let policy = RestartPolicy::new().backoff(endless);
+    let error = tree.set_policy("a", policy.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("`app/a`"), "{error}");
+    let limited = policy.intensity(Intensity::sliding(3, secs(60)));
+    tree.set_policy("a", limited).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quoted_boolean_takes_a_child_out() {
+    let tree = start(app().child(worker("a", idle))).await;
+    let changes = apply(&tree, "[a]\nenabled = \"false\"").await;
+    assert_eq!(changes, ["- app/a  enabled  true → \"false\"  live  app.toml:2"]);
+    assert_eq!(tree.which_child("a").await.unwrap().lifecycle, Lifecycle::Discovered);
+    let changes = apply(&tree, "[a]\nenabled = \"true\"").await;
+    assert_eq!(changes, ["+ app/a  enabled  \"false\" → \"true\"  live  app.toml:2"]);
+    assert_eq!(tree.which_child("a").await.unwrap().lifecycle, Lifecycle::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_is_removed_restarts_the_child_like_one_that_changes() {
+    let child = worker("a", idle).config(ChildConfig::<Server>::new().restart_on_change());
+    let tree = start(app().child(child)).await;
+    apply(&tree, "[a.config]\nport = 1").await;
+    let changes = apply(&tree, "").await;
+    assert_eq!(changes, ["~ app/a  config.port  1 → (code)  needs a restart"]);
+    assert_eq!(tree.which_child("a").await.unwrap().incarnation, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_names_the_place_of_the_value() {
+    let check = ChildConfig::<Server>::new().validate(async |new| -> Exit {
+        if new.port == 0 { Err("port 0 isn't allowed".into()) } else { Ok(()) }
+    });
+    let tree = start(app().child(worker("a", idle).config(check))).await;
+    let error = refused(&tree, "[a]\nshutdown = \"9s\"\n\n[a.config]\nport = 0").await;
+    assert_eq!(error, "refused by `app/a` (app.toml:4): port 0 isn't allowed");
+    let error = tree.set_config("a", Server { port: 0 }).await.unwrap_err();
+    assert_eq!(error.to_string(), "refused by `app/a`: port 0 isn't allowed");
+}
