@@ -1,6 +1,8 @@
 //! `--config`: what a file sets, and what a reload changes while lines are stored.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -247,7 +249,7 @@ fn a_wrong_file_starts_nothing_and_is_exit_code_2() {
     for args in ["", "--check"] {
         let (code, out, errors) = ended(&place, args);
         assert_eq!((code, &*out), (Some(2), ""), "{args}: {errors}");
-        assert!(errors.contains("refused by `feed/storage/writer`: `batch` is 0"), "{errors}");
+        assert!(errors.contains("refused by `feed/storage/writer` (feed.toml:"), "{errors}");
         assert!(!place.db().exists(), "{args}");
     }
 }
@@ -299,6 +301,27 @@ fn a_file_that_is_gone_or_no_file_is_refused() {
     assert_restarted_only(&feed.tree(), &[]);
     feed.signal("TERM");
     feed.end().assert_kept(2);
+}
+
+#[test]
+fn a_file_without_permission_to_read_it_is_refused() {
+    let place = Place::new(b"a\n");
+    place.configure(&text(7, "25ms"));
+    fs::set_permissions(place.config(), Permissions::from_mode(0o000)).unwrap();
+    let mut command = place.command_with_config("--check");
+    if fs::metadata(place.config()).unwrap().uid() == 0 {
+        // Root may read every file, without these capabilities only its own.
+        let mut as_owner = Command::new("setpriv");
+        as_owner.arg("--bounding-set=-dac_override,-dac_read_search");
+        as_owner.arg(command.get_program()).args(command.get_args()).current_dir(place.dir());
+        command = as_owner;
+    }
+    let output = command.output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    let denied = "feed.toml: the file can't be read, because its permissions don't allow it; run chmod u+r \
+                  on it, or run the program as its owner";
+    assert!(errors.contains(denied), "{errors}");
 }
 
 #[test]
