@@ -3,13 +3,14 @@
 //! Knows the values as they are written, and which of them are secrets. It decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::change::{Change, ChangeKind, Effect};
 use super::draft::{ConfigChange, Record};
 use super::facts::{Facts, Found, SupervisorFacts};
 use super::node::Node;
 use super::secret::REDACTED;
-use crate::policy::Rules;
+use crate::policy::{HumanDuration, Rules};
 
 /// Lists the values that differ. `code` returns the value of the code; `restarts`: the tables whose changes
 /// restart the child.
@@ -104,12 +105,18 @@ pub(super) fn code_value(
     itself: Option<&SupervisorFacts>,
     key: &str,
 ) -> Option<String> {
+    fn quoted(duration: Duration) -> String {
+        format!("\"{}\"", HumanDuration(duration))
+    }
     fn of_rules(rules: &Rules, key: &str) -> Option<String> {
         Some(match key {
             "strategy" => format!("\"{}\"", rules.strategy),
             "auto_shutdown" => format!("\"{}\"", rules.auto_shutdown),
             "start" => format!("\"{}\"", rules.start),
             "max_restarts" => rules.intensity?.max().to_string(),
+            "period" => quoted(rules.intensity?.period()),
+            "leak_timeout" => quoted(rules.leak_timeout),
+            "stop_deadline" => quoted(rules.stop_deadline?),
             "on_exhausted" => format!("\"{}\"", rules.on_exhausted),
             "max_children" => rules.max_children?.to_string(),
             _ => return None,
@@ -127,6 +134,9 @@ pub(super) fn code_value(
             format!("\"{}\"", rules.restart(code))
         }
         "shutdown" => format!("\"{}\"", rules.shutdown(code)),
+        "activation_timeout" => quoted(rules.activation_timeout(code)?),
+        "watchdog" => quoted(rules.watchdog(code)?),
+        "on_leak" => format!("\"{}\"", rules.on_leak(code)),
         _ => return None,
     })
 }
