@@ -127,7 +127,8 @@ pub(super) fn log_error(trigger: &str, error: &ApplyError) {
             let what = if is_refused { "refused" } else { "not active, rolled back" };
             for refusal in refusals {
                 let (child, reason) = (refusal.path.as_str(), refusal.reason.as_str());
-                subscriber::error!(target: "verger::config", trigger, child, reason, "{what}");
+                let place = refusal.place.as_deref();
+                subscriber::error!(target: "verger::config", trigger, child, place, reason, "{what}");
             }
         }
         _ => {

@@ -6,6 +6,8 @@ mod reference;
 mod typed;
 
 #[cfg(feature = "config-file")]
+mod difference;
+#[cfg(feature = "config-file")]
 mod layers;
 #[cfg(feature = "config-file")]
 mod messages;
