@@ -171,33 +171,30 @@ impl Settings {
     }
 
     /// Exchanges values, and leaves those that were there before. A second exchange takes the first one back.
-    ///
-    /// The lock is held for some of them at a time.
     pub(crate) fn exchange(&self, changes: &mut ValueChanges) {
-        let lock = || {
-            self.is_used.store(true, Ordering::Release);
-            self.values.lock()
-        };
-        if let Some(common) = &mut changes.common {
-            std::mem::swap(&mut lock().common, common);
-        }
-        for part in changes.below.chunks_mut(AT_ONCE) {
-            exchange(&mut lock().below, part);
-        }
-        for part in changes.files.chunks_mut(AT_ONCE) {
-            exchange(&mut lock().files, part);
-        }
-        for part in changes.calls.chunks_mut(AT_ONCE) {
-            exchange(&mut lock().calls, part);
-        }
-        for part in changes.supervisors.chunks_mut(AT_ONCE) {
-            exchange(&mut lock().supervisors, part);
-        }
-        for part in changes.configured.chunks_mut(AT_ONCE) {
-            exchange_paths(&mut lock().configured, part);
-        }
-        for part in changes.configured_below.chunks_mut(AT_ONCE) {
-            exchange_paths(&mut lock().configured_below, part);
+        self.change(|values| {
+            if let Some(common) = &mut changes.common {
+                std::mem::swap(&mut values.common, common);
+            }
+        });
+        self.in_parts(&mut changes.below, |values, part| exchange(&mut values.below, part));
+        self.in_parts(&mut changes.files, |values, part| exchange(&mut values.files, part));
+        self.in_parts(&mut changes.calls, |values, part| exchange(&mut values.calls, part));
+        self.in_parts(&mut changes.supervisors, |values, part| {
+            exchange(&mut values.supervisors, part);
+        });
+        self.in_parts(&mut changes.configured, |values, part| {
+            exchange_paths(&mut values.configured, part);
+        });
+        self.in_parts(&mut changes.configured_below, |values, part| {
+            exchange_paths(&mut values.configured_below, part);
+        });
+    }
+
+    /// Holds the lock for some changes at a time.
+    fn in_parts<T>(&self, changes: &mut [T], exchange: impl Fn(&mut SettingValues, &mut [T])) {
+        for part in changes.chunks_mut(AT_ONCE) {
+            self.change(|values| exchange(values, part));
         }
     }
 
