@@ -119,7 +119,7 @@ pub(super) fn log_error(trigger: &str, error: &ApplyError) {
     match error {
         ApplyError::Invalid(mistakes) => {
             for mistake in mistakes.mistakes() {
-                subscriber::error!(target: "verger::config", trigger, "{mistake}");
+                subscriber::error!(target: "verger::config", "{mistake}");
             }
         }
         ApplyError::Refused(refusals) | ApplyError::RolledBack(refusals) => {

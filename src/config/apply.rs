@@ -23,9 +23,11 @@ use super::facts::start_order;
 use super::plan::{ApplyError, Refusal};
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
+use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::runtime::settings::{Settings, ValueChanges};
+use crate::runtime::settings::{ConfigState, NotedReads, Settings, ValueChanges};
 use crate::runtime::{Blueprint, SupervisorShared};
+use crate::subscriber;
 
 /// How long a child may take to become active before the plan is taken back.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
@@ -33,13 +35,16 @@ const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Applies a draft whose values are checked.
-pub(super) async fn apply(handle: &SupervisorHandle, draft: &mut Draft) -> Result<(), ApplyError> {
+///
+/// `reads`: the children that have read their configuration since the draft was begun.
+pub(super) async fn apply(
+    handle: &SupervisorHandle,
+    draft: &mut Draft,
+    reads: &NotedReads<'_>,
+) -> Result<(), ApplyError> {
     let settings = handle.settings();
-    let running = handle.running_at(&handle.root_path());
-    if let Some(root) = running.as_ref().filter(|root| root.progress.stopping_since().is_some()) {
-        return Err(ControlError::ShuttingDown { path: root.path().clone() }.into());
-    }
-    let root = running.map(|root| root.blueprint());
+    is_running(handle)?;
+    let root = handle.running_at(&handle.root_path()).map(|root| root.blueprint());
     let place = |path: &Path| root.as_ref().map(|root| start_order(root, path));
     let mut restarted = restarted(draft);
     let (mut stopped, mut started): (Vec<_>, Vec<_>) =
@@ -52,43 +57,81 @@ pub(super) async fn apply(handle: &SupervisorHandle, draft: &mut Draft) -> Resul
     settings.change(|values| {
         values.held.extend(restarted.iter().chain(&draft.toggled).map(|it| it.path.clone()));
     });
+    for restarted in &restarted {
+        let child = &restarted.path;
+        subscriber::info!(target: "verger::config", %child, "restarting for its configuration");
+    }
     for toggled in stopped.iter().chain(&restarted).rev() {
         configure(handle, toggled).await;
     }
+    let idle = idle(handle, draft).await;
     for code in draft.code.iter().rev() {
         remove(handle, code, &code.stopped).await;
     }
     // In start order, so that what others need has its value first.
     draft.configs.sort_by_cached_key(|change| place(&change.path));
-    exchange(handle, draft).await?;
+    exchange(handle, draft, reads).await?;
     settings.change(|values| stopped.iter().for_each(|it| _ = values.held.remove(&it.path)));
-    let mut failed = recode(handle, draft, |code| (&code.new, &code.started)).await?;
+    let within = Some(SETTLED_WITHIN);
+    let mut failed = recode(handle, draft, within, |code| (&code.new, &code.started)).await?;
     refresh(handle, draft).await?;
     if failed.is_empty() {
-        failed = start_added(handle, draft, |code| &code.started).await;
+        failed = start_added(handle, draft, &HashSet::new(), |code| &code.started).await;
     }
     let mut up = Vec::new();
     for toggled in restarted.iter().chain(&started).filter(|_| failed.is_empty()) {
         settings.change(|values| values.held.remove(&toggled.path));
         up.push(toggled.clone());
-        if let Some(reason) = start(handle, toggled).await {
+        if let Some(reason) = start(handle, toggled, true).await {
             failed.push(Refusal::new(&toggled.path, reason));
             break;
         }
     }
     if failed.is_empty() {
-        return Ok(());
+        return is_running(handle).map_err(Into::into);
     }
-    roll_back(handle, draft, &up, &restarted, &mut failed).await?;
+    let mut down: Vec<_> = restarted.into_iter().chain(stopped).collect();
+    down.sort_by_cached_key(|toggled| place(&toggled.path));
+    roll_back(handle, draft, reads, &up, &down, &idle, &mut failed).await?;
     Err(ApplyError::RolledBack(failed))
+}
+
+/// Returns an error if the tree shuts down. What is restarted then doesn't come back.
+fn is_running(handle: &SupervisorHandle) -> Result<(), ControlError> {
+    let path = handle.root_path();
+    match handle.running_at(&path) {
+        None => Err(ControlError::Ended { path }),
+        Some(root) if root.progress.stopping_since().is_some() => {
+            Err(ControlError::ShuttingDown { path })
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// The children without new code that are stopped already.
+async fn idle(handle: &SupervisorHandle, draft: &Draft) -> HashSet<Path> {
+    let mut idle = HashSet::new();
+    for code in &draft.code {
+        let Some(supervisor) = handle.running_at(&code.full) else { continue };
+        let supervisor = SupervisorHandle::new(supervisor);
+        for name in &code.stopped {
+            let info = supervisor.which_child(name).await;
+            if info.is_ok_and(|info| info.lifecycle == Lifecycle::Stopped) {
+                idle.insert(code.full.join(name));
+            }
+        }
+    }
+    idle
 }
 
 /// Takes everything back: stops first, then the values, then the starts.
 async fn roll_back(
     handle: &SupervisorHandle,
     draft: &mut Draft,
+    reads: &NotedReads<'_>,
     up: &[Toggled],
-    restarted: &[Toggled],
+    down: &[Toggled],
+    idle: &HashSet<Path>,
     failed: &mut Vec<Refusal>,
 ) -> Result<(), ApplyError> {
     let settings = handle.settings();
@@ -99,21 +142,21 @@ async fn roll_back(
     for code in draft.code.iter().rev() {
         remove(handle, code, &code.started).await;
     }
-    exchange(handle, draft).await?;
+    exchange(handle, draft, reads).await?;
     settings.change(|values| {
-        values.held = restarted.iter().map(|it| it.path.clone()).collect();
+        values.held = down.iter().map(|it| it.path.clone()).collect();
     });
-    let mut with_old = recode(handle, draft, |code| (&code.old, &code.stopped)).await?;
+    // However long it takes: without their old code, children would be missing.
+    let mut with_old = recode(handle, draft, None, |code| (&code.old, &code.stopped)).await?;
     refresh(handle, draft).await?;
-    with_old.extend(start_added(handle, draft, |code| &code.stopped).await);
+    with_old.extend(start_added(handle, draft, idle, |code| &code.stopped).await);
     failed.extend(with_old.into_iter().map(|it| {
         let reason = format!("also with its old code: {}", it.reason);
         Refusal { reason, ..it }
     }));
-    let back = restarted.iter().chain(draft.toggled.iter().filter(|toggled| !toggled.runs));
-    for toggled in back {
+    for toggled in down {
         settings.change(|values| values.held.remove(&toggled.path));
-        if let Some(reason) = start(handle, toggled).await {
+        if let Some(reason) = start(handle, toggled, false).await {
             let reason = format!("also with its old configuration: {reason}");
             failed.push(Refusal::new(&toggled.path, reason));
         }
@@ -133,7 +176,7 @@ fn restarted(draft: &Draft) -> Vec<Toggled> {
 /// Waits until no supervisor whose code is replaced restarts several children, and nothing has changed yet.
 async fn settle(handle: &SupervisorHandle, draft: &Draft) -> Result<(), ApplyError> {
     for code in &draft.code {
-        if let Some(refusal) = recode_one(handle, code, None).await? {
+        if let Some(refusal) = recode_one(handle, code, Some(SETTLED_WITHIN), None).await? {
             return Err(ApplyError::Refused(vec![refusal]));
         }
     }
@@ -145,11 +188,12 @@ async fn settle(handle: &SupervisorHandle, draft: &Draft) -> Result<(), ApplyErr
 async fn recode(
     handle: &SupervisorHandle,
     draft: &Draft,
+    within: Option<Duration>,
     which: fn(&NewCode) -> (&Arc<Blueprint>, &Vec<String>),
 ) -> Result<Vec<Refusal>, ApplyError> {
     let mut failed = Vec::new();
     for code in &draft.code {
-        failed.extend(recode_one(handle, code, Some(which(code))).await?);
+        failed.extend(recode_one(handle, code, within, Some(which(code))).await?);
     }
     Ok(failed)
 }
@@ -157,13 +201,14 @@ async fn recode(
 async fn recode_one(
     handle: &SupervisorHandle,
     code: &NewCode,
+    within: Option<Duration>,
     new: Option<(&Arc<Blueprint>, &Vec<String>)>,
 ) -> Result<Option<Refusal>, ApplyError> {
     let Some(supervisor) = handle.running_at(&code.full) else { return Ok(None) };
     let (blueprint, added) = new.unzip();
     let added = added.cloned().unwrap_or_default();
     let recoded = handle.recode(&supervisor, blueprint.cloned(), added);
-    let Ok(recoded) = timeout(SETTLED_WITHIN, recoded).await else {
+    let Ok(recoded) = timeout(within.unwrap_or(Duration::MAX), recoded).await else {
         let reason =
             format!("it restarts its children, and hasn't finished within {SETTLED_WITHIN:?}");
         return Ok(Some(Refusal::new(&code.full, reason)));
@@ -184,11 +229,12 @@ async fn remove(handle: &SupervisorHandle, code: &NewCode, names: &[String]) {
 async fn start_added(
     handle: &SupervisorHandle,
     draft: &Draft,
+    idle: &HashSet<Path>,
     which: fn(&NewCode) -> &Vec<String>,
 ) -> Vec<Refusal> {
     for code in &draft.code {
         let Some(supervisor) = handle.running_at(&code.full) else { continue };
-        for name in which(code) {
+        for name in which(code).iter().filter(|name| !idle.contains(&code.full.join(name))) {
             let started = handle.start_added(&supervisor, name.clone());
             let started = timeout(ACTIVE_WITHIN, started).await;
             if let Some(reason) = started.map_or_else(|_| Some(too_late()), failure) {
@@ -213,7 +259,11 @@ fn failure<T>(result: Result<T, ControlError>) -> Option<String> {
 }
 
 /// Exchanges the values of a draft for those of the tree. A second exchange takes the first one back.
-async fn exchange(handle: &SupervisorHandle, draft: &mut Draft) -> Result<(), ControlError> {
+async fn exchange(
+    handle: &SupervisorHandle,
+    draft: &mut Draft,
+    reads: &NotedReads<'_>,
+) -> Result<(), ControlError> {
     let (settings, mut values) = (Arc::clone(handle.settings()), std::mem::take(&mut draft.values));
     draft.values = aside(handle, move || {
         settings.exchange(&mut values);
@@ -227,8 +277,19 @@ async fn exchange(handle: &SupervisorHandle, draft: &mut Draft) -> Result<(), Co
         set_record(settings, std::mem::replace(record, old));
         settings.forget_unwatched();
     }
+    let mut reads = reads.take();
     for ConfigChange { path, state, .. } in &mut draft.configs {
+        reads.remove(path);
         *state = settings.config(path).send_replace(std::mem::take(state));
+    }
+    // Children that weren't known when the draft was made have read what was applied before.
+    for path in reads {
+        let is_read = |state: &ConfigState| !state.is_of_call && state.value.is_some();
+        settings.config(&path).send_if_modified(|state| {
+            let is_read = is_read(state);
+            state.value = state.value.take().filter(|_| !is_read);
+            is_read
+        });
     }
     Ok(())
 }
@@ -292,22 +353,27 @@ fn stopping(result: Result<(), ControlError>) -> Result<(), ControlError> {
 async fn configure(handle: &SupervisorHandle, toggled: &Toggled) {
     for supervisor in supervisors(handle, toggled) {
         for segment in &toggled.segments {
-            let _ = handle.configure_child(&supervisor, segment.clone()).await;
+            let _ = handle.configure_child(&supervisor, segment.clone(), true).await;
         }
     }
 }
 
-/// Starts the children of a path again. Returns why one of them didn't become active.
-async fn start(handle: &SupervisorHandle, toggled: &Toggled) -> Option<String> {
+/// Starts the children of a path again. Returns why one of them didn't become active. `trial`: it is then held
+/// back, and its policy doesn't decide.
+async fn start(handle: &SupervisorHandle, toggled: &Toggled, trial: bool) -> Option<String> {
     for supervisor in supervisors(handle, toggled) {
         let mut failed = None;
         for segment in &toggled.segments {
-            let started = handle.configure_child(&supervisor, segment.clone());
+            let started = handle.configure_child(&supervisor, segment.clone(), trial);
             let started = timeout(ACTIVE_WITHIN, started).await;
             failed = started.map_or_else(|_| Some(too_late()), failure);
             if failed.is_some() {
                 break;
             }
+        }
+        // The others are held until they are taken back.
+        if trial && failed.is_some() {
+            return failed;
         }
         // Also those that were added meanwhile, or that come after one that failed.
         let _ = handle.refresh_named(&supervisor, &[toggled.path.name().to_owned()]).await;
@@ -339,6 +405,7 @@ fn set_record(settings: &Settings, record: Arc<Record>) {
 
 /// Returns what was applied last.
 pub(super) fn recorded(settings: &Settings) -> Arc<Record> {
-    let applied = settings.applied.lock().clone();
-    applied.and_then(|applied| applied.downcast::<Record>().ok()).unwrap_or_default()
+    let mut applied = settings.applied.lock();
+    let applied = Arc::clone(applied.get_or_insert_with(|| Arc::new(Record::default())));
+    applied.downcast().expect("only `set_record` sets it")
 }

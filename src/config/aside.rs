@@ -25,9 +25,9 @@ pub(super) async fn aside<T: Send + 'static>(
 }
 
 /// Drops what may be large.
-pub(super) async fn discard<T: Send + 'static>(tree: &SupervisorHandle, value: T) {
-    // At the end of the runtime, it is dropped anyhow.
-    let _ = aside(tree, move || drop(value)).await;
+pub(super) async fn discard<T: Send + 'static>(value: T) {
+    // A value of the user's may panic in its `Drop`, which the panic hook has reported.
+    let _ = tokio::task::spawn_blocking(move || drop(value)).await;
 }
 
 /// Runs a future in a task of its own, so that it goes on if this one is dropped.

@@ -13,7 +13,7 @@ use super::checks::check_layers;
 use super::code;
 use super::difference::Difference;
 use super::draft::{ConfigChange, Draft};
-use super::facts::{Facts, Found};
+use super::facts::{Facts, Found, below};
 use super::gather::{gather, gather_child};
 use super::plan::{Applied, ApplyError, Plan, Refusal};
 use super::planner;
@@ -120,8 +120,9 @@ impl SupervisorHandle {
         to_end(self, async move {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
+            let reads = settings.note_reads();
             let Plan { config, tree, mut difference, draft: outdated, .. } = plan;
-            discard(&handle, outdated).await;
+            discard(outdated).await;
             if difference.forced != plan.forced || !difference.is_since(&recorded(&settings)) {
                 difference = compare(&handle, &config, plan.forced).await?;
             }
@@ -131,9 +132,9 @@ impl SupervisorHandle {
                     settings.called().into_iter().map(|path| (path, None)).collect();
             }
             validate(&draft.configs).await.map_err(ApplyError::Refused)?;
-            let result = apply::apply(&handle, &mut draft).await;
+            let result = apply::apply(&handle, &mut draft, &reads).await;
             let (changes, unchanged) = (std::mem::take(&mut draft.changes), draft.unchanged);
-            discard(&handle, (draft, config, difference)).await;
+            discard((draft, config, difference)).await;
             result?;
             for some in changes.chunks(LOGGED) {
                 for change in some {
@@ -190,6 +191,7 @@ impl SupervisorHandle {
         to_end(self, async move {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
+            let reads = settings.note_reads();
             let facts = gather_child(&handle, &full).await?;
             let below_root = facts.below_root(&full);
             let Found::Child(child, _) = facts.find(&below_root) else {
@@ -219,7 +221,7 @@ impl SupervisorHandle {
             let configs = vec![change];
             let mut draft = Draft { configs, values, toggled, ..Draft::default() };
             validate(&draft.configs).await.map_err(ApplyError::Refused)?;
-            apply::apply(&handle, &mut draft).await?;
+            apply::apply(&handle, &mut draft, &reads).await?;
             subscriber::info!(target: "verger::config", child = %full, "configured by a call");
             Ok(())
         })
@@ -250,23 +252,25 @@ impl SupervisorHandle {
     ) -> Result<(), ApplyError> {
         let handle = self.clone();
         to_end(self, async move {
-            let settings = Arc::clone(handle.settings());
-            let _applying = settings.applying.lock().await;
-            let facts = gather_child(&handle, &path).await?;
+            // It stops and starts nothing, so it doesn't wait for a plan that does.
+            let facts = gather_child(&handle, &path).await;
             let is_set = policy.is_some();
             let layer = policy.map(|policy| ChildLayer { policy, ..ChildLayer::default() });
             let layer = layer.map(Arc::new);
-            if is_set {
-                let Found::Child(child, supervisor) = facts.find(&facts.below_root(&path)) else {
-                    return Err(ControlError::NotFound { path }.into());
-                };
+            let found = facts.as_ref().map(|facts| facts.find(&facts.below_root(&path)));
+            if let Ok(Found::Child(child, supervisor)) = found {
                 let file = child.options.layers.as_ref().and_then(|layers| layers.file.clone());
-                check_layers(&path, child, supervisor, file, layer.clone())
+                check_layers(&path, child, &supervisor.rules, file, layer.clone())
                     .map_err(ControlError::from)?;
+            } else if is_set || !handle.settings().called().contains(&path) {
+                return Err(ControlError::NotFound { path }.into());
             }
             let calls = vec![(path.clone(), layer)];
-            let values = ValueChanges { calls, ..ValueChanges::default() };
-            apply::apply(&handle, &mut Draft { values, ..Draft::default() }).await?;
+            handle.settings().exchange(&mut ValueChanges { calls, ..ValueChanges::default() });
+            let above = path.parent().map(|above| handle.all_at(&above));
+            for supervisor in above.into_iter().flatten() {
+                handle.refresh_named(&supervisor, &[path.name().to_owned()]).await?;
+            }
             let what = if is_set { "policy set by a call" } else { "policy of a call cleared" };
             subscriber::info!(target: "verger::config", child = %path, "{what}");
             Ok(())
@@ -306,11 +310,12 @@ async fn draft(
     tree: Option<&Supervisor>,
     difference: &Arc<Difference>,
 ) -> Result<Draft, ApplyError> {
+    let mut difference = Arc::clone(difference);
     let root = handle.root_path();
     let Some(running) = handle.running_at(&root) else {
         return Err(ControlError::Ended { path: root }.into());
     };
-    let mut facts = gather(handle, &running.blueprint(), config, difference).await?;
+    let mut facts = gather(handle, &running.blueprint(), config, &difference).await?;
     let (mut code, mut changes) = (Vec::new(), Vec::new());
     if let Some(tree) = tree {
         let new = tree.blueprint();
@@ -328,6 +333,14 @@ async fn draft(
             let existing: HashSet<_> = existing.iter().map(|it| it.name.to_string()).collect();
             code.keep_existing(&existing);
         }
+        let mut removed = Vec::new();
+        for code in &code {
+            facts.remove(&code.path, &code.stopped);
+            let gone = code.stopped.iter().filter(|name| !code.started.contains(name));
+            removed.extend(gone.map(|name| below(&code.path, name)));
+        }
+        // Their sections are mistakes now, also if they are the same as before.
+        difference = Arc::new(difference.with(&removed));
         let mut declared = Facts::of_blueprint(&new);
         for new in &code {
             for name in &new.started {
@@ -338,7 +351,7 @@ async fn draft(
             .extend(std::mem::replace(&mut facts, Facts { root, supervisors: Default::default() }));
         facts = declared;
     }
-    let (config, difference) = (Arc::clone(config), Arc::clone(difference));
+    let config = Arc::clone(config);
     let draft = aside(handle, move || {
         let mut draft = planner::plan(&config, &difference, &facts, false)?;
         draft.changes.extend(changes);

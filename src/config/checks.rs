@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::facts::{Facts, Found, KnownChild, SupervisorFacts, below};
+use super::facts::{Facts, Found, KnownChild, below};
+use super::keys::keys;
 use super::mistake::Mistake;
 use super::node::join;
-use super::section::keys;
 use super::{Config, Written};
 use crate::child::check_limits;
 use crate::error::BuildError;
 use crate::path::Path;
-use crate::policy::{ChildLayer, ChildOptions};
+use crate::policy::{ChildLayer, ChildOptions, Rules};
 use crate::runtime::check_restarts;
 
 /// Checks that the keys of a section are those of what is at its path.
@@ -38,9 +38,20 @@ pub(super) fn check_keys(
         Found::Root(_) => true,
         Found::Possible | Found::Unknown => false,
     };
+    let elsewhere = match found {
+        Found::Child(child, _) if !is_shared => {
+            child.config.as_ref().and_then(|config| config.section.as_deref())
+        }
+        _ => None,
+    };
     for (key, entry) in written.node.table().into_iter().flatten() {
         let key = key.as_str();
-        let message = if of_supervisors.contains(&key) && is_known && !is_supervisor {
+        let message = if key == "config"
+            && let Some(section) = elsewhere
+        {
+            let section = join(&join("", section), "config");
+            format!("the child takes its configuration from [{section}]; write it there")
+        } else if of_supervisors.contains(&key) && is_known && !is_supervisor {
             format!("`{key}` is for supervisors, and this is a worker; remove it")
         } else if key == "config" && is_shared {
             continue;
@@ -79,12 +90,12 @@ pub(super) fn check_child(
     path: &str,
     written: &Written<'_>,
     child: &KnownChild,
-    supervisor: &SupervisorFacts,
+    rules: &Rules,
     layer: &ChildLayer,
 ) -> Option<Mistake> {
     let call = child.options.layers.as_ref().and_then(|layers| layers.call.clone());
     let file = Some(Arc::new(layer.clone()));
-    let checked = check_layers(&facts.full(path), child, supervisor, file, call);
+    let checked = check_layers(&facts.full(path), child, rules, file, call);
     Some(Mistake::new(written.location, join("", written.key), checked.err()?))
 }
 
@@ -92,13 +103,13 @@ pub(super) fn check_child(
 pub(super) fn check_layers(
     path: &Path,
     child: &KnownChild,
-    supervisor: &SupervisorFacts,
+    rules: &Rules,
     file: Option<Arc<ChildLayer>>,
     call: Option<Arc<ChildLayer>>,
 ) -> Result<(), BuildError> {
     let options = ChildOptions::layered(&child.options, file, call, None);
     check_limits(&options, &|| path.clone())?;
-    check_restarts(&supervisor.rules, &options, &|| path.clone(), &mut Vec::new())
+    check_restarts(rules, &options, &|| path.clone(), &mut Vec::new())
 }
 
 /// Checks the values of a section for several children together with the code of each that has no section of its
@@ -116,7 +127,7 @@ pub(super) fn check_general(
         supervisor.children.iter().find_map(|(name, child)| {
             let path = below(at, name);
             let is_own = is_written(&path);
-            let check = || check_child(facts, &path, written, child, supervisor, layer);
+            let check = || check_child(facts, &path, written, child, &supervisor.rules, layer);
             if is_own { None } else { check() }
         })
     })

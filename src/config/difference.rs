@@ -28,6 +28,8 @@ pub(super) struct Difference {
     /// The paths below the root, also of sections that are gone.
     pub(super) changed: BTreeSet<String>,
     pub(super) unchanged: usize,
+    /// Sections of children that new code doesn't have.
+    pub(super) gone: BTreeSet<String>,
     /// Paths that are written twice, with the root's name and without it.
     pub(super) twice: Vec<Mistake>,
 }
@@ -52,7 +54,22 @@ impl Difference {
             changed.extend(above_changed);
         }
         let unchanged = sections.keys().filter(|path| !changed.contains(**path)).count();
-        Self { before, forced, all, changed, unchanged, twice }
+        let gone = BTreeSet::new();
+        Self { before, forced, all, changed, unchanged, gone, twice }
+    }
+
+    /// Returns the same difference for code without the children with these paths.
+    pub(super) fn with(&self, paths: &[String]) -> Self {
+        let is_meant = |section: &str| {
+            let at = |path: &String| section.strip_prefix(path.as_str());
+            paths.iter().filter_map(at).any(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let same = self.before.sections.keys().filter(|path| is_meant(path));
+        let gone: BTreeSet<_> = same.map(|path| path.to_string()).collect();
+        let (before, twice) = (Arc::clone(&self.before), self.twice.clone());
+        let changed = &self.changed | &gone;
+        let unchanged = self.unchanged.saturating_sub(changed.len() - self.changed.len());
+        Self { before, twice, changed, unchanged, gone, ..*self }
     }
 
     /// Whether it is the difference from what was applied last, which is `before`.

@@ -61,6 +61,13 @@ impl Facts {
         facts
     }
 
+    /// Adds the declared supervisors that nothing is known of, so that their children are suggested.
+    pub(super) fn declare(&mut self, root: &Arc<Blueprint>) {
+        for (path, supervisor) in Self::of_blueprint(root).supervisors {
+            self.supervisors.entry(path).or_insert(supervisor);
+        }
+    }
+
     /// Marks a child that doesn't run yet, and everything below it.
     pub(super) fn mark_new(&mut self, above: &str, name: &str) {
         let path = below(above, name);
@@ -73,6 +80,13 @@ impl Facts {
             if *at == path || at.starts_with(&prefix) {
                 supervisor.children.values_mut().for_each(|child| child.is_new = true);
             }
+        }
+    }
+
+    /// Removes children that new code doesn't have, or replaces.
+    pub(super) fn remove(&mut self, above: &str, names: &[String]) {
+        if let Some(supervisor) = self.supervisors.get_mut(above) {
+            supervisor.children.retain(|name, _| !names.iter().any(|it| **it == **name));
         }
     }
 

@@ -53,7 +53,12 @@ pub(super) async fn gather(
         return fill_all(handle, root, facts).await;
     }
     let facts = fill(handle, root, facts, wanted).await?;
+    let declared_root = Arc::clone(root);
     let (facts, supervisors, is_shared) = aside(handle, move || {
+        let mut facts = facts;
+        if paths.iter().any(|path| matches!(facts.find(path), Found::Unknown)) {
+            facts.declare(&declared_root);
+        }
         let of_child = |path: &str, is: fn(&KnownChild) -> bool| {
             matches!(facts.find(path), Found::Child(child, _) if is(child))
         };

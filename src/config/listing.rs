@@ -41,12 +41,17 @@ pub(super) fn list(
             _ => ChangeKind::Changed,
         };
         let value = |it: Option<&Node>| it.map_or_else(|| code(key), |it| Some(it.to_string()));
+        let (old, new) = (value(before), value(after));
+        // What a file writes may be the value of the code.
+        if old == new && old.is_some() {
+            continue;
+        }
         changes.push(Change {
             path: path.to_owned(),
             kind,
             key: key.clone(),
-            old: value(before),
-            new: value(after),
+            old,
+            new,
             effect: if restarts.contains(&table) { Effect::NeedsRestart } else { effect(key) },
             place: after.and_then(|it| it.location.as_ref()).map(ToString::to_string),
         });
@@ -75,17 +80,18 @@ pub(super) fn redact(changes: &mut [Change], record: &Record, facts: &Facts) {
 }
 
 /// A table `config` for several children restarts those that restart on a change.
-pub(super) fn note_restarts(changes: &mut [Change], configs: &[ConfigChange]) {
+pub(super) fn note_restarts(changes: &mut [Change], configs: &[ConfigChange], facts: &Facts) {
     let restarts = configs.iter().filter(|change| change.spec.restarts);
-    let restarts: Vec<_> = restarts.map(|change| change.path.to_string()).collect();
+    let restarts: Vec<_> = restarts.map(|change| (change.path.to_string(), &change.spec)).collect();
+    let shared = restarts.iter().filter_map(|(_, spec)| spec.section.as_ref());
+    let shared: BTreeSet<_> = shared.map(|path| facts.full(path).to_string()).collect();
     for change in changes {
-        let above = match change.path.strip_suffix('*') {
-            Some(above) => above,
-            None if change.path == "common" => "",
-            None => continue,
+        let is_above = match change.path.strip_suffix('*') {
+            Some(above) => restarts.iter().any(|(path, _)| path.starts_with(above)),
+            None if change.path == "common" => !restarts.is_empty(),
+            None => shared.contains(&change.path),
         };
-        if change.key.starts_with("config.") && restarts.iter().any(|path| path.starts_with(above))
-        {
+        if change.key.starts_with("config.") && is_above {
             change.effect = Effect::NeedsRestart;
         }
     }

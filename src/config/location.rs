@@ -79,6 +79,11 @@ impl Location {
         self.source.text[line_start..self.start].chars().count() + 1
     }
 
+    /// The text before the line.
+    pub(crate) fn text_before(&self) -> &str {
+        &self.source.text[..self.source.starts[self.line() - 1]]
+    }
+
     /// The text of the line before the range, the part of the range in this line, and the rest of the line.
     pub(crate) fn line_parts(&self) -> (&str, &str, &str) {
         let text = &*self.source.text;

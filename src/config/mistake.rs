@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::location::Location;
+use super::shown::without_values;
 use crate::invisible::{Visible, is_invisible};
 
 /// The most characters of a line that are shown.
@@ -134,7 +135,7 @@ impl fmt::Display for Mistake {
 
 /// Returns the line of a location, cut around it, and the line with the carets.
 fn excerpt(location: &Location) -> (String, String) {
-    let (before, inside, after) = location.line_parts();
+    let (before, inside, after) = without_values(location);
     let plain = |c: char| if is_invisible(c) { ' ' } else { c };
     // From the end: a line can have millions of characters.
     let mut lead: Vec<char> = before.chars().rev().take(WIDTH).map(plain).collect();
@@ -205,7 +206,8 @@ impl fmt::Display for ConfigError {
         }
         match self.mistakes.len().saturating_sub(SHOWN) {
             0 => Ok(()),
-            more => write!(f, "\n\n… and {more} more"),
+            more if self.mistakes.len() < KEPT => write!(f, "\n\n… and {more} more"),
+            more => write!(f, "\n\n… and {more} more at least"),
         }
     }
 }

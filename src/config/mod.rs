@@ -51,6 +51,7 @@ mod facts;
 mod file;
 mod gather;
 mod key;
+mod keys;
 mod listing;
 mod location;
 mod mistake;
@@ -62,6 +63,7 @@ mod restart;
 mod rules;
 mod secret;
 mod section;
+mod shown;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -79,13 +81,14 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 pub use self::change::{Change, ChangeKind, Effect};
 pub use self::child_config::ChildConfig;
+pub(crate) use self::keys::keys;
 pub(crate) use self::location::Location;
 pub use self::mistake::{ConfigError, Mistake};
 pub(crate) use self::node::Node;
 use self::node::{Table, join};
 pub use self::plan::{Applied, ApplyError, Plan, Refusal};
 pub use self::secret::Secret;
-pub(crate) use self::section::{Section, keys};
+use self::section::Section;
 pub use self::watch::ConfigWatch;
 
 /// The section beneath all others.
@@ -227,6 +230,11 @@ impl Config {
         ConfigError::new(found.mistakes).map_or(Ok(()), Err)
     }
 
+    /// Whether the syntax has no errors.
+    pub(crate) fn has_whole_syntax(&self) -> bool {
+        self.syntax.is_empty()
+    }
+
     /// Returns the mistakes that were found while it was read.
     fn mistakes_so_far(&self) -> Vec<Mistake> {
         let mut found = Found::new(self);
@@ -328,13 +336,17 @@ fn path_problem(path: &str) -> Option<String> {
     let names: Vec<&str> = path.split('/').collect();
     let problem = if names.iter().any(|name| name.is_empty()) {
         "has an empty name"
-    } else if names[..names.len() - 1].contains(&"*") {
-        "has `*` before its end; it stands for the children of one supervisor"
+    } else if names[..names.len() - 1].contains(&"*")
+        || names.iter().any(|name| name.len() > 1 && name.contains('*'))
+    {
+        "has `*` in it; only a last name that is `*` stands for the children of a supervisor"
+    } else if names.iter().any(|name| name.contains('#')) {
+        "has a serial number; a section is for all children with one name"
     } else {
         return None;
     };
-    let used: Vec<&str> =
-        names.iter().copied().filter(|name| !name.is_empty() && *name != "*").collect();
+    let used = names.iter().map(|name| name.split(['#', '*']).next().unwrap_or_default());
+    let used: Vec<&str> = used.filter(|name| !name.is_empty()).collect();
     let instead = if used.is_empty() { "app/ingest".to_owned() } else { used.join("/") };
     Some(format!("the path `{path}` {problem}; write [{}], for example", join("", &instead)))
 }

@@ -9,7 +9,7 @@
 //!    unless the plan is forced.
 //! 2. What a plan is made of decides on it, and nothing else: two plans of the same are the same.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::change::Change;
@@ -17,13 +17,15 @@ use super::checks::{check_child, check_general, check_keys};
 use super::difference::Difference;
 use super::draft::{Draft, Record, Recorded, Toggled};
 use super::facts::{Facts, Found, KnownChild, split};
+use super::keys::keys;
 use super::listing;
 use super::mistake::Mistake;
 use super::node::{Node, join};
 use super::rules;
-use super::section::{Section, keys};
+use super::section::Section;
 use super::suggest::nearest;
 use super::{Config, Written, typed};
+use crate::policy::Rules;
 use crate::runtime::settings::GeneralLayer;
 
 /// Makes a plan. `initial`: the tree isn't started yet, so that each child needs a configuration.
@@ -39,9 +41,19 @@ pub(super) fn plan(
     let common = config.common().cloned().unwrap_or_default();
     let (record, unchanged) = (before.clone(), difference.unchanged);
     let draft = Draft { unchanged, ..Draft::default() };
-    let shared = facts.shared();
-    let mut planner =
-        Planner { config, difference, before, facts, common, record, draft, mistakes, shared };
+    let (shared, rules) = (facts.shared(), BTreeMap::new());
+    let mut planner = Planner {
+        config,
+        difference,
+        before,
+        facts,
+        common,
+        record,
+        draft,
+        mistakes,
+        shared,
+        rules,
+    };
     planner.common();
     // Sections for several children come first, because they are merged into the others.
     let (general, own): (Vec<_>, Vec<_>) =
@@ -52,12 +64,13 @@ pub(super) fn plan(
     for path in own {
         planner.own(path);
     }
+    planner.toggle_others();
     // Of two sections with one path, the values of one would be missing.
     if difference.twice.is_empty() {
         let Planner { record, draft, .. } = &mut planner;
         let found = typed::read(config, difference, facts, initial, record, draft);
         planner.mistakes.extend(found);
-        listing::note_restarts(&mut planner.draft.changes, &planner.draft.configs);
+        listing::note_restarts(&mut planner.draft.changes, &planner.draft.configs, facts);
         listing::redact(&mut planner.draft.changes, &planner.record, facts);
     }
     let Planner { mut draft, mut mistakes, record, .. } = planner;
@@ -88,6 +101,8 @@ struct Planner<'a> {
     mistakes: Vec<Mistake>,
     /// The sections that several children share.
     shared: BTreeSet<String>,
+    /// The new rules of supervisors, by their paths.
+    rules: BTreeMap<String, Arc<Rules>>,
 }
 
 impl<'a> Planner<'a> {
@@ -128,7 +143,7 @@ impl<'a> Planner<'a> {
         }
         if !self.facts.is_supervisor(above) {
             let message = match self.facts.find(above) {
-                Found::Unknown => self.unknown(above),
+                Found::Unknown => return self.no_such_path(written, above),
                 _ => format!("`{above}` is a worker, which has no children; remove the section"),
             };
             return self.mistake(written, message);
@@ -169,7 +184,7 @@ impl<'a> Planner<'a> {
         }
         let is_shared = self.shared.contains(path);
         if matches!(found, Found::Unknown) && !is_shared {
-            return self.mistake(written, self.unknown(path));
+            return self.no_such_path(written, path);
         }
         // Also if it has mistakes, so that those of the child's configuration are found, too.
         self.record.sections.insert(path.into(), Arc::new(recorded));
@@ -184,21 +199,30 @@ impl<'a> Planner<'a> {
         // The keys of a supervisor were mistakes already.
         let of_worker = !is_supervisor && matches!(found, Found::Child(..));
         let readable = if of_worker { without(&merged, keys().0) } else { merged.clone() };
-        let section = match Section::read(&readable, written.key) {
+        let mut section = match Section::read(&readable, written.key) {
             Ok(section) => section,
             Err(mistakes) => return self.mistakes.extend(mistakes),
         };
+        let is_beneath = |key| written.node.get(key).is_none();
+        section.child.for_workers = (is_beneath("shutdown"), is_beneath("watchdog"));
         if let Found::Child(child, supervisor) = found {
-            let problem = check_child(self.facts, path, written, child, supervisor, &section.child);
+            let rules = split(path).and_then(|(above, _)| self.rules.get(above));
+            let rules = rules.unwrap_or(&supervisor.rules);
+            let problem = check_child(self.facts, path, written, child, rules, &section.child);
             self.mistakes.extend(problem);
-            self.toggle(path, child, section.child.enabled.unwrap_or(true));
+            self.toggle(path, child, &merged);
         }
         let full = self.facts.full(path);
         if !path.is_empty() {
             self.draft.values.files.push((full.clone(), Some(Arc::new(section.child))));
         }
         if is_supervisor || matches!(found, Found::Possible) {
-            self.draft.values.supervisors.push((full.clone(), Some(Arc::new(section.supervisor))));
+            let layer = Arc::new(section.supervisor);
+            if let Some(known) = self.facts.supervisors.get(path) {
+                let rules = Rules::layered(&known.rules, Some(Arc::clone(&layer)));
+                self.rules.insert(path.to_owned(), rules);
+            }
+            self.draft.values.supervisors.push((full.clone(), Some(layer)));
         }
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
         let old = self.before_of(path, is_supervisor);
@@ -211,23 +235,36 @@ impl<'a> Planner<'a> {
         let full = self.facts.full(path);
         let found = self.facts.find(path);
         self.draft.values.files.push((full.clone(), None));
-        if is_supervisor {
-            self.draft.values.supervisors.push((full.clone(), None));
-        }
+        // Also if nothing was known of it when they were set.
+        self.draft.values.supervisors.push((full.clone(), None));
         if let Found::Child(child, _) = found {
-            self.toggle(path, child, is_enabled(general));
+            self.toggle(path, child, general);
         }
         let old = self.before_of(path, is_supervisor);
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
         self.add_changes(full.as_str(), &old, general, &code, restarting(&found));
     }
 
-    /// Notes a child that its section takes out or brings back.
-    fn toggle(&mut self, path: &str, child: &KnownChild, enabled: bool) {
-        let was = self.before.sections.get(path).is_none_or(|it| is_enabled(&it.merged));
-        if was != enabled {
+    /// Notes a child that the values of its path take out or bring back.
+    fn toggle(&mut self, path: &str, child: &KnownChild, values: &Node) {
+        let was = is_enabled(&self.before_of(path, child.options.supervisor.is_some()));
+        let runs = is_enabled(values);
+        if was != runs {
             let (path, segments) = (self.facts.full(path), child.segments.clone());
-            self.draft.toggled.push(Toggled { path, segments, runs: enabled });
+            self.draft.toggled.push(Toggled { path, segments, runs });
+        }
+    }
+
+    /// Notes the children without a section of their own that sections for several children take out or bring
+    /// back.
+    fn toggle_others(&mut self) {
+        let facts = self.facts;
+        for (path, child) in facts.children() {
+            let is_own = self.difference.changed.contains(&path) || self.written(&path).is_some();
+            if !is_own {
+                let values = self.merged_above(&path, child.options.supervisor.is_some());
+                self.toggle(&path, child, &values);
+            }
         }
     }
 
@@ -250,6 +287,7 @@ impl<'a> Planner<'a> {
     fn is_same(&self, path: &str, recorded: &Recorded) -> bool {
         let before = self.before.sections.get(path);
         !self.difference.forced
+            && !self.difference.gone.contains(path)
             && before.is_some_and(|it| it.own == recorded.own && it.merged == recorded.merged)
     }
 
@@ -272,7 +310,7 @@ impl<'a> Planner<'a> {
     fn general_layer(&mut self, merged: &Node, key: &str) -> Option<GeneralLayer> {
         match Section::read(merged, key) {
             Ok(Section { mut child, supervisor, .. }) => {
-                child.is_general = true;
+                child.for_workers = (true, true);
                 Some(GeneralLayer { child: Arc::new(child), supervisor: Arc::new(supervisor) })
             }
             Err(mistakes) => {
@@ -298,12 +336,25 @@ impl<'a> Planner<'a> {
         self.mistakes.push(Mistake::new(written.location, join("", written.key), message));
     }
 
+    /// Notes that there is nothing at a path. After an error in a header, keys belong to other sections.
+    fn no_such_path(&mut self, written: &Written<'_>, path: &str) {
+        if self.config.has_whole_syntax() {
+            self.mistake(written, self.unknown(path));
+        }
+    }
+
     /// Returns the message for a path with nothing behind it.
     fn unknown(&self, path: &str) -> String {
         let full = self.facts.full(path);
         let paths: Vec<_> = self.facts.paths().collect();
         let paths: Vec<_> = paths.iter().map(String::as_str).collect();
-        let near = nearest(path, &paths, 3);
+        // The supervisor is forgotten, more often than a name is misspelt.
+        let name = split(path).map_or("", |(_, name)| name);
+        let same = paths.iter().filter(|known| split(known).is_some_and(|it| it.1 == name));
+        let mut near: Vec<_> = same.copied().take(3).collect();
+        if near.is_empty() {
+            near = nearest(path, &paths, 3);
+        }
         let near: Vec<_> = near.iter().map(|path| format!("`{}`", self.facts.full(path))).collect();
         match &near[..] {
             [] => format!("there is no `{full}`"),

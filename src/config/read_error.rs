@@ -92,7 +92,7 @@ impl Error for ReadError {
         Self::new(Kind::Other(if message.starts_with("data did not match any variant") {
             "the value has none of the forms that are allowed here".to_owned()
         } else {
-            message
+            with_suggestion(message)
         }))
     }
 
@@ -125,6 +125,18 @@ impl Error for ReadError {
 
     fn duplicate_field(key: &'static str) -> Self {
         Self::new(Kind::Other(format!("`{key}` is set twice, by two names; remove one of them")))
+    }
+}
+
+/// Adds the word that is meant to the text of an [`UnknownWord`](crate::policy::UnknownWord), which serde passes on
+/// as a text.
+fn with_suggestion(message: String) -> String {
+    let Some((unknown, known)) = message.split_once("`; write `") else { return message };
+    let word = unknown.rsplit('`').next().unwrap_or_default();
+    let words: Vec<_> = known.split('`').step_by(2).collect();
+    match suggest::closest(word, &words) {
+        Some(best) => format!("{unknown}`; did you mean `{best}`? write `{known}"),
+        None => message,
     }
 }
 

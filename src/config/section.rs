@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny};
 
 use super::de::decode;
+use super::keys::{CHILD_KEYS, SUPERVISOR_KEYS};
 use super::mistake::Mistake;
 use super::node::{Node, Value, join};
 use super::restart::{Period, Restart, intensity};
@@ -22,25 +23,6 @@ use crate::policy::{
     Shutdown, Start, Strategy, SupervisorLayer,
 };
 
-/// The keys that only supervisors have.
-const SUPERVISOR_KEYS: [&str; 11] = [
-    "strategy",
-    "auto_shutdown",
-    "start",
-    "max_restarts",
-    "period",
-    "intensity",
-    "unlimited_restarts",
-    "on_exhausted",
-    "leak_timeout",
-    "stop_deadline",
-    "max_children",
-];
-
-/// The keys of children, which supervisors are as well.
-const CHILD_KEYS: [&str; 7] =
-    ["enabled", "restart", "shutdown", "activation_timeout", "watchdog", "on_leak", "config"];
-
 /// The values of one section.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Section {
@@ -48,11 +30,6 @@ pub(crate) struct Section {
     pub(crate) supervisor: SupervisorLayer,
     /// The child's own section.
     pub(crate) config: Option<Node>,
-}
-
-/// Returns the keys of supervisors, and those of children.
-pub(crate) fn keys() -> (&'static [&'static str], &'static [&'static str]) {
-    (&SUPERVISOR_KEYS, &CHILD_KEYS)
 }
 
 /// A section as it is written. `system.restart_policy` is `restart` by now.
@@ -153,7 +130,7 @@ impl SectionTable {
             CHILD_KEYS.iter().filter(|key| **key != "config" && (**key != "restart" || !is_table));
         places.extend(keys.filter_map(|key| Some((*key, node.place(key)?))));
         let child = ChildLayer {
-            is_general: false,
+            for_workers: (false, false),
             enabled: self.enabled,
             policy,
             shutdown: self.shutdown,

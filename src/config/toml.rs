@@ -15,18 +15,23 @@ use toml::de::{DeInteger, DeString, DeTable, DeValue, Error};
 use super::location::{Location, Source};
 use super::mistake::Mistake;
 use super::node::{Entry, Node, Table, Value};
+use super::shown::may_hold_secret;
 
 /// The largest text of which all errors are reported.
 const RECOVERED: usize = 1024 * 1024;
 
-/// Words in a line that holds a secret. The line of an error in the syntax isn't shown if it has one.
-const SECRET_WORDS: [&str; 6] = ["passw", "secret", "token", "credential", "private", "key"];
+/// How much of a large text is looked at first.
+const LOOKED_AT: usize = 64 * 1024;
+/// More errors than a value has that is cut.
+const MANY: usize = 100;
 
 /// Reads a text. Returns a table, the mistakes of the syntax, and those of values.
 pub(super) fn parse(source: &Arc<Source>) -> (Node, Vec<Mistake>, Vec<Mistake>) {
     let text = source.text();
     let (table, errors) = if text.len() <= RECOVERED {
         DeTable::parse_recoverable(text)
+    } else if let Some(errors) = nonsense(text) {
+        (Spanned::new(0..0, DeTable::new()), errors)
     } else {
         match DeTable::parse(text) {
             Ok(table) => (table, Vec::new()),
@@ -40,14 +45,20 @@ pub(super) fn parse(source: &Arc<Source>) -> (Node, Vec<Mistake>, Vec<Mistake>) 
     (Node::new(Value::Table(table.into())), syntax, reader.mistakes)
 }
 
+/// Returns the errors at the beginning of a large text if there are many. The parser remembers those of the whole
+/// text, whose memory is many times the text's.
+fn nonsense(text: &str) -> Option<Vec<Error>> {
+    let end = text.as_bytes().iter().take(LOOKED_AT).rposition(|byte| *byte == b'\n')?;
+    let (_, errors) = DeTable::parse_recoverable(&text[..end]);
+    // A value that is cut at the end is a few errors.
+    (errors.len() > MANY).then_some(errors)
+}
+
 fn mistake(source: &Arc<Source>, error: &Error) -> Mistake {
     let end = source.text().len()..source.text().len();
     let location = Location::new(source, error.span().unwrap_or(end));
-    let (before, inside, after) = location.line_parts();
-    let line = [before, inside, after].concat().to_lowercase();
     let mistake = Mistake::new(Some(&location), "", error.message());
-    let is_secret = SECRET_WORDS.iter().any(|word| line.contains(word));
-    if is_secret { mistake.hide_line() } else { mistake }
+    if may_hold_secret(&location) { mistake.hide_line() } else { mistake }
 }
 
 struct Reader<'a> {

@@ -35,7 +35,7 @@ pub(super) fn read(
         let full = facts.full(&path);
         let was_configured = before.is_configured(spec, above, name);
         let is_configured = record.is_configured(spec, above, name);
-        if spec.section.is_some() {
+        if spec.section.is_some() && (is_configured || was_configured || difference.forced) {
             *configured.entry(full.clone()).or_default() |= is_configured;
         }
         let is_new = child.is_new || initial;
@@ -44,7 +44,9 @@ pub(super) fn read(
         }
         let awaits = child.options.code().awaits_config;
         if awaits && !is_configured {
-            if was_configured {
+            // A call may have configured it.
+            if was_configured || difference.forced {
+                *configured.entry(full.clone()).or_default() |= false;
                 let segments = child.segments.clone();
                 draft.toggled.push(Toggled { path: full, segments, runs: false });
             }

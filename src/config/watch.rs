@@ -8,11 +8,15 @@ use tokio::sync::watch;
 
 use super::apply::recorded;
 use super::child_config::Reader;
+use super::draft::Record;
+use super::facts::split;
 use super::mistake::{ConfigError, Mistake};
 use super::node::join;
-use crate::child::Context;
+use crate::child::{ConfigSpec, Context};
 use crate::handle::supervisor_of;
-use crate::runtime::settings::ConfigState;
+use crate::path::Path;
+use crate::runtime::SupervisorShared;
+use crate::runtime::settings::{ConfigCell, ConfigState, ConfigValue};
 
 impl Context {
     /// Returns the configuration of this child: its current value, and the changes from now on.
@@ -42,31 +46,54 @@ impl Context {
             return Err(ConfigError::of(Mistake::new(None, path.as_str(), message)));
         };
         let supervisor = supervisor_of(self);
-        let cell =
-            supervisor.tree.settings.config(&supervisor.path().join(self.incarnation.name()));
-        let receiver = cell.subscribe();
-        let is_known =
-            |state: &ConfigState| state.value.as_ref().is_some_and(|value| value.is::<C>());
-        let known = is_known(&receiver.borrow());
-        if !known {
-            let key = join(&join("", path.as_str()), "config");
-            let above = supervisor.path().as_str();
-            let above = above.split_once('/').map_or("", |(_, above)| above);
-            let record = recorded(&supervisor.tree.settings);
-            let written = record.config(spec, above, self.incarnation.name()).unwrap_or_default();
-            let default = Reader::of(spec).read(&written, &key);
-            let default = default.map_err(ConfigError::of_all)?;
+        let path = supervisor.path().join(self.incarnation.name());
+        let cell = supervisor.tree.settings.config(&path);
+        let source = Source { supervisor, spec: Arc::clone(spec), path, cell };
+        let receiver = source.cell.subscribe();
+        source.supervisor.tree.settings.reads(&source.path);
+        let last = source.value().map_err(ConfigError::of_all)?;
+        Ok(ConfigWatch { receiver, last, source: Arc::new(source) })
+    }
+}
+
+/// Where a child's configuration comes from.
+struct Source {
+    supervisor: Arc<SupervisorShared>,
+    spec: Arc<ConfigSpec>,
+    path: Path,
+    cell: Arc<ConfigCell>,
+}
+
+impl Source {
+    /// Returns the current value, which is read from what was applied last if no plan has set it.
+    fn value<C: Send + Sync + 'static>(&self) -> Result<Arc<C>, Vec<Mistake>> {
+        let settings = &self.supervisor.tree.settings;
+        loop {
+            let known = self.cell.borrow().value.clone();
+            if let Some(known) = known.and_then(|value| value.downcast().ok()) {
+                return Ok(known);
+            }
+            settings.reads(&self.path);
+            let record = recorded(settings);
+            let value = self.read(&record)?;
             // Without a notification: an incarnation that watches has a value already.
-            cell.send_if_modified(|state| {
-                if !is_known(state) {
-                    state.value = Some(default.value);
+            self.cell.send_if_modified(|state| {
+                // Otherwise a plan was applied meanwhile.
+                if Arc::ptr_eq(&recorded(settings), &record) {
+                    state.value = Some(value);
                 }
                 false
             });
         }
-        let value = receiver.borrow().value.clone().and_then(|value| value.downcast().ok());
-        let last = value.expect("a value that was just read");
-        Ok(ConfigWatch { receiver, last })
+    }
+
+    fn read(&self, record: &Record) -> Result<ConfigValue, Vec<Mistake>> {
+        let key = join(&join("", self.path.as_str()), "config");
+        let path = self.path.without_serials();
+        let below = path.as_str().split_once('/').map_or("", |(_, below)| below);
+        let (above, name) = split(below).unwrap_or_default();
+        let written = record.config(&self.spec, above, name).unwrap_or_default();
+        Reader::of(&self.spec).read(&written, &key).map(|read| read.value)
     }
 }
 
@@ -77,15 +104,16 @@ pub struct ConfigWatch<C> {
     receiver: watch::Receiver<ConfigState>,
     /// The value that was current last.
     last: Arc<C>,
+    source: Arc<Source>,
 }
 
 impl<C: Send + Sync + 'static> ConfigWatch<C> {
     /// Returns the current value, and marks it as seen.
     #[must_use]
     pub fn get(&mut self) -> Arc<C> {
-        let value = self.receiver.borrow_and_update().value.clone();
-        // Without a value of this type, a plan was taken back, or the child was replaced.
-        if let Some(value) = value.and_then(|value| value.downcast().ok()) {
+        drop(self.receiver.borrow_and_update());
+        // A child that was replaced by one of a different type keeps its own value.
+        if let Ok(value) = self.source.value() {
             self.last = value;
         }
         Arc::clone(&self.last)
@@ -106,7 +134,11 @@ impl<C: Send + Sync + 'static> ConfigWatch<C> {
 
 impl<C> Clone for ConfigWatch<C> {
     fn clone(&self) -> Self {
-        Self { receiver: self.receiver.clone(), last: Arc::clone(&self.last) }
+        Self {
+            receiver: self.receiver.clone(),
+            last: Arc::clone(&self.last),
+            source: Arc::clone(&self.source),
+        }
     }
 }
 

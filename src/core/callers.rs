@@ -14,6 +14,8 @@ pub(super) enum WaitFor {
     Started,
     /// The start of a stopped child. The child stays stopped if that fails.
     StartedAgain,
+    /// The start of a child with a new configuration. The child is held back if that fails.
+    Configured,
     /// The new incarnation of a running child.
     Renewed,
     /// The child to be down.
@@ -73,7 +75,8 @@ impl Callers {
     /// the answer to this caller, and the supervisor does not act on it.
     pub(super) fn awaited_start(&self, key: Key) -> Option<WaitFor> {
         let mut goals = self.of(key).map(|(_, goal)| goal);
-        goals.find(|goal| matches!(goal, WaitFor::Started | WaitFor::StartedAgain))
+        let is_start = |goal: &WaitFor| !matches!(goal, WaitFor::Renewed | WaitFor::Down);
+        goals.find(is_start)
     }
 
     #[cfg(test)]

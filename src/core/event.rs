@@ -48,7 +48,9 @@ pub(crate) enum MachineEvent {
     Request { ticket: Ticket, key: Key, request: ChildRequest },
     /// The options of a child have changed. Answers a `ticket` when a child that is newly withheld is down,
     /// or one that no longer is has started.
-    Configured { ticket: Option<Ticket>, key: Key, options: Arc<ChildOptions> },
+    ///
+    /// `trial`: a start that fails is left to the caller.
+    Configured { ticket: Option<Ticket>, key: Key, options: Arc<ChildOptions>, trial: bool },
     /// The rules of the supervisor have changed.
     RulesChanged { rules: Arc<Rules> },
     /// The instant returned by `next_deadline` is reached.

@@ -124,11 +124,11 @@ impl Machine {
                     cx.push(Effect::Reply { ticket, answer });
                 }
             }
-            (MachineEvent::Configured { ticket, key, options }, _) => {
+            (MachineEvent::Configured { ticket, key, options, trial }, _) => {
                 let answer = match self.children().state(key) {
                     None => Some(ChildAnswer::NotFound),
                     Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
-                    Some(_) => self.children_mut().configure(key, options, ticket, cx),
+                    Some(_) => self.children_mut().configure(key, options, ticket, trial, cx),
                 };
                 if let (Some(ticket), Some(answer)) = (ticket, answer) {
                     cx.push(Effect::Reply { ticket, answer });

@@ -61,7 +61,7 @@ impl Requirements {
             name.provider = Some(key);
             name.met = false;
         }
-        if provides.is_some() || !requires.is_empty() {
+        if self.links.contains_key(&key) || provides.is_some() || !requires.is_empty() {
             let links = self.links.entry(key).or_default();
             links.provides = provides.or(links.provides);
             links.requires = requires.into();

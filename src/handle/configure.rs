@@ -152,11 +152,16 @@ impl SupervisorHandle {
     }
 
     /// Makes one child look up its values again, and waits until it is down or up, if they stop or start it.
+    ///
+    /// `trial`: if the start fails, the child is held back until the next call. Otherwise its policy decides.
     pub(crate) async fn configure_child(
         &self,
         supervisor: &Arc<SupervisorShared>,
         segment: Segment,
+        trial: bool,
     ) -> Result<(), ControlError> {
-        self.call(supervisor, |answer| Request::Configure { segment, answer }).await.map(drop)
+        self.call(supervisor, |answer| Request::Configure { segment, trial, answer })
+            .await
+            .map(drop)
     }
 }

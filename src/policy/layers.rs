@@ -21,8 +21,9 @@ pub(crate) type Places = BTreeMap<&'static str, Arc<str>>;
 /// The values of one child.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildLayer {
-    /// Whether it is written for several children.
-    pub(crate) is_general: bool,
+    /// Whether `shutdown` and `watchdog` are written for several children, and so not for supervisors: they need
+    /// time for their own children, and send no heartbeats.
+    pub(crate) for_workers: (bool, bool),
     /// `false` takes the child out of the tree.
     pub(crate) enabled: Option<bool>,
     pub(crate) policy: RestartPolicy,
@@ -52,7 +53,7 @@ pub(crate) struct SupervisorLayer {
 impl PartialEq for ChildLayer {
     fn eq(&self, other: &Self) -> bool {
         let Self {
-            is_general,
+            for_workers,
             enabled,
             policy,
             shutdown,
@@ -61,7 +62,7 @@ impl PartialEq for ChildLayer {
             on_leak,
             places: _,
         } = self;
-        *is_general == other.is_general
+        *for_workers == other.for_workers
             && *enabled == other.enabled
             && *policy == other.policy
             && *shutdown == other.shutdown

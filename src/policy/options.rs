@@ -123,12 +123,10 @@ impl ChildOptions {
         self.merge(layer.policy.clone());
         self.activation_timeout = layer.activation_timeout.or(self.activation_timeout);
         self.on_leak = layer.on_leak.or(self.on_leak);
-        // What is written for all children isn't meant for supervisors, which need time for their own
-        // children and send no heartbeats.
-        if !layer.is_general || self.supervisor.is_none() {
-            self.shutdown = layer.shutdown.or(self.shutdown);
-            self.watchdog = layer.watchdog.or(self.watchdog);
-        }
+        let is_worker = self.supervisor.is_none();
+        let (shutdown, watchdog) = layer.for_workers;
+        self.shutdown = layer.shutdown.filter(|_| is_worker || !shutdown).or(self.shutdown);
+        self.watchdog = layer.watchdog.filter(|_| is_worker || !watchdog).or(self.watchdog);
     }
 
     /// Returns where the values that replace those of the code come from, by name: a place such as

@@ -1,12 +1,11 @@
 //! Graces: the time between the cancellation and the abort of a child.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use humantime_serde::re::humantime::format_duration;
-use serde::de::{self, Deserializer};
+use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::serde::duration;
@@ -80,8 +79,23 @@ impl FromStr for Shutdown {
 
 impl<'de> Deserialize<'de> for Shutdown {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Shutdown;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a time with a unit in quotes, such as \"5s\", \"brutal_kill\" or \"infinity\"",
+                )
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Shutdown, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Text)
     }
 }
 

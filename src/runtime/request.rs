@@ -65,6 +65,8 @@ pub(crate) enum Request {
     /// Look up the values of one child again, and wait for what follows.
     Configure {
         segment: Segment,
+        /// Whether a start that fails is left to the caller.
+        trial: bool,
         answer: Responder<Started>,
     },
     /// Look up the values of the supervisor again.

@@ -28,7 +28,7 @@ pub(crate) type ConfigValue = Arc<dyn Any + Send + Sync>;
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) struct ConfigState {
-    /// `None` until it is set or asked for.
+    /// `None`: it is read when a child asks for it.
     pub(crate) value: Option<ConfigValue>,
     /// Whether a call has set the value, so that no file has it.
     pub(crate) is_of_call: bool,
@@ -47,6 +47,8 @@ pub(crate) struct Settings {
     is_used: AtomicBool,
     values: Mutex<SettingValues>,
     configs: Mutex<HashMap<Path, Arc<ConfigCell>>>,
+    /// The children that read their configuration while a plan is applied.
+    reads: Mutex<Option<HashSet<Path>>>,
     /// Held while a plan is applied.
     pub(crate) applying: tokio::sync::Mutex<()>,
     /// What was applied last: a type of the module `config`.
@@ -123,6 +125,7 @@ impl Settings {
             is_used: AtomicBool::new(self.is_used()),
             values: Mutex::new(self.values.lock().clone()),
             configs: Mutex::new(configs),
+            reads: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
             applied: Mutex::new(self.applied.lock().clone()),
         }
@@ -211,9 +214,41 @@ impl Settings {
         self.configs.lock().retain(|_, cell| is_kept(cell));
     }
 
+    /// Notes which children read their configuration, until the guard is dropped: what they read may have
+    /// changed by then.
+    pub(crate) fn note_reads(&self) -> NotedReads<'_> {
+        *self.reads.lock() = Some(HashSet::new());
+        NotedReads(self)
+    }
+
+    /// Notes that the child at `path` is about to read its configuration.
+    pub(crate) fn reads(&self, path: &Path) {
+        if let Some(reads) = &mut *self.reads.lock() {
+            reads.insert(path.without_serials());
+        }
+    }
+
     /// Returns the configuration of the child at `path`, which is empty at first.
     pub(crate) fn config(&self, path: &Path) -> Arc<ConfigCell> {
         Arc::clone(self.configs.lock().entry(path.without_serials()).or_default())
+    }
+}
+
+/// See [`Settings::note_reads`].
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+pub(crate) struct NotedReads<'a>(&'a Settings);
+
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
+impl NotedReads<'_> {
+    /// Returns the children that have read their configuration since the last call.
+    pub(crate) fn take(&self) -> HashSet<Path> {
+        self.0.reads.lock().replace(HashSet::new()).unwrap_or_default()
+    }
+}
+
+impl Drop for NotedReads<'_> {
+    fn drop(&mut self) {
+        *self.0.reads.lock() = None;
     }
 }
 

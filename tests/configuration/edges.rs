@@ -6,11 +6,11 @@ use tokio::time::Instant;
 use verger::config::{ApplyError, ChildConfig, Config};
 use verger::policy::{Intensity, Jitter, RestartPolicy};
 use verger::{
-    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, Lifecycle, Strategy, Supervisor,
-    SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, Lifecycle, Shutdown, Strategy,
+    Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use super::{apply, config, idle, secs};
+use super::{apply, config, idle, secs, try_apply};
 use crate::common::{End, FakeChildren, settle};
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -34,11 +34,21 @@ async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
 }
 
 async fn refused(tree: &SupervisorHandle, text: &str) -> String {
-    let plan = match tree.plan(&config(text)).await {
-        Ok(plan) => plan,
-        Err(error) => return error.to_string(),
-    };
-    tree.apply(plan).await.unwrap_err().to_string()
+    try_apply(tree, text).await.unwrap_err()
+}
+
+async fn upgrade(
+    tree: &SupervisorHandle,
+    new: SupervisorBuilder,
+    text: &str,
+) -> Result<(), ApplyError> {
+    let plan = tree.plan_tree(&new.build().unwrap(), &config(text)).await?;
+    tree.apply(plan).await.map(drop)
+}
+
+async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
+    let child = tree.which_child(path).await.unwrap();
+    (child.lifecycle, child.incarnation)
 }
 
 fn typed(name: &str) -> ChildSpec {
@@ -213,4 +223,142 @@ async fn a_refusal_names_the_place_of_the_value() {
     assert_eq!(error, "refused by `app/a` (app.toml:4): port 0 isn't allowed");
     let error = tree.set_config("a", Server { port: 0 }).await.unwrap_err();
     assert_eq!(error.to_string(), "refused by `app/a`: port 0 isn't allowed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_for_all_workers_do_not_reach_a_supervisor_that_comes_later() {
+    let tree = app().child(DynamicSupervisor::builder("rooms")).build().unwrap();
+    let text = "[common]\nwatchdog = \"5s\"\nshutdown = \"1s\"\n[\"rooms/room\"]\nmax_restarts = 9\n\
+                period = \"60s\"";
+    let tree = tree.configured(&config(text)).await.unwrap().start().await.unwrap();
+    let rooms = tree.supervisor("rooms").await.unwrap();
+    let room = rooms.start_child(DynamicSupervisor::builder("room")).await.unwrap();
+    assert_eq!(rooms.child_spec(room.name()).await.unwrap().shutdown, Shutdown::Infinity);
+    tokio::time::sleep(secs(60)).await;
+    settle().await;
+    assert_eq!(state(&rooms, room.name()).await, (Lifecycle::Active, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_of_a_supervisor_to_come_can_be_removed() {
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(DynamicSupervisor::builder("rooms"))).await;
+    let rooms = tree.supervisor("rooms").await.unwrap();
+    apply(&tree, "[\"rooms/room\"]\nstrategy = \"one_for_all\"").await;
+    apply(&tree, "").await;
+    let room = Supervisor::builder("room").child(fakes.child("a").backoff(Backoff::none()));
+    let name = rooms.start_child(room.child(fakes.child("b"))).await.unwrap().name().to_owned();
+    fakes.end("a", End::Error).await;
+    settle().await;
+    let room = rooms.supervisor(&name).await.unwrap();
+    assert_eq!(state(&room, "b").await, (Lifecycle::Active, 1), "one_for_one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_file_writes_and_the_code_has_is_no_change() {
+    let tree = start(app().child(worker("a", idle))).await;
+    let text = "[a]\nenabled = true\nshutdown = \"5s\"";
+    assert_eq!(apply(&tree, text).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_section_restarts_the_children_that_restart_on_a_change() {
+    let config = ChildConfig::<Server>::new().section("storage").restart_on_change();
+    let tree = start(app().child(worker("a", idle).config(config))).await;
+    let changes = apply(&tree, "[storage.config]\nport = 1").await;
+    assert_eq!(changes, ["~ app/storage  config.port  (code) → 1  needs a restart  app.toml:2"]);
+    let error = refused(&tree, "[storage.config]\nport = 1\n[a.config]\nport = 2").await;
+    let expected =
+        "app.toml:3:4: the child takes its configuration from [storage.config]; write it there";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_of_a_supervisor_and_of_its_children_are_checked_together() {
+    let tree = start(app().child(worker("a", idle))).await;
+    let endless =
+        "[a.restart]\nbackoff = { curve = \"constant\", delay = \"1s\", reset_after = \"0s\" }";
+    let error = refused(&tree, &format!("[app]\nunlimited_restarts = true\n{endless}")).await;
+    assert!(error.contains("`app/a`"), "{error}");
+    apply(&tree, endless).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn clearing_a_policy_needs_a_child() {
+    let tree = start(app().child(worker("a", idle))).await;
+    tree.clear_policy("a").await.unwrap();
+    let error = tree.clear_policy("nope").await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no `app/nope`");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_with_a_pattern_or_a_serial_number_is_refused() {
+    let tree = start(app().child(DynamicSupervisor::builder("jobs"))).await;
+    for path in ["jobs/job#1", "jobs/jo*", "jobs/**", "**", "*/x", "job*/x"] {
+        let error = refused(&tree, &format!("[\"{path}\"]\nshutdown = \"9s\"")).await;
+        assert!(error.starts_with(&format!("app.toml:1:2: the path `{path}` has ")), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_without_its_supervisor_is_answered_with_the_whole_one() {
+    let group = Supervisor::builder("storage").child(worker("writer", idle));
+    let tree = start(app().child(worker("watcher", idle)).child(group)).await;
+    let error = refused(&tree, "[writer]\nshutdown = \"9s\"").await;
+    let expected =
+        "app.toml:1:2: there is no `app/writer`; the nearest paths are `app/storage/writer`";
+    assert!(error.starts_with(expected), "{error}");
+    let error = refused(&tree, "[storage\nmax_restarts = 5").await;
+    assert!(!error.contains("there is no"), "a consequence of the syntax: {error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_code_changes_what_a_child_requires() {
+    let fakes = FakeChildren::new();
+    let tree = |requires: &str| {
+        let tree = app().child(fakes.child("db")).child(fakes.child("cache"));
+        let user = fakes.child("user");
+        tree.child(if requires.is_empty() { user } else { user.requires(requires) })
+    };
+    let running = start(tree("db")).await;
+    running.terminate_child("db").await.unwrap();
+    running.terminate_child("user").await.unwrap();
+    let _ = running.restart_child("user").await;
+    assert_eq!(state(&running, "user").await.0, Lifecycle::Discovered);
+    upgrade(&running, tree("cache"), "").await.unwrap();
+    settle().await;
+    assert_eq!(state(&running, "user").await.0, Lifecycle::Active);
+    running.terminate_child("cache").await.unwrap();
+    running.terminate_child("user").await.unwrap();
+    upgrade(&running, tree(""), "").await.unwrap();
+    running.restart_child("user").await.unwrap();
+    assert_eq!(state(&running, "user").await.0, Lifecycle::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_section_of_a_child_that_new_code_removes_is_a_mistake() {
+    let text = "[b]\nshutdown = \"9s\"";
+    for before in ["", text] {
+        let old = app().child(worker("a", idle)).child(worker("b", idle)).build().unwrap();
+        let tree = old.configured(&config(before)).await.unwrap().start().await.unwrap();
+        let error = upgrade(&tree, app().child(worker("a", idle)), text).await.unwrap_err();
+        assert!(error.to_string().starts_with("app.toml:1:2: there is no `app/b`"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_that_runs_goes_on_under_new_code() {
+    let fakes = FakeChildren::new();
+    let tree = || {
+        let a = fakes.child("a").backoff(Backoff::none()).consecutive_restarts(0);
+        app().child(a.fallback(fakes.child("f").backoff(Backoff::none())))
+    };
+    let running = start(tree()).await;
+    fakes.end("a", End::Error).await;
+    settle().await;
+    upgrade(&running, tree(), "").await.unwrap();
+    fakes.log();
+    fakes.end("f", End::Error).await;
+    settle().await;
+    assert!(fakes.log().contains(&"start f".to_owned()));
 }

@@ -9,9 +9,11 @@ mod edges;
 mod log;
 #[cfg(feature = "macros")]
 mod macros;
+mod meanwhile;
 mod properties;
 mod reload;
 mod seeds;
+mod trials;
 mod upgrades;
 mod values;
 
@@ -39,4 +41,11 @@ async fn apply(tree: &SupervisorHandle, text: &str) -> Vec<String> {
     let plan = tree.plan(&config(text)).await.unwrap();
     let applied = tree.apply(plan).await.unwrap();
     applied.changes.iter().map(ToString::to_string).collect()
+}
+
+/// Plans and applies a configuration. Returns its changes, or the text of the error.
+async fn try_apply(tree: &SupervisorHandle, text: &str) -> Result<Vec<String>, String> {
+    let plan = tree.plan(&config(text)).await.map_err(|error| error.to_string())?;
+    let applied = tree.apply(plan).await.map_err(|error| error.to_string())?;
+    Ok(applied.changes.iter().map(ToString::to_string).collect())
 }

@@ -13,7 +13,7 @@ use verger::{
     Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use super::{apply, config, idle, secs};
+use super::{apply, config, idle, secs, try_apply};
 use crate::common::settle;
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -81,11 +81,6 @@ fn app() -> SupervisorBuilder {
 
 async fn start_with(builder: SupervisorBuilder, text: &str) -> SupervisorHandle {
     builder.build().unwrap().configured(&config(text)).await.unwrap().start().await.unwrap()
-}
-
-async fn try_apply(tree: &SupervisorHandle, text: &str) -> Result<(), String> {
-    let plan = tree.plan(&config(text)).await.map_err(|error| error.to_string())?;
-    tree.apply(plan).await.map(drop).map_err(|error| error.to_string())
 }
 
 async fn incarnation(tree: &SupervisorHandle, path: &str) -> u32 {

@@ -63,7 +63,7 @@ failing_for = "0s"
         "1:1 strategy: `strategy` is a value outside of a section; write it below the path of a child, such \
          as [\"app/ingest\"], or below [common]",
         "3:2 \"app//x\": the path `app//x` has an empty name; write [\"app/x\"], for example",
-        "6:12 \"app/ingest\".strategy: unknown strategy `rest_for_some`; write `one_for_one`, `one_for_all` \
+        "6:12 \"app/ingest\".strategy: unknown strategy `rest_for_some`; did you mean `rest_for_one`? write `one_for_one`, `one_for_all` \
          or `rest_for_one`",
         "7:1 \"app/ingest\".max_restarts: `max_restarts` needs a `period`; add period = \"60s\", for example",
         "8:16 \"app/ingest\".on_exhausted: the `pause` is zero; write { pause = \"15s\" }, for example",
@@ -84,8 +84,8 @@ failing_for = "0s"
          \"5s\" or \"1m 30s\"",
         "21:15 \"app/writer\".restart.failing_for: `failing_for` is zero, so no failure would be followed by a \
          restart; write failing_for = \"60s\", or consecutive_restarts = 0",
-        "23:2 \"app/*/x\": the path `app/*/x` has `*` before its end; it stands for the children of one \
-         supervisor; write [\"app/x\"], for example",
+        "23:2 \"app/*/x\": the path `app/*/x` has `*` in it; only a last name that is `*` stands \
+         for the children of a supervisor; write [\"app/x\"], for example",
     ];
     assert_eq!(mistakes(text), expected);
 }
@@ -220,7 +220,7 @@ fn excerpt(text: &str) -> (String, String) {
 #[test]
 fn the_caret_is_below_the_value_in_a_line_with_any_characters() {
     let (line, carets) = excerpt("[a]\nrestart.\"ä€😀\" = 1\n");
-    assert_eq!((&*line, &*carets), ("restart.\"ä€😀\" = 1", "        ^^^^^"));
+    assert_eq!((&*line, &*carets), ("restart.\"ä€😀\" …", "        ^^^^^"));
     let (line, carets) = excerpt("[a]\n\t\trestart\t=\t\"ä\u{202e}\"\r\n");
     assert_eq!((&*line, &*carets), ("  restart = \"ä \"", "            ^^^^"));
 }
@@ -317,6 +317,51 @@ fn a_line_with_a_secret_is_not_shown() {
     assert!(!format!("{config:?}{node:?}{:?}", node.location).contains("hunter2"));
     let error = Config::from_toml("[a.config]\npassword = hunter2\n", "x").check().unwrap_err();
     assert!(!error.to_string().contains("hunter2"), "{error}");
+}
+
+/// Values that may be secrets aren't shown, whichever mistake is in their line.
+#[test]
+fn a_value_below_config_or_of_an_unknown_key_is_not_shown() {
+    let table = [
+        "[a.config]\nurl = \"hunter2\n",
+        "[a.config]\nurl = hunter2\n",
+        "[a.config]\nurl = 1\nurl = \"hunter2\"\n",
+        "[a]\nconfig = { url = \"hunter2\" pool = 3 }\n",
+        "[a]\nurl = \"hunter2\"\n",
+        "[a]\npassword = \"hunter2\n",
+        "[db]\nurl = \"\"\"\nhunter2\n\\q\"\"\"\n",
+        "a = { config = { password = \"hunter2\" }, shutdwon = \"5s\" }\n",
+        "\"a//b\" = { config = { password = \"hunter2\" } }\n",
+        "a = { confg = { password = \"hunter2\" } }\n",
+        "url = \"hunter2\"\n",
+        "[a]\nenabled = \"x\" # was hunter2, key = 4\n",
+    ];
+    for text in table {
+        let error = Config::from_toml(text, "x.toml").check().unwrap_err().to_string();
+        assert!(!error.contains("hunter"), "{text}\n{error}");
+        assert!(error.contains("x.toml:"), "{error}");
+    }
+    let (line, carets) = excerpt("[a]\nshutdown = \"5s\"\nurl = \"hunter2\"\n");
+    assert_eq!((&*line, &*carets), ("url …", "^^^"));
+}
+
+#[test]
+fn a_misspelt_word_has_a_suggestion() {
+    let table = [
+        ("on_leak = \"parkk\"", "did you mean `park`? write `restart` or `park`"),
+        (
+            "restart = { backoff = { curve = \"exponentail\", min = \"1s\", max = \"2s\" } }",
+            "did you mean `exponential`?",
+        ),
+        (
+            "shutdown = 5",
+            "expected a time with a unit in quotes, such as \"5s\", \"brutal_kill\" or \"infinity\"",
+        ),
+    ];
+    for (line, expected) in table {
+        let [found] = &mistakes(&format!("[a]\n{line}\n"))[..] else { panic!("{line}") };
+        assert!(found.contains(expected), "{found}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::core::child::{ChildState, StopReason, Timer};
 use crate::core::effect::StepCx;
 use crate::core::event::{ChildAnswer, Ticket};
 use crate::core::requirements::RequirementId;
-use crate::policy::{ChildOptions, RestartWindow, Rules, StartCause, later};
+use crate::policy::{ChildOptions, RestartWindow, Rules, StartCause, Withheld, later};
 
 impl Children {
     /// Replaces the options of a child, and stops or starts it as far as they say so. Returns the answer for
@@ -31,6 +31,7 @@ impl Children {
         key: Key,
         options: Arc<ChildOptions>,
         ticket: Option<Ticket>,
+        trial: bool,
         cx: &mut StepCx<'_>,
     ) -> Option<ChildAnswer> {
         let was_withheld = self.entry(key).options.withheld.is_some();
@@ -67,11 +68,19 @@ impl Children {
                 if self.requirements.lacks(key).is_some() {
                     return Some(ChildAnswer::Gated);
                 }
-                WaitFor::Renewed
+                if trial { WaitFor::Configured } else { WaitFor::Renewed }
             }
             _ => return Some(ChildAnswer::Done),
         };
         ticket.and_then(|ticket| self.wait(key, ticket, goal))
+    }
+
+    /// Holds a child back whose start with a new configuration has failed, until it is configured again.
+    pub(in crate::core) fn hold_back(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        let options = ChildOptions::clone(&self.entry(key).options);
+        let options = ChildOptions { withheld: Some(Withheld::Held), ..options };
+        self.set_options(key, Arc::new(options), cx);
+        self.gate(key, StartCause::Manual, cx);
     }
 
     /// A fallback keeps its own options.

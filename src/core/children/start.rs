@@ -58,7 +58,7 @@ impl Children {
     }
 
     /// Makes a child wait for what it lacks.
-    fn gate(&mut self, key: Key, cause: StartCause, cx: &mut StepCx<'_>) {
+    pub(super) fn gate(&mut self, key: Key, cause: StartCause, cx: &mut StepCx<'_>) {
         if let Some(history) = &mut self.entry(key).history {
             history.next = None;
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Dynamic;
 use crate::core::arena::Key;
+use crate::core::callers::WaitFor;
 use crate::core::child::{DownState, RestartDecision, StopReason};
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
@@ -69,8 +70,13 @@ impl Dynamic {
         if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
             self.children.answer_all(key, &ChildAnswer::Failed(ExitReason::clone(reason)), cx);
-            if awaited.is_some() {
-                return self.forget(key, cx);
+            match awaited {
+                Some(WaitFor::Configured) => {
+                    self.children.enter_stopped(key, cx);
+                    return self.children.hold_back(key, cx);
+                }
+                Some(_) => return self.forget(key, cx),
+                None => {}
             }
         }
         let on_exit = self.children.on_exit(key, active, reason);

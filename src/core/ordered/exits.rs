@@ -99,6 +99,7 @@ impl Ordered {
                 self.children.enter_stopped(key, cx);
                 return match goal {
                     WaitFor::Started => self.forget(key, false, cx),
+                    WaitFor::Configured => self.children.hold_back(key, cx),
                     _ => self.set_down(key, DownState::Terminated, cx),
                 };
             }

@@ -31,7 +31,10 @@ impl Driver {
         let (keys, next) = self.choose(which);
         for key in keys {
             if let Some(options) = self.changed_options(key) {
-                self.step(MachineEvent::Configured { ticket: None, key, options }, now);
+                self.step(
+                    MachineEvent::Configured { ticket: None, key, options, trial: false },
+                    now,
+                );
             }
         }
         respond(answer, Ok(next));
@@ -42,6 +45,7 @@ impl Driver {
     pub(super) fn configure(
         &mut self,
         segment: &Segment,
+        trial: bool,
         answer: Responder<Started>,
         now: Instant,
     ) {
@@ -54,7 +58,7 @@ impl Driver {
         let options = self.machine.options(key).cloned().unwrap_or_default();
         let options = self.changed_options(key).unwrap_or(options);
         let ticket = self.calls.insert(Call { key, child, name: "configure", answer });
-        self.step(MachineEvent::Configured { ticket: Some(ticket), key, options }, now);
+        self.step(MachineEvent::Configured { ticket: Some(ticket), key, options, trial }, now);
     }
 
     /// Looks up the values of the supervisor again.
@@ -97,6 +101,8 @@ impl Driver {
         self.change_rules(now);
         for spec in blueprint.children.iter() {
             let key = match self.children.find(spec.name()) {
+                // It is the last resort, which has no code after it.
+                Some(key) if self.machine.options(key).is_some_and(|it| it.is_fallback) => key,
                 Some(key) => {
                     self.children.replace(key, Arc::clone(&spec.factory));
                     self.fallbacks.remove(&key);
@@ -104,7 +110,10 @@ impl Driver {
                     self.fallbacks.extend(fallback);
                     self.health.replace(key, spec.health.as_ref());
                     let options = self.shared.options(spec.name(), &spec.options);
-                    self.step(MachineEvent::Configured { ticket: None, key, options }, now);
+                    self.step(
+                        MachineEvent::Configured { ticket: None, key, options, trial: false },
+                        now,
+                    );
                     key
                 }
                 None if added.contains(spec.name()) => self.add(spec, now),
@@ -118,6 +127,8 @@ impl Driver {
             }
         }
         self.machine.reorder(&order);
+        // Children whose requirements have changed may start now.
+        self.change_rules(now);
     }
 
     fn change_rules(&mut self, now: Instant) {

@@ -330,9 +330,7 @@ impl Driver {
                 requires.push(id);
             }
         }
-        if provides.is_some() || !requires.is_empty() {
-            self.machine.link(key, provides, requires);
-        }
+        self.machine.link(key, provides, requires);
     }
 
     fn finish(&mut self, end: End) -> End {

@@ -42,7 +42,9 @@ impl Driver {
             Request::Count { answer } => respond(answer, Ok(self.counts())),
             Request::Page { place, answer } => respond(answer, Ok(self.page(place, now))),
             Request::Refresh { which, answer } => self.refresh(which, answer, now),
-            Request::Configure { segment, answer } => self.configure(&segment, answer, now),
+            Request::Configure { segment, trial, answer } => {
+                self.configure(&segment, trial, answer, now);
+            }
             Request::RefreshRules { answer } => self.refresh_rules(answer, now),
             Request::Recode(recode) => {
                 self.recodes.push(recode);

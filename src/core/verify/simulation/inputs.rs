@@ -120,7 +120,7 @@ impl Simulation {
     pub(in crate::core) fn configure(&mut self, key: Key, layer: ChildLayer) {
         let code = self.machine.options(key).cloned().unwrap_or_default();
         let options = ChildOptions::layered(&code, Some(Arc::new(layer)), None, None);
-        self.event(MachineEvent::Configured { ticket: None, key, options });
+        self.event(MachineEvent::Configured { ticket: None, key, options, trial: false });
     }
 
     /// Sends a request, lets everything happen that follows at once, and returns the answer.
