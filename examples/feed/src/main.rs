@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::Command;
-use crate::report::say;
+use crate::report::{complain, say};
 use crate::service::Failure;
 
 /// The exit code for wrong usage.
@@ -46,7 +46,7 @@ async fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(error) => {
-            eprintln!("feed: {error}\n\n{}", cli::USAGE.trim_end());
+            complain!("feed: {error}\n\n{}", cli::USAGE.trim_end());
             return USAGE.into();
         }
     };
@@ -69,11 +69,11 @@ async fn main() -> ExitCode {
     match ended {
         Ok(code) => code,
         Err(Failure::Usage(error)) => {
-            eprintln!("feed: {error}");
+            complain!("feed: {error}");
             USAGE.into()
         }
         Err(Failure::Environment(error)) => {
-            eprintln!("feed: {error}");
+            complain!("feed: {error}");
             ExitCode::FAILURE
         }
     }

@@ -15,13 +15,21 @@ macro_rules! say {
     }};
 }
 
-pub(crate) use say;
+/// Prints an error. Nothing happens if stderr can't be written.
+macro_rules! complain {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
+pub(crate) use {complain, say};
 
 /// Prints how the run ended, the verdict last.
 pub(crate) fn print(outcome: &Outcome) -> ExitCode {
     let Outcome { gave_up, tree, struck, report, restarts, dead_letters } = outcome;
     if let Some(error) = gave_up {
-        eprintln!("feed: {error}");
+        complain!("feed: {error}");
     }
     say!("");
     if let Some(struck) = struck {
@@ -48,7 +56,7 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
 pub(crate) fn print_kills(outcome: &kills::Outcome) -> ExitCode {
     let kills::Outcome { kills, problem, report } = outcome;
     if let Some(problem) = problem {
-        eprintln!("feed: {problem}");
+        complain!("feed: {problem}");
     }
     print_audit(report);
     let Ok(report) = report else { return ExitCode::FAILURE };
@@ -70,6 +78,6 @@ fn print_audit(report: &Result<Report, String>) {
             let (others, unknown) = (of(report.external), report.unknown);
             say!("audit: file {file}, clients {clients}, others {others}, earlier {unknown}");
         }
-        Err(error) => eprintln!("feed: the audit failed: {error}"),
+        Err(error) => complain!("feed: the audit failed: {error}"),
     }
 }
