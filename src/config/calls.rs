@@ -128,8 +128,10 @@ impl SupervisorHandle {
             }
             let mut draft = draft(&handle, &config, tree.as_ref(), &difference).await?;
             if plan.forced {
-                draft.values.calls =
-                    settings.called().into_iter().map(|path| (path, None)).collect();
+                let called = settings.called();
+                draft.changes.extend(called.iter().map(Change::of_ended_call));
+                Change::sort(&mut draft.changes);
+                draft.values.calls = called.into_iter().map(|path| (path, None)).collect();
             }
             validate(&draft.configs).await.map_err(ApplyError::Refused)?;
             let result = apply::apply(&handle, &mut draft, &reads).await;
@@ -331,7 +333,8 @@ async fn draft(
                 None => Vec::new(),
             };
             let existing: HashSet<_> = existing.iter().map(|it| it.name.to_string()).collect();
-            code.keep_existing(&existing);
+            let kept = code.keep_existing(&existing);
+            changes.retain(|change| !kept.iter().any(|path| path.as_str() == change.path));
         }
         let mut removed = Vec::new();
         for code in &code {
@@ -343,7 +346,7 @@ async fn draft(
         difference = Arc::new(difference.with(&removed));
         let mut declared = Facts::of_blueprint(&new);
         for new in &code {
-            for name in &new.started {
+            for name in new.started.iter().chain(&new.moved) {
                 declared.mark_new(&new.path, name);
             }
         }

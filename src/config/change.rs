@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::path::Path;
+
 /// One change of a [`Plan`](super::Plan).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -16,7 +18,8 @@ pub struct Change {
     /// The key of the value, such as `restart.max_backoff` or `config.batch`. Empty for a child that the code
     /// adds, removes or replaces.
     pub key: String,
-    /// The value so far, as it is written in a file. `None`: the file had none, and the code's isn't shown.
+    /// The value so far, as it is written in a file. `None`: the file had none, and the code's isn't shown. Both
+    /// this one and the new one are `None` if a value of the code differs, or if the value is only sent again.
     /// The values of secrets are written as `[redacted]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
@@ -67,6 +70,14 @@ impl fmt::Display for Effect {
 }
 
 impl Change {
+    /// The end of a policy that a call has set.
+    pub(super) fn of_ended_call(path: &Path) -> Self {
+        let (path, key) = (path.to_string(), "restart".to_owned());
+        let old = Some("(call)".to_owned());
+        let (kind, effect) = (ChangeKind::Changed, Effect::AtNextFailure);
+        Self { path, kind, key, old, new: None, effect, place: None }
+    }
+
     /// Sorts changes by path and key.
     pub(super) fn sort(changes: &mut [Self]) {
         changes.sort_by(|a, b| (&a.path, &a.key).cmp(&(&b.path, &b.key)));
@@ -83,9 +94,12 @@ impl fmt::Display for Change {
         };
         write!(f, "{sign} {path}")?;
         if !key.is_empty() {
+            write!(f, "  {key}")?;
+        }
+        if old.is_some() || new.is_some() {
             let text =
                 |value: &Option<String>| value.clone().unwrap_or_else(|| "(code)".to_owned());
-            write!(f, "  {key}  {} → {}", text(old), text(new))?;
+            write!(f, "  {} → {}", text(old), text(new))?;
         }
         write!(f, "  {effect}")?;
         match place {

@@ -11,12 +11,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::change::{Change, ChangeKind, Effect};
 use super::facts::{below, declared};
 use crate::child::ChildSpec;
 use crate::path::Path;
-use crate::policy::{ChildOptions, Rules};
+use crate::policy::{HumanDuration, Rules};
 use crate::runtime::Blueprint;
 
 /// The new code of one supervisor.
@@ -31,14 +32,21 @@ pub(super) struct NewCode {
     pub(super) stopped: Vec<String>,
     /// Children that the new code adds, or replaces, in start order.
     pub(super) started: Vec<String>,
+    /// Children whose configuration comes from a different section.
+    pub(super) moved: Vec<String>,
 }
 
 impl NewCode {
-    /// Leaves out children to stop that don't exist, and children to start that a call has added already.
-    pub(super) fn keep_existing(&mut self, existing: &HashSet<String>) {
+    /// Leaves out children to stop that don't exist, and children to start that a call has added already. Returns
+    /// the paths of the latter.
+    pub(super) fn keep_existing(&mut self, existing: &HashSet<String>) -> Vec<Path> {
         self.stopped.retain(|name| existing.contains(name));
-        let stopped = &self.stopped;
-        self.started.retain(|name| !existing.contains(name) || stopped.contains(name));
+        let (stopped, full) = (&self.stopped, &self.full);
+        let is_kept = |name: &String| existing.contains(name) && !stopped.contains(name);
+        let kept = self.started.iter().filter(|name| is_kept(name));
+        let kept = kept.map(|name| full.join(name)).collect();
+        self.started.retain(|name| !is_kept(name));
+        kept
     }
 }
 
@@ -54,7 +62,7 @@ pub(super) fn compare(
     let (mut all, mut changes) = (Vec::new(), Vec::new());
     let mut open = vec![(String::new(), root.clone(), old, new)];
     while let Some((path, full, old, new)) = open.pop() {
-        let (mut stopped, mut started) = (Vec::new(), Vec::new());
+        let (mut stopped, mut started, mut moved) = (Vec::new(), Vec::new(), Vec::new());
         list_rules(&full, &old.rules, &new.rules, &mut changes);
         for spec in old.children.iter() {
             let name = spec.name();
@@ -68,7 +76,14 @@ pub(super) fn compare(
                     changes.push(change(&child, ChangeKind::Changed, "", Effect::NeedsRestart));
                     stopped.push(name.to_owned());
                 }
-                Some(new) => list_options(&child, &spec.options, &new.options, &mut changes),
+                Some(child_now) => {
+                    let (was, is) = ((&**old.rules.code(), spec), (&**new.rules.code(), child_now));
+                    list_options(&child, was, is, &mut changes);
+                    let section = |spec: &ChildSpec| spec.factory.config()?.section.clone();
+                    if section(spec) != section(child_now) {
+                        moved.push(name.to_owned());
+                    }
+                }
             }
         }
         for spec in new.children.iter() {
@@ -87,7 +102,7 @@ pub(super) fn compare(
                 }
             }
         }
-        all.push(NewCode { path, full, old, new, stopped, started });
+        all.push(NewCode { path, full, old, new, stopped, started, moved });
     }
     Some((all, changes))
 }
@@ -115,26 +130,51 @@ fn is_replaced(old: &ChildSpec, new: &ChildSpec) -> bool {
     kind(old) != kind(new)
 }
 
-/// Lists the options of a child that differ, as far as they can be compared.
-fn list_options(path: &Path, old: &ChildOptions, new: &ChildOptions, changes: &mut Vec<Change>) {
+/// Lists the options of a child that differ, as far as they can be compared. Those that its supervisor sets for all
+/// children count as well.
+fn list_options(
+    path: &Path,
+    (old_rules, old): (&Rules, &ChildSpec),
+    (new_rules, new): (&Rules, &ChildSpec),
+    changes: &mut Vec<Change>,
+) {
     let (later, live) = (Effect::AtNextFailure, Effect::Live);
+    let time = |time: Option<Duration>| time.map(|time| HumanDuration(time).to_string());
+    let texts = |rules: &Rules, spec: &ChildSpec| {
+        let options = &spec.options;
+        let requires = (!spec.requires.is_empty()).then(|| spec.requires.join(", "));
+        [
+            ("restart", Some(rules.restart(options).to_string()), later),
+            ("activation_timeout", time(rules.activation_timeout(options)), later),
+            ("on_leak", Some(rules.on_leak(options).to_string()), later),
+            ("shutdown", Some(rules.shutdown(options).to_string()), live),
+            ("watchdog", time(rules.watchdog(options)), live),
+            ("significant", Some(options.significant.to_string()), live),
+            ("essential", options.essential.map(|it| it.to_string()), live),
+            ("stop_order", Some(options.stop_order.to_string()), live),
+            ("requires", requires, later),
+        ]
+    };
+    let change = |key, effect| change(path, ChangeKind::Changed, key, effect);
+    for ((key, old, effect), (_, new, _)) in
+        texts(old_rules, old).into_iter().zip(texts(new_rules, new))
+    {
+        if old != new {
+            let none = || "none".to_owned();
+            let (old, new) = (Some(old.unwrap_or_else(none)), Some(new.unwrap_or_else(none)));
+            changes.push(Change { old, new, ..change(key, effect) });
+        }
+    }
+    let (old, new) = (&old.options, &new.options);
+    // Those that have no word.
     let differs = [
-        ("restart", old.restart != new.restart, later),
-        ("backoff", old.backoff != new.backoff, later),
-        ("limits", old.limits != new.limits, later),
-        ("on_exhausted", old.on_exhausted != new.on_exhausted, later),
-        ("failure_log", old.failure_log != new.failure_log, later),
-        ("activation_timeout", old.activation_timeout != new.activation_timeout, later),
-        ("on_leak", old.on_leak != new.on_leak, later),
-        ("shutdown", old.shutdown != new.shutdown, live),
-        ("watchdog", old.watchdog != new.watchdog, live),
-        ("significant", old.significant != new.significant, live),
-        ("essential", old.essential != new.essential, live),
-        ("stop_order", old.stop_order != new.stop_order, live),
+        ("backoff", old_rules.backoff(old) != new_rules.backoff(new)),
+        ("limits", old_rules.limits(old) != new_rules.limits(new)),
+        ("on_exhausted", old.on_exhausted != new.on_exhausted),
+        ("failure_log", old_rules.failure_log(old) != new_rules.failure_log(new)),
     ];
-    let differing = differs.into_iter().filter(|(_, differs, _)| *differs);
-    changes
-        .extend(differing.map(|(key, _, effect)| change(path, ChangeKind::Changed, key, effect)));
+    let differing = differs.into_iter().filter(|(_, differs)| *differs);
+    changes.extend(differing.map(|(key, _)| change(key, later)));
 }
 
 fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec<Change>) {

@@ -79,6 +79,22 @@ pub(super) fn redact(changes: &mut [Change], record: &Record, facts: &Facts) {
     }
 }
 
+/// Lists the configurations that are sent although they are the same.
+pub(super) fn note_sent(changes: &mut Vec<Change>, configs: &[ConfigChange]) {
+    let is_config = |change: &&Change| change.key.starts_with("config");
+    let listed = changes.iter().filter(is_config).map(|change| change.path.clone());
+    let listed: BTreeSet<_> = listed.collect();
+    for ConfigChange { path, spec, place, .. } in configs {
+        if listed.contains(path.as_str()) {
+            continue;
+        }
+        let effect = if spec.restarts { Effect::NeedsRestart } else { Effect::Live };
+        let (path, key, place) = (path.to_string(), "config".to_owned(), place.clone());
+        let kind = ChangeKind::Changed;
+        changes.push(Change { path, kind, key, old: None, new: None, effect, place });
+    }
+}
+
 /// A table `config` for several children restarts those that restart on a change.
 pub(super) fn note_restarts(changes: &mut [Change], configs: &[ConfigChange], facts: &Facts) {
     let restarts = configs.iter().filter(|change| change.spec.restarts);

@@ -70,6 +70,9 @@ pub(super) fn plan(
         let Planner { record, draft, .. } = &mut planner;
         let found = typed::read(config, difference, facts, initial, record, draft);
         planner.mistakes.extend(found);
+        if difference.forced {
+            listing::note_sent(&mut planner.draft.changes, &planner.draft.configs);
+        }
         listing::note_restarts(&mut planner.draft.changes, &planner.draft.configs, facts);
         listing::redact(&mut planner.draft.changes, &planner.record, facts);
     }

@@ -362,3 +362,90 @@ async fn a_fallback_that_runs_goes_on_under_new_code() {
     settle().await;
     assert!(fakes.log().contains(&"start f".to_owned()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_is_taken_out_and_brought_back() {
+    let fakes = FakeChildren::new();
+    let a = fakes.child("a").backoff(Backoff::none()).consecutive_restarts(0);
+    let tree = start(app().child(a.fallback(fakes.child("f")))).await;
+    fakes.end("a", End::Error).await;
+    settle().await;
+    apply(&tree, "[a]\nenabled = false").await;
+    assert_eq!(state(&tree, "a").await.0, Lifecycle::Discovered);
+    apply(&tree, "").await;
+    assert_eq!(state(&tree, "a").await.0, Lifecycle::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forced_plan_says_what_it_sends_and_ends() {
+    let child = worker("a", idle).config(ChildConfig::<Server>::new().restart_on_change());
+    let tree = start(app().child(child).child(typed("b"))).await;
+    tree.set_policy("b", RestartPolicy::new().consecutive_restarts(2)).await.unwrap();
+    let plan = tree.plan(&Config::new()).await.unwrap().forced();
+    let applied = tree.apply(plan).await.unwrap();
+    let changes: Vec<_> = applied.changes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        changes,
+        [
+            "~ app/a  config  needs a restart",
+            "~ app/b  config  live",
+            "~ app/b  restart  (call) → (code)  at the next failure",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_defaults_and_requirements_are_changes_of_the_children() {
+    let old = || app().child(worker("a", idle)).child(worker("b", idle));
+    let tree = start(old()).await;
+    let new = app()
+        .defaults(|child| child.shutdown(secs(99)))
+        .child(worker("a", idle))
+        .child(worker("b", idle).requires("a"));
+    let plan = tree.plan_tree(&new.build().unwrap(), &Config::new()).await.unwrap();
+    assert_eq!(
+        plan.to_string(),
+        "~ app/a  shutdown  5s → 1m 39s  live\n~ app/b  requires  none → a  at the next failure\n\
+         ~ app/b  shutdown  5s → 1m 39s  live"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_code_keeps_a_child_that_a_call_has_added_and_says_nothing_of_it() {
+    let tree = start(app().child(worker("a", idle))).await;
+    tree.start_child(worker("x", idle)).await.unwrap();
+    let new = app().child(worker("a", idle)).child(worker("x", idle)).build().unwrap();
+    let plan = tree.plan_tree(&new, &Config::new()).await.unwrap();
+    assert!(plan.is_empty(), "{plan}");
+    tree.apply(plan).await.unwrap();
+    assert_eq!(state(&tree, "x").await, (Lifecycle::Active, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_code_can_take_a_configuration_from_a_different_section() {
+    let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let child = |config: ChildConfig<Server>| {
+        let sender = sender.clone();
+        let run = move |ctx: Context| {
+            let sender = sender.clone();
+            async move {
+                let mut config = ctx.config::<Server>()?;
+                loop {
+                    sender.send(config.get().port).unwrap();
+                    tokio::select! {
+                        () = config.changed() => {}
+                        () = ctx.cancelled() => return Exit::Ok(()),
+                    }
+                }
+            }
+        };
+        worker("a", run).config(config)
+    };
+    let own = app().child(child(ChildConfig::new())).build().unwrap();
+    let tree =
+        own.configured(&config("[a.config]\nport = 1")).await.unwrap().start().await.unwrap();
+    assert_eq!(seen.recv().await, Some(1));
+    let shared = app().child(child(ChildConfig::new().section("storage")));
+    upgrade(&tree, shared, "[storage.config]\nport = 2").await.unwrap();
+    assert_eq!(seen.recv().await, Some(2));
+}

@@ -78,9 +78,9 @@ async fn otp_88_added_children_start_changed_ones_keep_their_task_and_omitted_on
     assert_eq!(
         changes,
         [
-            "~ app/a  restart  (code) → (code)  at the next failure",
+            "~ app/a  restart  permanent → transient  at the next failure",
             "- app/b  live",
-            "~ app/c  shutdown  (code) → (code)  live",
+            "~ app/c  shutdown  5s → 9s  live",
             "+ app/d  live",
         ]
     );

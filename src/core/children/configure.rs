@@ -83,9 +83,18 @@ impl Children {
         self.gate(key, StartCause::Manual, cx);
     }
 
-    /// A fallback keeps its own options.
+    /// A fallback keeps its own options, but can be withheld.
     fn set_options(&mut self, key: Key, options: Arc<ChildOptions>, cx: &mut StepCx<'_>) {
-        if self.entry(key).options.is_fallback {
+        let entry = self.entry(key);
+        if entry.options.is_fallback {
+            let own = options.code();
+            entry.options = match options.withheld {
+                None => Arc::clone(own),
+                withheld => {
+                    let layers = options.layers.clone();
+                    Arc::new(ChildOptions { withheld, layers, ..ChildOptions::clone(own) })
+                }
+            };
             return;
         }
         let state = self.entry(key).state;
