@@ -197,8 +197,12 @@ fn a_wrong_edit_is_refused_and_changes_nothing() {
     assert_eq!(values(&feed.tree()), before);
     place.configure(&text(0, "99ms"));
     let log = place.reload(&feed, "HUP", REFUSED);
-    let refusal = "child=\"feed/storage/writer\" reason=\"`batch` is 0; write how many lines";
-    assert!(log.contains(refusal), "{log}");
+    let line = place_of("[\"storage/writer\".config]").replace("feed.toml", "place=\"feed.toml");
+    for words in
+        ["child=\"feed/storage/writer\"", &line, "reason=\"`batch` is 0; write how many lines"]
+    {
+        assert!(log.contains(words), "{words}: {log}");
+    }
     assert_eq!(values(&feed.tree()), before, "the delay of the same file isn't used either");
     place.configure(&text(9, "25ms"));
     place.reload(&feed, "HUP", RELOADED);
