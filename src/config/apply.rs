@@ -10,29 +10,23 @@
 //!    stopped run with the old ones.
 //! 3. A plan that has begun is applied to its end, even if its caller doesn't wait.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::timeout;
 
 use super::aside::aside;
-use super::code::NewCode;
 use super::draft::{ConfigChange, Draft, Record, Toggled};
-use super::facts::start_order;
+use super::facts::{SupervisorFacts, start_order};
+use super::outcome::{ACTIVE_WITHIN, failure, stopping, too_late};
 use super::plan::{ApplyError, Refusal};
+use super::upgrade::{SETTLED_WITHIN, idle, recode, remove, settle, start_added};
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
-use crate::lifecycle::Lifecycle;
 use crate::path::Path;
+use crate::runtime::SupervisorShared;
 use crate::runtime::settings::{ConfigState, NotedReads, Settings, ValueChanges};
-use crate::runtime::{Blueprint, SupervisorShared};
 use crate::subscriber;
-
-/// How long a child may take to become active before the plan is taken back.
-const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
-/// How long new code waits for the end of a restart of several children.
-const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Applies a draft whose values are checked.
 ///
@@ -57,6 +51,9 @@ pub(super) async fn apply(
     settings.change(|values| {
         values.held.extend(restarted.iter().chain(&draft.toggled).map(|it| it.path.clone()));
     });
+    for toggled in [&mut restarted, &mut stopped, &mut started] {
+        find_added(handle, toggled).await;
+    }
     for restarted in &restarted {
         let child = &restarted.path;
         subscriber::info!(target: "verger::config", %child, "restarting for its configuration");
@@ -96,6 +93,28 @@ pub(super) async fn apply(
     Err(ApplyError::RolledBack(failed))
 }
 
+/// Finds the children of dynamic supervisors that came since the draft was made. Those that come later are held.
+async fn find_added(handle: &SupervisorHandle, toggled: &mut [Toggled]) {
+    let above: BTreeSet<_> = toggled.iter().filter_map(|toggled| toggled.path.parent()).collect();
+    for above in above {
+        for supervisor in handle.all_at(&above) {
+            let blueprint = supervisor.blueprint();
+            if !blueprint.is_dynamic() {
+                continue;
+            }
+            let children = handle.all_facts(&supervisor, usize::MAX).await.unwrap_or_default();
+            let mut known = SupervisorFacts::new(&blueprint, children).children;
+            let of_it = |toggled: &&mut Toggled| toggled.path.parent().as_ref() == Some(&above);
+            for toggled in toggled.iter_mut().filter(of_it) {
+                let found = known.remove(toggled.path.name()).map(|child| child.segments);
+                toggled.segments.extend(found.into_iter().flatten());
+                toggled.segments.sort_unstable();
+                toggled.segments.dedup();
+            }
+        }
+    }
+}
+
 /// Returns an error if the tree shuts down. What is restarted then doesn't come back.
 fn is_running(handle: &SupervisorHandle) -> Result<(), ControlError> {
     let path = handle.root_path();
@@ -106,22 +125,6 @@ fn is_running(handle: &SupervisorHandle) -> Result<(), ControlError> {
         }
         Some(_) => Ok(()),
     }
-}
-
-/// The children without new code that are stopped already.
-async fn idle(handle: &SupervisorHandle, draft: &Draft) -> HashSet<Path> {
-    let mut idle = HashSet::new();
-    for code in &draft.code {
-        let Some(supervisor) = handle.running_at(&code.full) else { continue };
-        let supervisor = SupervisorHandle::new(supervisor);
-        for name in &code.stopped {
-            let info = supervisor.which_child(name).await;
-            if info.is_ok_and(|info| info.lifecycle == Lifecycle::Stopped) {
-                idle.insert(code.full.join(name));
-            }
-        }
-    }
-    idle
 }
 
 /// Takes everything back: stops first, then the values, then the starts.
@@ -171,91 +174,6 @@ fn restarted(draft: &Draft) -> Vec<Toggled> {
     let restarts =
         restarts.filter(|change| change.spec.restarts && !toggled.contains(&change.path));
     restarts.map(|change| change.toggled(true)).collect()
-}
-
-/// Waits until no supervisor whose code is replaced restarts several children, and nothing has changed yet.
-async fn settle(handle: &SupervisorHandle, draft: &Draft) -> Result<(), ApplyError> {
-    for code in &draft.code {
-        if let Some(refusal) = recode_one(handle, code, Some(SETTLED_WITHIN), None).await? {
-            return Err(ApplyError::Refused(vec![refusal]));
-        }
-    }
-    Ok(())
-}
-
-/// Replaces the code of each supervisor. Returns those that have begun to restart several children, and are
-/// still doing it.
-async fn recode(
-    handle: &SupervisorHandle,
-    draft: &Draft,
-    within: Option<Duration>,
-    which: fn(&NewCode) -> (&Arc<Blueprint>, &Vec<String>),
-) -> Result<Vec<Refusal>, ApplyError> {
-    let mut failed = Vec::new();
-    for code in &draft.code {
-        failed.extend(recode_one(handle, code, within, Some(which(code))).await?);
-    }
-    Ok(failed)
-}
-
-async fn recode_one(
-    handle: &SupervisorHandle,
-    code: &NewCode,
-    within: Option<Duration>,
-    new: Option<(&Arc<Blueprint>, &Vec<String>)>,
-) -> Result<Option<Refusal>, ApplyError> {
-    let Some(supervisor) = handle.running_at(&code.full) else { return Ok(None) };
-    let (blueprint, added) = new.unzip();
-    let added = added.cloned().unwrap_or_default();
-    let recoded = handle.recode(&supervisor, blueprint.cloned(), added);
-    let Ok(recoded) = timeout(within.unwrap_or(Duration::MAX), recoded).await else {
-        let reason =
-            format!("it restarts its children, and hasn't finished within {SETTLED_WITHIN:?}");
-        return Ok(Some(Refusal::new(&code.full, reason)));
-    };
-    stopping(recoded)?;
-    Ok(None)
-}
-
-/// Stops and removes children, the last one first.
-async fn remove(handle: &SupervisorHandle, code: &NewCode, names: &[String]) {
-    let Some(supervisor) = handle.running_at(&code.full) else { return };
-    for name in names.iter().rev() {
-        handle.remove_child(&supervisor, name).await;
-    }
-}
-
-/// Starts the children that new code has added, up to the first that doesn't become active.
-async fn start_added(
-    handle: &SupervisorHandle,
-    draft: &Draft,
-    idle: &HashSet<Path>,
-    which: fn(&NewCode) -> &Vec<String>,
-) -> Vec<Refusal> {
-    for code in &draft.code {
-        let Some(supervisor) = handle.running_at(&code.full) else { continue };
-        for name in which(code).iter().filter(|name| !idle.contains(&code.full.join(name))) {
-            let started = handle.start_added(&supervisor, name.clone());
-            let started = timeout(ACTIVE_WITHIN, started).await;
-            if let Some(reason) = started.map_or_else(|_| Some(too_late()), failure) {
-                return vec![Refusal::new(&code.full.join(name), reason)];
-            }
-        }
-    }
-    Vec::new()
-}
-
-fn too_late() -> String {
-    format!("not active within {ACTIVE_WITHIN:?}")
-}
-
-/// Returns why a child didn't become active.
-fn failure<T>(result: Result<T, ControlError>) -> Option<String> {
-    match result {
-        Err(ControlError::ActivationFailed { reason, .. }) => Some(reason.to_string()),
-        Err(ControlError::Stopped { .. }) => Some("stopped before it was active".to_owned()),
-        Ok(_) | Err(_) => None,
-    }
 }
 
 /// Exchanges the values of a draft for those of the tree. A second exchange takes the first one back.
@@ -339,14 +257,6 @@ fn by_supervisor(values: ValueChanges) -> (ValueChanges, BTreeMap<Path, Vec<Stri
         }
     }
     (values, named)
-}
-
-/// A supervisor that ends meanwhile, while the tree goes on, finds its values at its next start.
-fn stopping(result: Result<(), ControlError>) -> Result<(), ControlError> {
-    match result {
-        Err(error @ ControlError::Ended { .. }) => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Lets the children of a path stop or start by their values. They may be gone, or their supervisors.

@@ -213,7 +213,11 @@ impl SupervisorHandle {
                 Some(spec) => Arc::clone(spec),
             };
             let (path, segments) = (full.clone(), child.segments.clone());
-            let state = ConfigState { value: Some(Arc::new(value)), is_of_call: true };
+            let state = ConfigState {
+                value: Some(Arc::new(value)),
+                is_of_call: true,
+                place: Some("call".into()),
+            };
             let change = ConfigChange { path, segments, spec, state, place: None };
             // A child that has waited for its configuration starts.
             let waits = child.options.withheld == Some(Withheld::Unconfigured);

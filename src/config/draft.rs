@@ -83,14 +83,23 @@ pub(super) struct Recorded {
 impl Record {
     /// Returns the configuration that is written for the child `name` of a supervisor, if there is one.
     pub(super) fn config(&self, spec: &ConfigSpec, above: &str, name: &str) -> Option<Node> {
-        let section = match &spec.section {
+        self.section(spec, above, name).get("config").cloned()
+    }
+
+    /// Returns where that is.
+    pub(super) fn place(&self, spec: &ConfigSpec, above: &str, name: &str) -> Option<Arc<str>> {
+        self.section(spec, above, name).place("config")
+    }
+
+    /// Returns the section of which the table `config` is the child's.
+    fn section(&self, spec: &ConfigSpec, above: &str, name: &str) -> Node {
+        match &spec.section {
             None => self.merged(above, name),
             Some(path) => match self.sections.get(&**path) {
                 Some(section) => section.merged.clone(),
                 None => self.common.clone(),
             },
-        };
-        section.get("config").cloned()
+        }
     }
 
     /// Returns whether a configuration is written for the child, or for all children of its supervisor.

@@ -56,6 +56,7 @@ mod listing;
 mod location;
 mod mistake;
 mod node;
+mod outcome;
 mod plan;
 mod planner;
 mod read_error;
@@ -70,6 +71,7 @@ mod tests;
 #[cfg(feature = "config-file")]
 mod toml;
 mod typed;
+mod upgrade;
 mod validate;
 mod watch;
 

@@ -53,7 +53,7 @@ pub(super) fn read(
             continue;
         }
         let section = config.section(facts.root.as_str(), spec.section.as_ref().unwrap_or(&path));
-        let place = section.and_then(|it| it.node.place("config")).map(|it| it.to_string());
+        let place = record.place(spec, above, name);
         let key = join(&join("", section.map_or(full.as_str(), |it| it.key)), "config");
         match Reader::of(spec).read(&new.unwrap_or_default(), &key) {
             Ok(read) => {
@@ -65,7 +65,12 @@ pub(super) fn read(
                 record.read.insert(path.clone());
                 record.read.extend(spec.section.clone());
                 let (segments, spec) = (child.segments.clone(), Arc::clone(spec));
-                let state = ConfigState { value: Some(read.value), is_of_call: false };
+                let state = ConfigState {
+                    value: Some(read.value),
+                    is_of_call: false,
+                    place: place.clone(),
+                };
+                let place = place.map(|place| place.to_string());
                 let change = ConfigChange { path: full, segments, spec, state, place };
                 if awaits && !was_configured && !is_new {
                     draft.toggled.push(change.toggled(true));

@@ -75,25 +75,26 @@ impl Source {
             }
             settings.reads(&self.path);
             let record = recorded(settings);
-            let value = self.read(&record)?;
+            let (value, place) = self.read(&record)?;
             // Without a notification: an incarnation that watches has a value already.
             self.cell.send_if_modified(|state| {
                 // Otherwise a plan was applied meanwhile.
                 if Arc::ptr_eq(&recorded(settings), &record) {
-                    state.value = Some(value);
+                    (state.value, state.place) = (Some(value), place);
                 }
                 false
             });
         }
     }
 
-    fn read(&self, record: &Record) -> Result<ConfigValue, Vec<Mistake>> {
+    fn read(&self, record: &Record) -> Result<(ConfigValue, Option<Arc<str>>), Vec<Mistake>> {
         let key = join(&join("", self.path.as_str()), "config");
         let path = self.path.without_serials();
         let below = path.as_str().split_once('/').map_or("", |(_, below)| below);
         let (above, name) = split(below).unwrap_or_default();
         let written = record.config(&self.spec, above, name).unwrap_or_default();
-        Reader::of(&self.spec).read(&written, &key).map(|read| read.value)
+        let place = record.place(&self.spec, above, name);
+        Reader::of(&self.spec).read(&written, &key).map(|read| (read.value, place))
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct ConfigState {
     pub(crate) value: Option<ConfigValue>,
     /// Whether a call has set the value, so that no file has it.
     pub(crate) is_of_call: bool,
+    /// Where the value comes from: a place such as `feed.toml:12`, or `call`. `None`: no file has it.
+    pub(crate) place: Option<Arc<str>>,
 }
 
 pub(crate) type ConfigCell = watch::Sender<ConfigState>;
@@ -212,6 +214,12 @@ impl Settings {
             cell.receiver_count() > 0 || cell.borrow().is_of_call || Arc::strong_count(cell) > 1
         };
         self.configs.lock().retain(|_, cell| is_kept(cell));
+    }
+
+    /// Returns where the configuration of the child at `path` comes from.
+    pub(super) fn config_place(&self, path: &Path) -> Option<Arc<str>> {
+        let cell = self.configs.lock().get(&path.without_serials()).cloned()?;
+        cell.borrow().place.clone()
     }
 
     /// Notes which children read their configuration, until the guard is dropped: what they read may have

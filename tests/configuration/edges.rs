@@ -449,3 +449,23 @@ async fn new_code_can_take_a_configuration_from_a_different_section() {
     upgrade(&tree, shared, "[storage.config]\nport = 2").await.unwrap();
     assert_eq!(seen.recv().await, Some(2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_status_tells_where_a_configuration_comes_from() {
+    let shared = worker("b", idle).config(ChildConfig::<Server>::new().section("storage"));
+    let tree = start(app().child(typed("a")).child(shared)).await;
+    let place = async |name| {
+        let child = tree.which_child(name).await.unwrap();
+        child.configured.get("config").map(ToString::to_string)
+    };
+    assert_eq!(place("a").await, None);
+    apply(&tree, "[a.config]\nport = 1\n\n[storage.config]\nport = 2").await;
+    assert_eq!(place("a").await.as_deref(), Some("app.toml:1"));
+    assert_eq!(place("b").await.as_deref(), Some("app.toml:4"));
+    tree.set_config("a", Server { port: 3 }).await.unwrap();
+    assert_eq!(place("a").await.as_deref(), Some("call"));
+    apply(&tree, "\n[common.config]\nport = 9").await;
+    assert_eq!(place("a").await.as_deref(), Some("app.toml:2"));
+    let text = tree.status().await.unwrap().to_string();
+    assert!(text.contains("config: config app.toml:2"), "{text}");
+}

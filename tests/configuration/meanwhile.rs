@@ -216,3 +216,30 @@ async fn a_child_that_a_call_has_configured_stays_until_a_forced_plan() {
         assert_eq!(a.lifecycle, Lifecycle::Discovered, "{section:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dynamic_child_that_is_added_while_values_are_checked_is_restarted_as_well() {
+    let seen = Seen::default();
+    let slow = || {
+        restarts().validate(async |_| -> Exit {
+            tokio::time::sleep(secs(5)).await;
+            Ok(())
+        })
+    };
+    let tree = start(app().child(DynamicSupervisor::builder("jobs"))).await;
+    let jobs = tree.supervisor("jobs").await.unwrap();
+    jobs.start_child(seen.reader("job").config(slow())).await.unwrap();
+    let set = tokio::spawn({
+        let tree = tree.clone();
+        async move { tree.set_config("jobs/job", Server { port: 2 }).await }
+    });
+    tokio::time::sleep(secs(1)).await;
+    jobs.start_child(seen.reader("job").config(slow())).await.unwrap();
+    set.await.unwrap().unwrap();
+    settle().await;
+    for name in ["job#1", "job#2"] {
+        let job = jobs.which_child(name).await.unwrap();
+        assert_eq!((job.lifecycle, job.incarnation), (Lifecycle::Active, 2), "{name}");
+    }
+    assert_eq!(seen.ports(), [0, 0, 2, 2]);
+}

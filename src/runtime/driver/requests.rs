@@ -10,6 +10,7 @@ use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
+use crate::policy::{ChildOptions, Places};
 use crate::runtime::blueprint::kind;
 use crate::runtime::log;
 use crate::runtime::request::{Page, Request, Responder, StartOutcome, Started, respond};
@@ -255,10 +256,10 @@ impl Driver {
             Some(NextAttempt { attempt: history.attempt, delay, remaining })
         });
         Some(ChildInfo {
-            path,
             kind: kind(&view.options),
             restart: self.blueprint.rules.restart(&view.options),
-            configured: view.options.places(),
+            configured: self.configured(key, &view.options, &path),
+            path,
             policy: Some(self.blueprint.policy(&view.options, view.policy)),
             significant: view.options.significant,
             essential: self.blueprint.is_essential(&view.options),
@@ -283,6 +284,16 @@ impl Driver {
                 MailboxInfo { len, capacity }
             }),
         })
+    }
+
+    /// Returns where the values of a child come from that its code doesn't set.
+    fn configured(&self, key: Key, options: &ChildOptions, path: &Path) -> Places {
+        let mut places = options.places();
+        if self.children.entry(key).is_some_and(|entry| entry.factory.config().is_some()) {
+            let place = self.shared.tree.settings.config_place(path);
+            places.extend(place.map(|place| ("config", place)));
+        }
+        places
     }
 
     fn page(&self, mut place: u64, now: Instant) -> Page {

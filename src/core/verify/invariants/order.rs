@@ -29,7 +29,7 @@ use super::{ChildAccount, Invariants, PendingDecision, Violation, ensure, is_end
 use crate::core::child::{ChildState, DownState};
 use crate::core::{ChildAnswer, ChildRequest, IncarnationNumber, Key, Machine, MachineEvent};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{AutoShutdown, ChildOptions, RestartType, Start, StartCause, Strategy};
+use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
 /// The child that stops now, and those that are shown to stop after it. There is none while the walk
 /// passes children that are down, which may take several events.
@@ -113,9 +113,7 @@ impl Invariants {
             MachineEvent::Configured { key, ref options, .. }
                 if options.withheld.is_some() && !self.ending =>
             {
-                // A fallback keeps its own options.
-                let kept = |old: &ChildOptions| old.withheld.is_some() || old.is_fallback;
-                let withheld = machine.options(key).is_some_and(|old| kept(old));
+                let withheld = machine.options(key).is_some_and(|old| old.withheld.is_some());
                 let child = self.child(key);
                 child.stops_itself |= child.live;
                 child.taken_out = true;
