@@ -24,10 +24,9 @@ pub(super) async fn aside<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| ended(tree, error))
 }
 
-/// Drops what may be large.
-pub(super) async fn discard<T: Send + 'static>(value: T) {
-    // A value of the user's may panic in its `Drop`, which the panic hook has reported.
-    let _ = tokio::task::spawn_blocking(move || drop(value)).await;
+/// Drops what may be large, later. A value of the user's may panic in its `Drop`, which concerns no plan.
+pub(super) fn discard<T: Send + 'static>(value: T) {
+    drop(tokio::task::spawn_blocking(move || drop(value)));
 }
 
 /// Runs a future in a task of its own, so that it goes on if this one is dropped.

@@ -22,6 +22,7 @@ use super::{Config, ConfigError};
 use crate::child::check_policy;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
+use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::{ChildLayer, RestartPolicy, Withheld};
 use crate::runtime::settings::{ConfigState, ValueChanges};
@@ -122,7 +123,7 @@ impl SupervisorHandle {
             let _applying = settings.applying.lock().await;
             let reads = settings.note_reads();
             let Plan { config, tree, mut difference, draft: outdated, .. } = plan;
-            discard(outdated).await;
+            discard(outdated);
             if difference.forced != plan.forced || !difference.is_since(&recorded(&settings)) {
                 difference = compare(&handle, &config, plan.forced).await?;
             }
@@ -136,7 +137,10 @@ impl SupervisorHandle {
             validate(&draft.configs).await.map_err(ApplyError::Refused)?;
             let result = apply::apply(&handle, &mut draft, &reads).await;
             let (changes, unchanged) = (std::mem::take(&mut draft.changes), draft.unchanged);
-            discard((draft, config, difference)).await;
+            // The values that were replaced are gone when the answer comes.
+            let replaced = (std::mem::take(&mut draft.configs), std::mem::take(&mut draft.code));
+            catch_panic(|| drop(replaced));
+            discard((draft, config, difference));
             result?;
             for some in changes.chunks(LOGGED) {
                 for change in some {
