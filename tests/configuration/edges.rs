@@ -1,7 +1,6 @@
 //! Values where a tree isn't simple: supervisors below dynamic ones, children that can't start now, supervisors
 //! that don't run.
 
-use serde::Deserialize;
 use tokio::time::Instant;
 use verger::config::{ApplyError, ChildConfig, Config};
 use verger::policy::{Intensity, Jitter, RestartPolicy};
@@ -10,24 +9,8 @@ use verger::{
     Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use super::{apply, config, idle, secs, try_apply};
+use super::{Server, app, apply, config, idle, secs, try_apply};
 use crate::common::{End, FakeChildren, settle};
-
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-struct Server {
-    port: u16,
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self { port: 80 }
-    }
-}
-
-fn app() -> SupervisorBuilder {
-    Supervisor::builder("app")
-}
 
 async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
     builder.build().unwrap().start().await.unwrap()
@@ -160,7 +143,7 @@ async fn values_are_checked_for_children_of_a_supervisor_that_does_not_run() {
     };
     let child = worker("a", run).config(ChildConfig::<Server>::new());
     let tree = start(app().child(Supervisor::builder("group").child(child))).await;
-    assert_eq!(seen.recv().await, Some(80));
+    assert_eq!(seen.recv().await, Some(0));
     tree.terminate_child("group").await.unwrap();
     let error = refused(&tree, "[common.config]\nport = \"x\"").await;
     assert!(error.starts_with("app.toml:2:8: "), "{error}");

@@ -19,8 +19,20 @@ mod values;
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use verger::config::Config;
-use verger::{Context, Exit, SupervisorHandle};
+use verger::{Context, Exit, Supervisor, SupervisorBuilder, SupervisorHandle};
+
+/// The configuration of a child.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+struct Server {
+    port: u16,
+}
+
+fn app() -> SupervisorBuilder {
+    Supervisor::builder("app")
+}
 
 /// Reads a configuration that is written as `app.toml`.
 fn config(text: &str) -> Config {

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use serde::Deserialize;
 use tokio::sync::Notify;
 use verger::config::{ApplyError, ChildConfig, Config};
 use verger::policy::{Jitter, RestartPolicy};
@@ -11,18 +10,8 @@ use verger::{
     Shutdown, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use super::{apply, config, idle, secs, try_apply};
+use super::{Server, app, apply, config, idle, secs, try_apply};
 use crate::common::{End, FakeChildren, settle};
-
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-struct Server {
-    port: u16,
-}
-
-fn app() -> SupervisorBuilder {
-    Supervisor::builder("app")
-}
 
 async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
     builder.build().unwrap().start().await.unwrap()

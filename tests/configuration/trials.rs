@@ -1,6 +1,5 @@
 //! A child that fails with its new value fails for the plan alone: no policy answers it, and everything comes back.
 
-use serde::Deserialize;
 use verger::config::ChildConfig;
 use verger::policy::{ChildFailure, FailureDecision, Jitter};
 use verger::{
@@ -8,18 +7,8 @@ use verger::{
     Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use super::{config, idle, secs, try_apply};
+use super::{Server, app, config, idle, secs, try_apply};
 use crate::common::{End, FakeChildren, NextStart, settle};
-
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-struct Server {
-    port: u16,
-}
-
-fn app() -> SupervisorBuilder {
-    Supervisor::builder("app")
-}
 
 async fn start_with(builder: SupervisorBuilder, text: &str) -> SupervisorHandle {
     builder.build().unwrap().configured(&config(text)).await.unwrap().start().await.unwrap()
