@@ -10,14 +10,15 @@
 //!    stopped run with the old ones.
 //! 3. A plan that has begun is applied to its end, even if its caller doesn't wait.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use tokio::time::timeout;
 
 use super::aside::aside;
 use super::draft::{ConfigChange, Draft, Record, Toggled};
-use super::facts::{SupervisorFacts, start_order};
+use super::facts::start_order;
+use super::gather::ask;
 use super::outcome::{ACTIVE_WITHIN, failure, stopping, too_late};
 use super::plan::{ApplyError, Refusal};
 use super::upgrade::{SETTLED_WITHIN, idle, recode, remove, settle, start_added};
@@ -25,7 +26,7 @@ use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
-use crate::runtime::settings::{ConfigState, NotedReads, Settings, ValueChanges};
+use crate::runtime::settings::{NotedReads, Settings, ValueChanges};
 use crate::subscriber;
 
 /// Applies a draft whose values are checked.
@@ -95,21 +96,21 @@ pub(super) async fn apply(
 
 /// Finds the children of dynamic supervisors that came since the draft was made. Those that come later are held.
 async fn find_added(handle: &SupervisorHandle, toggled: &mut [Toggled]) {
-    let above: BTreeSet<_> = toggled.iter().filter_map(|toggled| toggled.path.parent()).collect();
-    for above in above {
-        for supervisor in handle.all_at(&above) {
-            let blueprint = supervisor.blueprint();
-            if !blueprint.is_dynamic() {
-                continue;
-            }
-            let children = handle.all_facts(&supervisor, usize::MAX).await.unwrap_or_default();
-            let mut known = SupervisorFacts::new(&blueprint, children).children;
-            let of_it = |toggled: &&mut Toggled| toggled.path.parent().as_ref() == Some(&above);
-            for toggled in toggled.iter_mut().filter(of_it) {
-                let found = known.remove(toggled.path.name()).map(|child| child.segments);
-                toggled.segments.extend(found.into_iter().flatten());
-                toggled.segments.sort_unstable();
-                toggled.segments.dedup();
+    let mut added: BTreeMap<Path, Vec<&mut Toggled>> = BTreeMap::new();
+    for toggled in toggled {
+        if let Some(above) = toggled.path.parent() {
+            added.entry(above).or_default().push(toggled);
+        }
+    }
+    for (above, toggled) in added {
+        if !handle.all_at(&above).iter().any(|it| it.blueprint().is_dynamic()) {
+            continue;
+        }
+        let names = toggled.iter().map(|toggled| toggled.path.name().to_owned()).collect();
+        let Ok(Some(mut known)) = ask(handle, &above, Some(names)).await else { continue };
+        for toggled in toggled {
+            if let Some(child) = known.children.remove(toggled.path.name()) {
+                toggled.segments = child.segments;
             }
         }
     }
@@ -202,12 +203,8 @@ async fn exchange(
     }
     // Children that weren't known when the draft was made have read what was applied before.
     for path in reads {
-        let is_read = |state: &ConfigState| !state.is_of_call && state.value.is_some();
-        settings.config(&path).send_if_modified(|state| {
-            let is_read = is_read(state);
-            state.value = state.value.take().filter(|_| !is_read);
-            is_read
-        });
+        let cell = settings.config(&path);
+        cell.send_if_modified(|state| !state.is_of_call && state.value.take().is_some());
     }
     Ok(())
 }

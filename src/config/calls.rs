@@ -222,7 +222,7 @@ impl SupervisorHandle {
                 is_of_call: true,
                 place: Some("call".into()),
             };
-            let change = ConfigChange { path, segments, spec, state, place: None };
+            let change = ConfigChange { path, segments, spec, state };
             // A child that has waited for its configuration starts.
             let waits = child.options.withheld == Some(Withheld::Unconfigured);
             let toggled = waits.then(|| change.toggled(true)).into_iter().collect();

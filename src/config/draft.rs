@@ -45,11 +45,15 @@ pub(super) struct ConfigChange {
     pub(super) segments: Vec<String>,
     pub(super) spec: Arc<ConfigSpec>,
     pub(super) state: ConfigState,
-    /// Where it is written.
-    pub(super) place: Option<String>,
 }
 
 impl ConfigChange {
+    /// Returns where the value is written. That of a call is written nowhere.
+    pub(super) fn place(&self) -> Option<String> {
+        let place = self.state.place.as_ref().filter(|_| !self.state.is_of_call);
+        place.map(ToString::to_string)
+    }
+
     /// Returns the same child, to be stopped or started.
     pub(super) fn toggled(&self, runs: bool) -> Toggled {
         Toggled { path: self.path.clone(), segments: self.segments.clone(), runs }

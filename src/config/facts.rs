@@ -51,13 +51,8 @@ impl Facts {
     pub(super) fn of_blueprint(blueprint: &Blueprint) -> Self {
         let root = crate::path::LazyPath::root(&blueprint.name).path().clone();
         let mut facts = Self { root, supervisors: BTreeMap::new() };
-        let mut open = vec![(String::new(), Arc::new(blueprint.clone()))];
-        while let Some((path, blueprint)) = open.pop() {
-            for spec in blueprint.children.iter() {
-                open.extend(declared(spec).map(|it| (below(&path, spec.name()), it)));
-            }
-            facts.supervisors.insert(path, SupervisorFacts::declared(&blueprint));
-        }
+        let all = all_declared(Arc::new(blueprint.clone())).into_iter();
+        facts.supervisors.extend(all.map(|(path, it)| (path, SupervisorFacts::declared(&it))));
         facts
     }
 
@@ -86,7 +81,9 @@ impl Facts {
     /// Removes children that new code doesn't have, or replaces.
     pub(super) fn remove(&mut self, above: &str, names: &[String]) {
         if let Some(supervisor) = self.supervisors.get_mut(above) {
-            supervisor.children.retain(|name, _| !names.iter().any(|it| **it == **name));
+            for name in names {
+                supervisor.children.remove(&**name);
+            }
         }
     }
 
@@ -206,6 +203,18 @@ impl SupervisorFacts {
 /// Returns the blueprint of a child that is a supervisor with declared children.
 pub(super) fn declared(spec: &ChildSpec) -> Option<Arc<Blueprint>> {
     spec.factory.blueprint()?.downcast().ok()
+}
+
+/// Returns the root and all supervisors that are declared below it, by their paths.
+pub(super) fn all_declared(root: Arc<Blueprint>) -> Vec<(String, Arc<Blueprint>)> {
+    let (mut all, mut open) = (Vec::new(), vec![(String::new(), root)]);
+    while let Some((path, blueprint)) = open.pop() {
+        for spec in blueprint.children.iter() {
+            open.extend(declared(spec).map(|it| (below(&path, spec.name()), it)));
+        }
+        all.push((path, blueprint));
+    }
+    all
 }
 
 /// Returns the declared supervisor at a path below `root`.

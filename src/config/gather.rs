@@ -9,9 +9,7 @@ use std::sync::Arc;
 use super::Config;
 use super::aside::aside;
 use super::difference::Difference;
-use super::facts::{
-    Facts, Found, KnownChild, SupervisorFacts, below, declared, declared_at, split,
-};
+use super::facts::{Facts, Found, KnownChild, SupervisorFacts, all_declared, declared_at, split};
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
@@ -32,8 +30,6 @@ struct Questions {
     paths: Vec<String>,
     /// Those whose table `config` may be shared by children anywhere.
     shared: Vec<String>,
-    /// Whether all children of the tree matter.
-    everything: bool,
 }
 
 /// Gathers what a plan has to know.
@@ -44,14 +40,14 @@ pub(super) async fn gather(
     difference: &Arc<Difference>,
 ) -> Result<Facts, ControlError> {
     let facts = Facts { root: handle.root_path(), supervisors: BTreeMap::new() };
+    if difference.all {
+        return fill_all(handle, root, facts).await;
+    }
     let (config, difference, name) =
         (Arc::clone(config), Arc::clone(difference), facts.root.clone());
     let questions =
         aside(handle, move || Questions::new(name.as_str(), &config, &difference)).await?;
-    let Questions { wanted, paths, shared, everything } = questions;
-    if everything {
-        return fill_all(handle, root, facts).await;
-    }
+    let Questions { wanted, paths, shared } = questions;
     let facts = fill(handle, root, facts, wanted).await?;
     let declared_root = Arc::clone(root);
     let (facts, supervisors, is_shared) = aside(handle, move || {
@@ -81,7 +77,7 @@ pub(super) async fn gather(
 impl Questions {
     fn new(root: &str, config: &Config, difference: &Difference) -> Self {
         let Difference { before, changed, .. } = difference;
-        let mut questions = Self { everything: difference.all, ..Self::default() };
+        let mut questions = Self::default();
         for path in changed {
             questions.ask(path);
             let new = config.section(root, path);
@@ -127,13 +123,7 @@ async fn fill_all(
     let (facts, wanted) = aside(handle, move || {
         let running = tree.all_running().into_iter();
         let mut wanted: Wanted = running.map(|it| (facts.below_root(it.path()), None)).collect();
-        let mut open = vec![(String::new(), blueprint)];
-        while let Some((path, blueprint)) = open.pop() {
-            for spec in blueprint.children.iter() {
-                open.extend(declared(spec).map(|it| (below(&path, spec.name()), it)));
-            }
-            wanted.insert(path, None);
-        }
+        wanted.extend(all_declared(blueprint).into_iter().map(|(path, _)| (path, None)));
         (facts, wanted)
     })
     .await?;
@@ -174,7 +164,7 @@ async fn fill(
 
 /// Asks the supervisors that run at a path about the children with these names, or about all. `None`: no
 /// supervisor runs there.
-async fn ask(
+pub(super) async fn ask(
     handle: &SupervisorHandle,
     path: &Path,
     names: Option<Vec<Segment>>,

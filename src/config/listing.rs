@@ -84,12 +84,9 @@ pub(super) fn note_sent(changes: &mut Vec<Change>, configs: &[ConfigChange]) {
     let is_config = |change: &&Change| change.key.starts_with("config");
     let listed = changes.iter().filter(is_config).map(|change| change.path.clone());
     let listed: BTreeSet<_> = listed.collect();
-    for ConfigChange { path, spec, place, .. } in configs {
-        if listed.contains(path.as_str()) {
-            continue;
-        }
-        let effect = if spec.restarts { Effect::NeedsRestart } else { Effect::Live };
-        let (path, key, place) = (path.to_string(), "config".to_owned(), place.clone());
+    for config in configs.iter().filter(|config| !listed.contains(config.path.as_str())) {
+        let effect = if config.spec.restarts { Effect::NeedsRestart } else { Effect::Live };
+        let (path, key, place) = (config.path.to_string(), "config".to_owned(), config.place());
         let kind = ChangeKind::Changed;
         changes.push(Change { path, kind, key, old: None, new: None, effect, place });
     }

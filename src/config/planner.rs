@@ -110,23 +110,17 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn common(&mut self) {
-        self.record.common = self.common.clone();
-        if self.common == self.before.common && !self.difference.forced {
+        let (before, common) = (&self.before.common, self.common.clone());
+        self.record.common = common.clone();
+        if !self.difference.all {
             return;
         }
-        let layer = self.general_layer(&self.common.clone(), "common");
-        let common = self.common.clone();
+        let layer = self.general_layer(&common, "common");
         let written = Written { key: "common", location: common.location.as_ref(), node: &common };
         self.check_general(None, &written, layer.as_ref());
-        let is_empty = self.common == Node::default();
+        let is_empty = common == Node::default();
         self.draft.values.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
-        self.add_changes(
-            "common",
-            &self.before.common.clone(),
-            &self.common.clone(),
-            &|_| None,
-            &[],
-        );
+        self.add_changes("common", before, &common, &|_| None, &[]);
     }
 
     /// A section for all children of one supervisor.
@@ -239,7 +233,11 @@ impl<'a> Planner<'a> {
         let found = self.facts.find(path);
         self.draft.values.files.push((full.clone(), None));
         // Also if nothing was known of it when they were set.
-        self.draft.values.supervisors.push((full.clone(), None));
+        let is_worker =
+            matches!(found, Found::Child(child, _) if child.options.supervisor.is_none());
+        if !is_worker {
+            self.draft.values.supervisors.push((full.clone(), None));
+        }
         if let Found::Child(child, _) = found {
             self.toggle(path, child, general);
         }

@@ -53,7 +53,6 @@ pub(super) fn read(
             continue;
         }
         let section = config.section(facts.root.as_str(), spec.section.as_ref().unwrap_or(&path));
-        let place = record.place(spec, above, name);
         let key = join(&join("", section.map_or(full.as_str(), |it| it.key)), "config");
         match Reader::of(spec).read(&new.unwrap_or_default(), &key) {
             Ok(read) => {
@@ -68,10 +67,9 @@ pub(super) fn read(
                 let state = ConfigState {
                     value: Some(read.value),
                     is_of_call: false,
-                    place: place.clone(),
+                    place: record.place(&spec, above, name),
                 };
-                let place = place.map(|place| place.to_string());
-                let change = ConfigChange { path: full, segments, spec, state, place };
+                let change = ConfigChange { path: full, segments, spec, state };
                 if awaits && !was_configured && !is_new {
                     draft.toggled.push(change.toggled(true));
                 }

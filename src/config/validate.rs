@@ -25,7 +25,7 @@ pub(super) async fn validate(configs: &[ConfigChange]) -> Result<(), Vec<Refusal
         let Some(check) = change.state.value.as_ref().and_then(|value| reader.check(value)) else {
             continue;
         };
-        let (path, place, within) = (change.path.clone(), change.place.clone(), reader.within);
+        let (path, place, within) = (change.path.clone(), change.place(), reader.within);
         checks.spawn(async move {
             let reason = check_one(&path, within, check).await;
             (number, reason.map(|reason| Refusal { place, ..Refusal::new(&path, reason) }))

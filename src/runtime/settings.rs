@@ -137,7 +137,7 @@ impl Settings {
         self.is_used.load(Ordering::Acquire)
     }
 
-    /// ValueChanges the values.
+    /// Changes the values.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut SettingValues) -> R) -> R {
         self.is_used.store(true, Ordering::Release);
         change(&mut self.values.lock())
