@@ -9,12 +9,8 @@ use verger::{
     Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use super::{Server, app, apply, config, idle, secs, try_apply};
+use super::{Server, app, apply, config, idle, secs, start, state, try_apply};
 use crate::common::{End, FakeChildren, settle};
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
 
 async fn refused(tree: &SupervisorHandle, text: &str) -> String {
     try_apply(tree, text).await.unwrap_err()
@@ -27,11 +23,6 @@ async fn upgrade(
 ) -> Result<(), ApplyError> {
     let plan = tree.plan_tree(&new.build().unwrap(), &config(text)).await?;
     tree.apply(plan).await.map(drop)
-}
-
-async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
-    let child = tree.which_child(path).await.unwrap();
-    (child.lifecycle, child.incarnation)
 }
 
 fn typed(name: &str) -> ChildSpec {

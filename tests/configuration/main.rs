@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use verger::config::Config;
-use verger::{Context, Exit, Supervisor, SupervisorBuilder, SupervisorHandle};
+use verger::{Context, Exit, Lifecycle, Supervisor, SupervisorBuilder, SupervisorHandle};
 
 /// The configuration of a child.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -32,6 +32,20 @@ struct Server {
 
 fn app() -> SupervisorBuilder {
     Supervisor::builder("app")
+}
+
+async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
+    builder.build().unwrap().start().await.unwrap()
+}
+
+async fn start_with(builder: SupervisorBuilder, text: &str) -> SupervisorHandle {
+    builder.build().unwrap().configured(&config(text)).await.unwrap().start().await.unwrap()
+}
+
+/// The lifecycle and the incarnation of a child.
+async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
+    let child = tree.which_child(path).await.unwrap();
+    (child.lifecycle, child.incarnation)
 }
 
 /// Reads a configuration that is written as `app.toml`.

@@ -7,15 +7,11 @@ use verger::config::{ApplyError, ChildConfig, Config};
 use verger::policy::{Jitter, RestartPolicy};
 use verger::{
     Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, Readiness,
-    Shutdown, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Shutdown, Supervisor, SupervisorHandle, worker,
 };
 
-use super::{Server, app, apply, config, idle, secs, try_apply};
+use super::{Server, app, apply, config, idle, secs, start, try_apply};
 use crate::common::{End, FakeChildren, settle};
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
 
 fn restarts() -> ChildConfig<Server> {
     ChildConfig::<Server>::new().restart_on_change()

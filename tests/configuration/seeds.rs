@@ -11,10 +11,10 @@ use verger::config::{ApplyError, ChildConfig, Config};
 use verger::policy::{PolicySource, RestartPolicy};
 use verger::{
     Application, Backoff, ChildSpec, Context, Exit, Lifecycle, RestartType, RunError, Supervisor,
-    SupervisorBuilder, SupervisorHandle, worker,
+    SupervisorHandle, worker,
 };
 
-use super::{apply, config, idle, secs};
+use super::{app, apply, config, idle, secs, start, start_with};
 use crate::common::settle;
 use crate::log::Log;
 
@@ -73,18 +73,6 @@ impl Journal {
             }
         })
     }
-}
-
-fn app() -> SupervisorBuilder {
-    Supervisor::builder("app")
-}
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
-
-async fn start_with(builder: SupervisorBuilder, text: &str) -> SupervisorHandle {
-    builder.build().unwrap().configured(&config(text)).await.unwrap().start().await.unwrap()
 }
 
 async fn lifecycle(tree: &SupervisorHandle, path: &str) -> Lifecycle {

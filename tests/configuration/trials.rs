@@ -4,20 +4,11 @@ use verger::config::ChildConfig;
 use verger::policy::{ChildFailure, FailureDecision, Jitter};
 use verger::{
     Backoff, ChildSpec, Context, DynamicSupervisor, Exit, Lifecycle, Readiness, RestartType,
-    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Strategy, Supervisor, worker,
 };
 
-use super::{Server, app, config, idle, secs, try_apply};
+use super::{Server, app, config, idle, secs, start_with, state, try_apply};
 use crate::common::{End, FakeChildren, NextStart, settle};
-
-async fn start_with(builder: SupervisorBuilder, text: &str) -> SupervisorHandle {
-    builder.build().unwrap().configured(&config(text)).await.unwrap().start().await.unwrap()
-}
-
-async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
-    let child = tree.which_child(path).await.unwrap();
-    (child.lifecycle, child.incarnation)
-}
 
 /// A child that is restarted for its configuration, and isn't ready with port 2.
 fn picky(name: &str) -> ChildSpec {

@@ -9,16 +9,8 @@ use verger::{
     Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use super::{apply, idle, secs};
+use super::{app, apply, idle, secs, start};
 use crate::common::{End, FakeChildren, settle};
-
-fn app() -> SupervisorBuilder {
-    Supervisor::builder("app")
-}
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
 
 async fn change(
     tree: &SupervisorHandle,

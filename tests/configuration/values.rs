@@ -10,10 +10,10 @@ use verger::config::{ApplyError, ChildConfig, Config, Secret};
 use verger::policy::RestartPolicy;
 use verger::{
     ChildSpec, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, Readiness, RestartType,
-    Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Supervisor, SupervisorHandle, worker,
 };
 
-use super::{apply, config, idle, secs, try_apply};
+use super::{app, apply, config, idle, secs, start_with, try_apply};
 use crate::common::settle;
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -73,14 +73,6 @@ fn server(name: &str, ports: &Ports) -> ChildSpec {
     };
     let config = ChildConfig::<Server>::new().restart_on_change();
     worker(name, run).readiness(Readiness::Signal).config(config)
-}
-
-fn app() -> SupervisorBuilder {
-    Supervisor::builder("app")
-}
-
-async fn start_with(builder: SupervisorBuilder, text: &str) -> SupervisorHandle {
-    builder.build().unwrap().configured(&config(text)).await.unwrap().start().await.unwrap()
 }
 
 async fn incarnation(tree: &SupervisorHandle, path: &str) -> u32 {
