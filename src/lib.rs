@@ -141,8 +141,9 @@ pub use crate::app::run::GracefulShutdown;
 pub use crate::app::signals::{OsSignal, Signals, signals};
 pub use crate::app::stop_cause::StopCause;
 pub use crate::child::{
-    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, Waiting, child,
-    child_with_mailbox, component, worker, worker_with, worker_with_mailbox,
+    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, DetachedErrors, HealthCheck,
+    Helper, Waiting, child, child_with_mailbox, component, once, worker, worker_with,
+    worker_with_mailbox,
 };
 pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};

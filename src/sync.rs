@@ -14,7 +14,7 @@ use loom::sync as imp;
 #[cfg(not(verger_loom))]
 use std::sync as imp;
 
-pub(crate) use self::imp::atomic::{AtomicU8, Ordering};
+pub(crate) use self::imp::atomic::{AtomicU8, AtomicU16, Ordering};
 pub(crate) use self::imp::{Condvar, MutexGuard};
 
 #[derive(Debug, Default)]

@@ -10,14 +10,17 @@
 //! 3. When the call that raises the level returns, every token is cancelled, including one that is
 //!    created at the same time.
 //! 4. No waker is called, and no value of the child is dropped, while the lock is held.
+//! 5. When the call that raises the level returns, every guard was dropped that was held before it.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::helpers::Helpers;
 use crate::panic::{catch_panic, wake};
 use crate::properties::Properties;
 use crate::sync::{AtomicU8, Mutex, Ordering};
@@ -58,7 +61,19 @@ struct Extras {
     status: Option<Arc<str>>,
     properties: Properties,
     heartbeats: Heartbeats,
+    guards: Guards,
+    helpers: Option<Arc<Helpers>>,
 }
+
+/// Values that are dropped when the level rises, in the order in which they were held.
+#[derive(Debug, Default)]
+struct Guards {
+    held: BTreeMap<GuardId, Box<dyn Any + Send>>,
+    next: GuardId,
+}
+
+/// Identifies a guard that a cell holds.
+pub(crate) type GuardId = u64;
 
 /// What a child with a watchdog notes for its supervisor.
 #[derive(Debug, Default)]
@@ -92,16 +107,21 @@ impl IncarnationCell {
         if level <= self.level() {
             return;
         }
-        let (waker, token) = {
+        let (waker, token, guards) = {
             let mut locked = self.locked.lock();
             if level <= self.level() {
                 return;
             }
             self.level.store(level as u8, Ordering::Release);
-            let token = locked.extras.as_ref().and_then(|extras| extras.token.clone());
-            (locked.waker.take(), token)
+            let waker = locked.waker.take();
+            let extras = locked.extras.as_mut();
+            let token = extras.as_ref().and_then(|extras| extras.token.clone());
+            (waker, token, extras.map(|extras| std::mem::take(&mut extras.guards.held)))
         };
-        // Outside of the lock: a waker may run foreign code.
+        // Outside of the lock: a waker may run foreign code, and so may the drop of a guard.
+        for guard in guards.into_iter().flat_map(BTreeMap::into_values) {
+            catch_panic(|| drop(guard));
+        }
         if let Some(token) = token {
             catch_panic(|| token.cancel());
         }
@@ -170,6 +190,34 @@ impl IncarnationCell {
             token.cancel();
         }
         token
+    }
+
+    /// Keeps the guard until the level rises, and drops it then.
+    ///
+    /// Returns `None`, and drops the guard, if the level has risen already.
+    pub(crate) fn hold(&self, guard: Box<dyn Any + Send>) -> Option<GuardId> {
+        let mut locked = self.locked.lock();
+        if self.level() > StopLevel::None {
+            drop(locked);
+            catch_panic(|| drop(guard));
+            return None;
+        }
+        let guards = &mut locked.extras.get_or_insert_default().guards;
+        let id = guards.next;
+        guards.next += 1;
+        guards.held.insert(id, guard);
+        Some(id)
+    }
+
+    /// Returns a guard that is held.
+    pub(crate) fn release(&self, id: GuardId) -> Option<Box<dyn Any + Send>> {
+        self.locked.lock().extras.as_mut()?.guards.held.remove(&id)
+    }
+
+    /// Returns the helpers of the incarnation, which are created by the first call.
+    pub(super) fn helpers(&self) -> Arc<Helpers> {
+        let mut locked = self.locked.lock();
+        Arc::clone(locked.extras.get_or_insert_default().helpers.get_or_insert_default())
     }
 
     pub(super) fn set_status(&self, text: Arc<str>) {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cancelled::Cancelled;
 use super::cell::StopLevel;
+use super::helpers::OwnSupervisor;
 use super::incarnation::{Incarnation, Signal};
 use super::waiting::Waiting;
 use crate::clock::now;
@@ -162,6 +163,19 @@ impl Context {
     #[must_use]
     pub fn property<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.incarnation.property()
+    }
+
+    /// Returns the supervisor of the child's own.
+    pub(crate) fn own_supervisor(&self) -> Option<Arc<dyn OwnSupervisor>> {
+        self.incarnation.helpers()?.own()
+    }
+
+    /// Sets the supervisor of the child's own, or returns the one that it has.
+    pub(crate) fn set_own_supervisor(
+        &self,
+        own: &Arc<dyn OwnSupervisor>,
+    ) -> Result<(), Arc<dyn OwnSupervisor>> {
+        self.incarnation.cell.helpers().set_own(own)
     }
 
     /// Stops this child as its supervisor would, grace included.

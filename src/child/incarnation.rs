@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::cell::{IncarnationCell, StopLevel};
+use super::helpers::{HelperGuard, Helpers};
 use super::identity::ChildIdentity;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
@@ -13,7 +14,7 @@ use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use crate::path::{Path, SerialName};
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
-use crate::sync::{AtomicU8, Ordering};
+use crate::sync::{AtomicU16, Ordering};
 
 /// The supervisor of a child, as the child sees it.
 ///
@@ -34,7 +35,7 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
 
 /// A signal from a child to its supervisor. Repeating one in the same incarnation has no effect.
 #[derive(Clone, Copy, Debug)]
-#[repr(u8)]
+#[repr(u16)]
 pub(crate) enum Signal {
     Ready = 1,
     Healthy = 2,
@@ -43,12 +44,16 @@ pub(crate) enum Signal {
 }
 
 /// Flag: the child is cancelled because it failed, or it has ended.
-const FAILED: u8 = 16;
+const FAILED: u16 = 16;
 /// Flag: the child is cancelled for good, as far as its supervisor knows.
-const FINAL: u8 = 32;
+const FINAL: u16 = 32;
 
 /// Flag: the child has a watchdog, so its heartbeats are noted.
-const WATCHED: u8 = 64;
+const WATCHED: u16 = 64;
+/// Flag: the child has started a helper.
+const HELPED: u16 = 128;
+/// Flag: the child's own task has ended.
+const ENDED: u16 = 256;
 
 /// See the [module](self).
 pub(crate) struct Incarnation {
@@ -60,7 +65,7 @@ pub(crate) struct Incarnation {
     pub(crate) number: IncarnationNumber,
     pub(crate) start_cause: StartCause,
     /// Each [`Signal`] that was sent, and the flags above.
-    flags: AtomicU8,
+    flags: AtomicU16,
     pub(crate) cell: IncarnationCell,
 }
 
@@ -86,7 +91,7 @@ impl Incarnation {
             serial,
             number,
             start_cause,
-            flags: AtomicU8::new(if watched { WATCHED } else { 0 }),
+            flags: AtomicU16::new(if watched { WATCHED } else { 0 }),
             cell: IncarnationCell::new(properties),
         }
     }
@@ -128,15 +133,40 @@ impl Incarnation {
         ChildId::new(&self.parent, self.key)
     }
 
-    /// Reports how the incarnation ended (`None` if it declined to start), and then cancels the
-    /// contexts that are left.
+    /// Reports how the incarnation ended, or that it declined to start (`None`).
     pub(super) fn report_exit(&self, reason: Option<ExitReason>) {
         let (key, incarnation) = (self.key, self.number);
         self.parent.notify(match reason {
             Some(reason) => MachineEvent::Exited { key, incarnation, reason },
             None => MachineEvent::Ignored { key, incarnation },
         });
-        self.cancel_contexts();
+    }
+
+    /// Notes that the child's own task has ended, after which no helper is admitted. Returns the helpers, if
+    /// there was ever one.
+    pub(super) fn close_helpers(&self) -> Option<Arc<Helpers>> {
+        let helped = self.flags.fetch_or(ENDED, Ordering::AcqRel) & HELPED != 0;
+        helped.then(|| self.cell.helpers())
+    }
+
+    /// Admits a helper, which delays the exit until its guard is dropped. `None` if the child has ended.
+    pub(crate) fn admit_helper(&self) -> Option<HelperGuard> {
+        let helpers = self.cell.helpers();
+        if self.flags.fetch_or(HELPED, Ordering::AcqRel) & ENDED != 0 {
+            return None;
+        }
+        helpers.admit()
+    }
+
+    /// Whether the child has a supervisor of its own.
+    pub(crate) fn has_own_supervisor(&self) -> bool {
+        self.helpers().is_some_and(|helpers| helpers.own().is_some())
+    }
+
+    /// Returns the helpers, if the child has ever started one.
+    pub(super) fn helpers(&self) -> Option<Arc<Helpers>> {
+        let helped = self.flags.load(Ordering::Acquire) & HELPED != 0;
+        helped.then(|| self.cell.helpers())
     }
 
     /// Cancels the contexts that outlive the child's task.
@@ -171,7 +201,7 @@ impl Incarnation {
     /// A child that repeats a signal for each message it handles must not fill the supervisor's
     /// inbox.
     pub(crate) fn notify(&self, signal: Signal) {
-        if self.flags.fetch_or(signal as u8, Ordering::AcqRel) & signal as u8 != 0 {
+        if self.flags.fetch_or(signal as u16, Ordering::AcqRel) & signal as u16 != 0 {
             return;
         }
         if let Signal::Ready = signal

@@ -6,8 +6,9 @@
 //! | `incarnation`, `cell` | what a child's task, its contexts and its supervisor share |
 //! | `context`, `cancelled`, `waiting`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
+//! | `helper`, `helpers` | tasks that a child spawns, and that end with its incarnation |
 //! | `task`, `span`, `spawn`, `polls` | the task of one incarnation, and which one is being polled |
-//! | `spec`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
+//! | `spec`, `options`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
 //! | `check`, `mailbox_owners`, `graces` | whether a spec is valid, and how long it may take to stop |
 //! | `resolve` | how a nested spec becomes runnable |
 
@@ -21,9 +22,13 @@ mod context;
 mod defaults;
 mod graces;
 mod health;
+mod helper;
+mod helpers;
 mod identity;
+
 mod incarnation;
 mod mailbox_owners;
+mod options;
 mod own_policy;
 mod polls;
 mod resolve;
@@ -47,6 +52,8 @@ pub use self::context::Context;
 pub use self::defaults::ChildDefaults;
 pub(crate) use self::graces::ExplicitGraces;
 pub use self::health::HealthCheck;
+pub use self::helper::{DetachedErrors, Helper};
+pub(crate) use self::helpers::OwnSupervisor;
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
@@ -61,4 +68,6 @@ pub(crate) use self::spec::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases
 pub(crate) use self::task::ExitFuture;
 pub use self::waiting::Waiting;
 pub(crate) use self::workers::function_kind;
-pub use self::workers::{child, child_with_mailbox, worker, worker_with, worker_with_mailbox};
+pub use self::workers::{
+    child, child_with_mailbox, once, worker, worker_with, worker_with_mailbox,
+};

@@ -3,6 +3,9 @@
 //! The task reports from `poll`, or at the latest from `Drop`: a child that returns, fails, panics,
 //! is aborted, loses its runtime or panics while it is dropped is always reported. So no second task
 //! watches the first one.
+//!
+//! A child with helpers also ends with the first failure of one of them, and its exit is reported once the
+//! last of them has ended.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +16,12 @@ use std::task::{Context as TaskContext, Poll};
 use tracing::field;
 
 use super::cell::StopLevel;
+use super::helpers::Helpers;
 use super::incarnation::Incarnation;
 use super::polls::watched;
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::{PanicMessage, RecordedPanic, collect, panic_message};
-use crate::subscriber::error;
+use crate::subscriber::{error, warn};
 
 /// The boxed future of one incarnation.
 pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
@@ -41,8 +45,21 @@ impl ChildTask {
     /// Drops the child, and then reports its exit: the next incarnation may need what it holds.
     fn end(&mut self, exit: Exit) {
         let Some(Alive { incarnation, future }) = self.0.take() else { return };
-        let exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
-        incarnation.report_exit(reason_of(&incarnation, exit));
+        let mut exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
+        let helpers = incarnation.close_helpers();
+        if let Some(failure) = helpers.as_ref().and_then(|helpers| helpers.close()) {
+            match exit {
+                Ok(()) => exit = Err(failure),
+                Err(_) => log_failure(&incarnation, failure),
+            }
+        }
+        let reason = reason_of(&incarnation, exit);
+        // What depends on the incarnation is gone when its exit is known.
+        incarnation.cancel_contexts();
+        match helpers {
+            Some(helpers) => helpers.finish(move || incarnation.report_exit(reason)),
+            None => incarnation.report_exit(reason),
+        }
     }
 }
 
@@ -51,16 +68,41 @@ impl Future for ChildTask {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let Some(Alive { incarnation, future }) = &mut self.0 else { return Poll::Ready(()) };
-        let poll = || {
-            let poll = AssertUnwindSafe(|| future.as_mut().poll(cx));
-            match watched(incarnation, || catch_unwind(poll)) {
-                Ok(polled) => polled,
-                Err(payload) => Poll::Ready(Err(panicked(panic_message(payload)))),
-            }
-        };
-        let Poll::Ready(exit) = log_panics(incarnation, poll) else { return Poll::Pending };
+        let poll = || watched(incarnation, || catch(|| future.as_mut().poll(cx)));
+        let mut polled = log_panics(incarnation, poll);
+        if let Some(helpers) = incarnation.helpers() {
+            polled = poll_beside(future, polled, &helpers, cx);
+        }
+        let Poll::Ready(exit) = polled else { return Poll::Pending };
         self.end(exit);
         Poll::Ready(())
+    }
+}
+
+/// Polls what runs beside a child that was polled.
+fn poll_beside(
+    future: &mut ExitFuture,
+    polled: Poll<Exit>,
+    helpers: &Helpers,
+    cx: &mut TaskContext<'_>,
+) -> Poll<Exit> {
+    let mut polled = polled;
+    // A child that has panicked stops nothing in order any more.
+    if let Poll::Ready(exit) = &polled
+        && !exit.as_ref().is_err_and(ExitError::is_panic)
+        && let Some(stop) = helpers.stop_own()
+    {
+        let exit = std::mem::replace(&mut polled, Poll::Pending);
+        let Poll::Ready(exit) = exit else { return Poll::Pending };
+        *future = Box::pin(async move {
+            stop.await;
+            exit
+        });
+        polled = future.as_mut().poll(cx);
+    }
+    match polled {
+        Poll::Ready(exit) => Poll::Ready(exit),
+        Poll::Pending => helpers.poll_failure(cx).map(Err),
     }
 }
 
@@ -68,6 +110,12 @@ impl Drop for ChildTask {
     fn drop(&mut self) {
         self.end(Err(ExitError::from_reason(ExitReason::Aborted)));
     }
+}
+
+/// Polls code of the user's. A panic is an exit.
+pub(super) fn catch(poll: impl FnOnce() -> Poll<Exit>) -> Poll<Exit> {
+    let polled = catch_unwind(AssertUnwindSafe(poll));
+    polled.unwrap_or_else(|payload| Poll::Ready(Err(panicked(panic_message(payload)))))
 }
 
 /// Returns the reason of an exit, or `None` if the child declines to start.
@@ -114,7 +162,7 @@ pub(super) fn panicked(panic: PanicMessage) -> ExitError {
 }
 
 /// Calls code of the child's, and logs its panics if the panic hook is installed.
-fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> T) -> T {
+pub(super) fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> T) -> T {
     let (value, panics) = collect(inside);
     for RecordedPanic { panic, backtrace } in panics {
         let (child, incarnation) = (incarnation.path(), incarnation.number);
@@ -126,6 +174,19 @@ fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> T) -> T {
         );
     }
     value
+}
+
+/// Logs the failure of a helper that isn't the exit of its child.
+pub(super) fn log_failure(incarnation: &Incarnation, error: ExitError) {
+    let (child, incarnation) = (incarnation.path(), incarnation.number);
+    let reason = error.into_reason();
+    if reason.is_clean() {
+        return;
+    }
+    let cause = reason.to_string();
+    warn!(
+        target: "verger::lifecycle", %child, incarnation, cause, "a helper has failed"
+    );
 }
 
 #[cfg(all(test, target_pointer_width = "64"))]

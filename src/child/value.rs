@@ -28,9 +28,17 @@ async fn run_phases(child: &mut dyn Child, ctx: &Context, phases: Phases) -> Exi
     }
     let exit = {
         let overdue = pin!(overdue(ctx, phases.grace));
+        let run = async {
+            let exit = child.run(ctx).await;
+            // What the child has started stops before what it needs is given up.
+            if let Some(stop) = ctx.incarnation.helpers().and_then(|helpers| helpers.stop_own()) {
+                stop.await;
+            }
+            exit
+        };
         tokio::select! {
             biased;
-            exit = child.run(ctx) => exit,
+            exit = run => exit,
             () = overdue => Err(ExitError::from_reason(ExitReason::Killed)),
         }
     };

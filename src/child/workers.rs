@@ -17,6 +17,8 @@ use super::value::live;
 use crate::exit::{Exit, ExitError, Outcome};
 use crate::mailbox::{Inbox, Mailbox, MailboxControl};
 use crate::panic::Foreign;
+use crate::policy::RestartType;
+use crate::sync::Mutex;
 
 /// Describes a child that is an `async fn`.
 ///
@@ -75,6 +77,51 @@ where
 {
     let begin = move |_: &_, ctx| Ok(run(ctx, state.clone()));
     ChildSpec::new(name.into(), function_kind(TypeMeta::<F>(PhantomData), begin))
+}
+
+/// Describes a child that has one incarnation, and owns what its function has captured.
+///
+/// The function is called once, so it can move a captured value, such as a socket, into its future:
+///
+/// ```
+/// use tokio::io::AsyncWriteExt;
+/// use tokio::net::TcpStream;
+/// use verger::{ChildSpec, Exit, once};
+///
+/// fn connection(mut socket: TcpStream) -> ChildSpec {
+///     once("conn", async move |ctx| -> Exit {
+///         socket.write_all(format!("hello from {}", ctx.path()).as_bytes()).await?;
+///         Ok(())
+///     })
+/// }
+/// # drop(connection);
+/// ```
+///
+/// The child is [temporary](crate::RestartType::Temporary) and can't be anything else. A restart of its group
+/// forgets it once it has begun; one that still waits to be started keeps its function and starts with the
+/// group. Clones of the spec share the function. A second start, by a clone or after a restart of the
+/// supervisor, fails with an error that says so.
+///
+/// Under a running dynamic supervisor, [`start_once`](crate::SupervisorHandle::start_once) does the same in
+/// one call.
+pub fn once<F, Fut, O>(name: impl Into<String>, run: F) -> ChildSpec
+where
+    F: FnOnce(Context) -> Fut + Send + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    let run = Mutex::new(Some(run));
+    let begin = move |_: &_, ctx: Context| {
+        let run = run.lock().take();
+        run.map(|run| run(ctx.clone())).ok_or_else(|| {
+            let path = ctx.path();
+            format!("`{path}` is made by `once`, and its function was called before").into()
+        })
+    };
+    let mut spec = ChildSpec::new(name.into(), function_kind(TypeMeta::<F>(PhantomData), begin));
+    let options = spec.edit();
+    (options.once, options.restart) = (true, Some(RestartType::Temporary.into()));
+    spec
 }
 
 /// Describes a child that is a value, made by `factory` for each incarnation.

@@ -187,6 +187,15 @@ pub enum BuildError {
         /// The child.
         path: Path,
     },
+    /// A child made by [`once`](crate::once) is to be restarted, or started by messages.
+    #[error(
+        "`{path}` is made by `once`, so it can't be started again; remove its restart type, its exceptions \
+         and `start_on_message()`, or use `worker`, whose function is called for each incarnation"
+    )]
+    RestartedOnce {
+        /// The child.
+        path: Path,
+    },
     /// A child is significant, but its supervisor has no auto-shutdown.
     #[error(
         "`{path}` is significant, but `{parent}` has no auto-shutdown; add \

@@ -61,6 +61,12 @@ pub enum BuildWarning {
         /// The supervisor.
         path: Path,
     },
+    /// The supervisor can be restarted, but has a child made by [`once`](crate::once), whose function can't be
+    /// called again.
+    SpentOnce {
+        /// The supervisor.
+        path: Path,
+    },
     /// A worker has `Shutdown::Infinity`, so stopping the tree may take forever.
     UnboundedStop {
         /// The child.
@@ -129,6 +135,11 @@ impl fmt::Display for BuildWarning {
                 f,
                 "`{path}` has `max_children(0)`, so it refuses every child; write the number of \
                  children that it may have, or leave it out for no limit"
+            ),
+            Self::SpentOnce { path } => write!(
+                f,
+                "`{path}` has a child made by `once`, which fails if `{path}` is restarted; use `worker` \
+                 for it, or make `{path}` temporary"
             ),
             Self::UnboundedStop { path } => {
                 write!(f, "`{path}` is a worker with `Shutdown::Infinity`: stopping may never end")

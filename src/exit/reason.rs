@@ -140,6 +140,11 @@ impl ExitError {
         Self(Inner::Reason(Box::new(reason)))
     }
 
+    /// Whether the child has panicked.
+    pub(crate) fn is_panic(&self) -> bool {
+        matches!(&self.0, Inner::Reason(reason) if matches!(**reason, ExitReason::Panicked(_)))
+    }
+
     /// Returns the exit reason of a child that returned this error.
     pub(crate) fn into_reason(self) -> ExitReason {
         match self.0 {

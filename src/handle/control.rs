@@ -1,6 +1,7 @@
 //! The operations of a handle.
 
 use std::cell::Cell;
+use std::future::Future;
 use std::slice;
 
 use tokio::task::coop::consume_budget;
@@ -8,10 +9,11 @@ use tokio::task::coop::consume_budget;
 use super::child_ref::ChildRef;
 use super::root::until_up;
 use super::route::SupervisorHandle;
-use crate::child::{ChildSpec, StopLevel, check_mailboxes};
+use crate::child::{ChildSpec, Context, StopLevel, check_mailboxes, once};
 use crate::core;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
+use crate::exit::Outcome;
 use crate::runtime::SupervisorShared;
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::phase::SupervisorPhase;
@@ -82,6 +84,49 @@ impl SupervisorHandle {
         self.call(&supervisor, |answer| Request::Start { spec, answer })
             .await
             .map(|it| ChildRef::new(&supervisor, it))
+    }
+
+    /// Adds a temporary child that has one incarnation, and starts it. Resolves when the child is up.
+    ///
+    /// The same as [`start_child`](Self::start_child) with [`once`](crate::once): the function can own what it
+    /// has captured.
+    ///
+    /// ```
+    /// use tokio::net::TcpListener;
+    /// use verger::{Context, Exit};
+    ///
+    /// async fn listener(ctx: Context) -> Exit {
+    ///     let listener = TcpListener::bind("127.0.0.1:7000").await?;
+    ///     let connections = ctx.children();
+    ///     while let Some(accepted) = ctx.run_until_cancelled(listener.accept()).await {
+    ///         let (mut socket, _) = accepted?;
+    ///         connections
+    ///             .start_once("conn", async move |_| -> Exit {
+    ///                 let (mut reader, mut writer) = socket.split();
+    ///                 tokio::io::copy(&mut reader, &mut writer).await?;
+    ///                 Ok(())
+    ///             })
+    ///             .await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # drop(listener);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`start_child`](Self::start_child).
+    pub async fn start_once<F, Fut, O>(
+        &self,
+        name: impl Into<String>,
+        run: F,
+    ) -> Result<ChildRef, ControlError>
+    where
+        F: FnOnce(Context) -> Fut + Send + 'static,
+        Fut: Future<Output = O> + Send + 'static,
+        O: Outcome + 'static,
+    {
+        self.start_child(once(name, run)).await
     }
 
     /// Stops a child, grace included, and leaves it stopped. Resolves when the child is down.

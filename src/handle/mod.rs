@@ -9,7 +9,5 @@ mod route;
 mod snapshot;
 
 pub use self::child_ref::ChildRef;
-#[cfg(feature = "config")]
-pub(crate) use self::root::supervisor_of;
-pub(crate) use self::root::{request_stop, root, supervisor_below, until_up};
+pub(crate) use self::root::{request_stop, root, supervisor_below, supervisor_of, until_up};
 pub use self::route::SupervisorHandle;

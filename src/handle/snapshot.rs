@@ -109,7 +109,7 @@ impl SupervisorHandle {
                 Gathered { place, seq, supervisor, children, supervisors: Vec::new() }
             });
             for child in children {
-                if child.kind == ChildKind::Supervisor {
+                if child.has_children {
                     gathered.supervisors.push(gathered.children.len());
                 }
                 gathered.children.push(Node { child, supervisor: None, children: Vec::new() });
@@ -155,7 +155,7 @@ impl SupervisorHandle {
             for page in pages {
                 for child in page.children {
                     reflected.insert(child.path.clone(), page.seq);
-                    if child.kind == ChildKind::Supervisor {
+                    if child.has_children {
                         supervisors.extend(self.supervisor.tree.supervisor(&child.path));
                     }
                     let ChildInfo { path, lifecycle, incarnation, .. } = child;
@@ -237,5 +237,7 @@ fn as_root(root: &SupervisorShared) -> ChildInfo {
         status: None,
         healthy: None,
         mailbox: None,
+        version: None,
+        has_children: true,
     }
 }

@@ -55,6 +55,10 @@ pub(crate) struct ChildOptions {
     /// How long the child runs until it fails, as far as that is known: a supervisor that gives up, or a
     /// child that its health check restarts.
     pub(crate) fails_after: Option<FailsAfter>,
+    /// Whether the child has one incarnation.
+    pub(crate) once: bool,
+    /// What the status shows as the version of the child's code.
+    pub(crate) version: Option<Arc<str>>,
     /// Whether the child is started only once it has a configuration of its own.
     pub(crate) awaits_config: bool,
     /// Why no call and no event starts the child.

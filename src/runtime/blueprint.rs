@@ -11,8 +11,8 @@ use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
 use crate::policy::FailureCallback;
 use crate::policy::{
-    AutoShutdown, ChildOptions, EffectivePolicy, FailsAfter, Intensity, Limits, OnExhausted, Reset,
-    RestartPolicy, RestartType, Rules, Shutdown, Unreachable, unreachable,
+    AutoShutdown, ChildOptions, EffectivePolicy, Exceptions, FailsAfter, Intensity, Limits,
+    OnExhausted, Reset, RestartPolicy, RestartType, Rules, Shutdown, Unreachable, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
@@ -132,6 +132,15 @@ impl Blueprint {
         }
     }
 
+    /// Whether a restart of this supervisor starts a child that has one incarnation. A supervisor below that
+    /// is restarted itself doesn't count.
+    pub(crate) fn spends(&self) -> bool {
+        self.children.iter().any(|child| {
+            let temporary = self.rules.restart(&child.options) == RestartType::Temporary;
+            child.options.once || (temporary && child.factory.spends())
+        })
+    }
+
     /// Whether the tree is ready only if this child is.
     pub(crate) fn is_essential(&self, options: &ChildOptions) -> bool {
         options.essential.unwrap_or(!self.dynamic)
@@ -168,6 +177,16 @@ impl Blueprint {
         }
         if options.on_message && child.factory.mailbox().is_some_and(|mailbox| mailbox.diverts()) {
             warnings.push(BuildWarning::WhileDownIgnored { path: own() });
+        }
+        if options.once
+            && (self.rules.restart(options) != RestartType::Temporary
+                || options.exceptions != Exceptions::default()
+                || options.on_message)
+        {
+            return Err(BuildError::RestartedOnce { path: own() });
+        }
+        if child.factory.spends() && self.rules.restart(options) != RestartType::Temporary {
+            warnings.push(BuildWarning::SpentOnce { path: own() });
         }
         if self.is_dynamic() && !child.requires.is_empty() {
             let remedy = "there is no start order in it; remove it, or use a `Supervisor`";

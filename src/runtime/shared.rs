@@ -5,24 +5,26 @@
 #[cfg(feature = "signal")]
 use std::collections::HashMap;
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::blueprint::Blueprint;
 use super::channel::Channel;
 use super::dead_letters::DeadLetters;
-use super::inbox::SupervisorInbox;
+use super::inbox::{StopRequest, SupervisorInbox};
 use super::leaks::LeakId;
 use super::log;
 use super::orphaned_mailboxes::OrphanedMailboxes;
 use super::outcome::End;
-use super::phase::Progress;
+use super::phase::{Progress, SupervisorPhase};
 use super::registry::PathKey;
 use super::request::Request;
 use super::settings::Settings;
 use super::stop_chain::StopChain;
 use super::tree::Tree;
-use crate::child::{Incarnation, Parent};
+use crate::child::{Incarnation, OwnSupervisor, Parent, StopLevel};
 use crate::clock::now;
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
@@ -298,6 +300,21 @@ impl Parent for SupervisorShared {
         log::deactivate_failed(&path, incarnation.number, &reason);
         let kind = || EventKind::DeactivateFailed { reason: Arc::new(reason) };
         self.publish(now(), path, incarnation.number, kind);
+    }
+}
+
+impl OwnSupervisor for SupervisorShared {
+    fn stop(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let reason = self.stop_reason().unwrap_or_else(|| "its child has ended".into());
+        self.inbox.push_stop(StopRequest { reason, level: StopLevel::Cancel });
+        Box::pin(async move {
+            self.progress.reached(|phase| matches!(phase, SupervisorPhase::Ended { .. })).await;
+        })
+    }
+
+    fn abort(&self) {
+        let reason = "its child has ended".into();
+        self.inbox.push_stop(StopRequest { reason, level: StopLevel::Abort });
     }
 }
 

@@ -39,6 +39,16 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     Ok(Supervisor::new(Arc::new(blueprint), warnings))
 }
 
+/// Checks the dynamic supervisor that the child at `path` has of its own.
+pub(super) fn own(description: &Description, path: &LazyPath) -> Result<Blueprint, BuildError> {
+    let mut warnings = Vec::new();
+    let blueprint = blueprint(description, path, Vec::new(), &mut warnings)?;
+    for warning in &warnings {
+        subscriber::warn!(target: "verger::lifecycle", "{warning}");
+    }
+    Ok(blueprint)
+}
+
 impl Nested for Description {
     fn children(&self) -> &[ChildSpec] {
         &self.children

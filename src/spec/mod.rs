@@ -13,6 +13,7 @@ mod check;
 mod dead_letters;
 mod description;
 mod order;
+mod own_children;
 mod supervisor;
 
 pub use self::builder::{DynamicSupervisor, DynamicSupervisorBuilder, SupervisorBuilder};

@@ -98,6 +98,10 @@ impl ChildMeta for Below {
         self.0.levels
     }
 
+    fn spends(&self) -> bool {
+        self.0.spends()
+    }
+
     fn children(&self) -> &[ChildSpec] {
         &self.0.children
     }

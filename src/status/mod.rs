@@ -172,6 +172,12 @@ pub struct ChildInfo {
     pub healthy: Option<bool>,
     /// The child's mailbox, if it has one.
     pub mailbox: Option<MailboxInfo>,
+    /// The version of the child; see [`ChildSpec::version`](crate::ChildSpec::version).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Arc<str>>,
+    /// Whether a supervisor runs at the path of the child.
+    #[serde(skip)]
+    pub(crate) has_children: bool,
 }
 
 /// The fill level of a mailbox.
@@ -327,6 +333,8 @@ impl ChildInfo {
             status: None,
             healthy: None,
             mailbox: None,
+            version: None,
+            has_children: false,
         }
     }
 }

@@ -193,6 +193,7 @@ impl Entry<'_> {
                 None => supervisor.map(intensity),
             },
             supervisor.filter(|it| it.on_child_failure).map(|_| "callback".to_owned()),
+            child.version.as_ref().map(|version| cut(format_args!("version={version}"), room)),
             (child.restarts > 0).then(|| format!("restarts={}", child.restarts)),
             child.why.map(str::to_owned),
             child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),

@@ -14,7 +14,7 @@ use crate::policy::{ChildOptions, Places};
 use crate::runtime::blueprint::kind;
 use crate::runtime::log;
 use crate::runtime::request::{Page, Request, Responder, StartOutcome, Started, respond};
-use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
+use crate::status::{ChildInfo, ChildKind, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 
 /// How many children one answer describes: few enough that a page takes well under a millisecond,
 /// also for tasks that wait for the loop.
@@ -255,8 +255,16 @@ impl Driver {
             let remaining = at.saturating_duration_since(now);
             Some(NextAttempt { attempt: history.attempt, delay, remaining })
         });
+        let incarnation = self.children.incarnation(key);
+        let kind = kind(&view.options);
+        let has_children = match kind {
+            ChildKind::Supervisor => true,
+            ChildKind::Worker => incarnation.is_some_and(|it| it.has_own_supervisor()),
+        };
         Some(ChildInfo {
-            kind: kind(&view.options),
+            kind,
+            has_children,
+            version: view.options.version.clone(),
             restart: self.blueprint.rules.restart(&view.options),
             configured: self.configured(key, &view.options, &path),
             path,
@@ -273,11 +281,7 @@ impl Driver {
             failures: history.as_ref().map_or(0, |history| history.attempt),
             last_exit: history.and_then(|history| history.last),
             next,
-            status: self
-                .children
-                .incarnation(key)
-                .and_then(|it| it.status())
-                .map(|it| it.to_string()),
+            status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
             healthy: self.health.is_healthy(key),
             mailbox: self.mailbox(key).map(|mailbox| {
                 let (len, capacity) = mailbox.load();

@@ -1,0 +1,227 @@
+//! Helper tasks that a child spawns, and that end with its incarnation.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use tokio::task::JoinHandle;
+use tracing::Span;
+
+use super::cell::StopLevel;
+use super::context::Context;
+use super::helpers::{HelperGuard, HelperId, Helpers};
+use super::incarnation::Incarnation;
+use super::polls::watched;
+use super::span::InSpan;
+use super::task::{ExitFuture, catch, drop_after, log_failure, log_panics};
+use crate::exit::{Exit, Outcome};
+use crate::subscriber;
+
+impl Context {
+    /// Spawns a helper task, which ends with this incarnation of the child.
+    ///
+    /// Use it instead of `tokio::spawn`, whose tasks go on when the child is restarted. A helper that returns
+    /// an error or panics fails the child, with that error or panic. One that returns `()` or `Ok` has just
+    /// ended. When the child's own function has returned, or was aborted, the helpers that are left are aborted.
+    /// The next incarnation starts once they have ended, so the two never overlap.
+    ///
+    /// A helper isn't aborted when the child is cancelled: it can use a clone of this context to learn of that.
+    /// A failure after that is only logged, because the child is about to stop anyway.
+    ///
+    /// On the context of an incarnation that has ended, the future is dropped, and the helper has ended.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Context, Exit};
+    ///
+    /// async fn consumer(ctx: Context) -> Exit {
+    ///     let report = ctx.clone();
+    ///     ctx.spawn(async move {
+    ///         loop {
+    ///             tokio::time::sleep(Duration::from_secs(10)).await;
+    ///             report.set_status("still here");
+    ///         }
+    ///     });
+    ///     // Consume.
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    /// # drop(consumer);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime, as `tokio::spawn` does.
+    pub fn spawn<F>(&self, future: F) -> Helper
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        self.spawn_helper(future, true)
+    }
+
+    /// Returns a spawner of helpers whose errors and panics are logged and don't fail the child.
+    ///
+    /// ```
+    /// # async fn consumer(ctx: verger::Context) {
+    /// ctx.detached_errors().spawn(async {
+    ///     tokio::fs::write("/tmp/last-run", "now").await
+    /// });
+    /// # }
+    /// ```
+    #[must_use = "it does nothing until `spawn` is called"]
+    pub fn detached_errors(&self) -> DetachedErrors<'_> {
+        DetachedErrors(self)
+    }
+
+    /// Runs the supervisor of the child's own, which isn't aborted with the other helpers.
+    pub(crate) fn spawn_own(&self, supervisor: impl Future<Output = Exit> + Send + 'static) {
+        self.spawn_guarded(supervisor, true);
+    }
+
+    fn spawn_helper<F>(&self, future: F, fails_child: bool) -> Helper
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        let Some((task, helpers, id)) = self.spawn_guarded(future, fails_child) else {
+            return Helper(None);
+        };
+        helpers.aborted_by(id, task.abort_handle());
+        Helper(Some(task))
+    }
+
+    fn spawn_guarded<F>(
+        &self,
+        future: F,
+        fails_child: bool,
+    ) -> Option<(JoinHandle<()>, Arc<Helpers>, HelperId)>
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        let guard = self.incarnation.admit_helper()?;
+        // The spans of the caller, which usually is the child.
+        let future = InSpan::new(
+            Box::pin(async move { future.await.into_exit() }),
+            subscriber::call(Span::current).unwrap_or_else(Span::none),
+        );
+        let (helpers, id) = (Arc::clone(guard.helpers()), guard.id());
+        let running =
+            Running { incarnation: Arc::clone(&self.incarnation), future: Box::pin(future) };
+        let task = HelperTask { running: Some(running), guard, fails_child };
+        #[expect(clippy::disallowed_methods, reason = "the task is aborted with its incarnation")]
+        let task = tokio::spawn(task);
+        Some((task, helpers, id))
+    }
+}
+
+/// Spawns helpers whose failures are logged; see [`Context::detached_errors`].
+#[derive(Debug)]
+pub struct DetachedErrors<'a>(&'a Context);
+
+impl DetachedErrors<'_> {
+    /// Spawns a helper as [`Context::spawn`] does, except that its errors and panics are logged and don't
+    /// fail the child.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime, as `tokio::spawn` does.
+    pub fn spawn<F>(&self, future: F) -> Helper
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        self.0.spawn_helper(future, false)
+    }
+}
+
+/// A helper task of a child; see [`Context::spawn`].
+///
+/// Await it to wait until the helper has ended, however it ends. Dropping it detaches the helper from the code
+/// that holds this, and not from its child.
+///
+/// # Cancel safety
+///
+/// Awaiting `&mut helper` is cancel safe.
+pub struct Helper(Option<JoinHandle<()>>);
+
+impl Helper {
+    /// Aborts the helper. This doesn't fail the child.
+    pub fn abort(&self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+
+    /// Returns whether the helper has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.0.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Future for Helper {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let Some(task) = &mut self.0 else { return Poll::Ready(()) };
+        let polled = Pin::new(task).poll(cx).map(drop);
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl fmt::Debug for Helper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Helper").field("finished", &self.is_finished()).finish()
+    }
+}
+
+/// The task of a helper. Fields are dropped in order: the guard is the last.
+struct HelperTask {
+    /// `None` once it has ended.
+    running: Option<Running>,
+    fails_child: bool,
+    guard: HelperGuard,
+}
+
+struct Running {
+    incarnation: Arc<Incarnation>,
+    future: ExitFuture,
+}
+
+impl HelperTask {
+    /// Drops the helper, and then handles its failure.
+    fn end(&mut self, exit: Exit) {
+        let Some(Running { incarnation, future }) = self.running.take() else { return };
+        let exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
+        let Err(error) = exit else { return };
+        let fails = self.fails_child && incarnation.cell.level() == StopLevel::None;
+        let left = if fails { self.guard.helpers().fail(error).err() } else { Some(error) };
+        if let Some(error) = left.filter(|error| !error.is_ignore()) {
+            log_failure(&incarnation, error);
+        }
+    }
+}
+
+impl Future for HelperTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let Some(Running { incarnation, future }) = &mut self.running else {
+            return Poll::Ready(());
+        };
+        let poll = || watched(incarnation, || catch(|| future.as_mut().poll(cx)));
+        let Poll::Ready(exit) = log_panics(incarnation, poll) else { return Poll::Pending };
+        self.end(exit);
+        Poll::Ready(())
+    }
+}
+
+impl Drop for HelperTask {
+    fn drop(&mut self) {
+        self.end(Ok(()));
+    }
+}

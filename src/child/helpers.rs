@@ -1,0 +1,288 @@
+//! What runs beside the task of an incarnation and ends with it: helper tasks, closures on other threads, and
+//! a supervisor of the child's own.
+//!
+//! Knows which helpers run and how the child's own task has ended. It doesn't know what they do.
+//!
+//! # Invariants
+//!
+//! 1. The exit of an incarnation is reported once: when its own task and its last helper have ended.
+//! 2. The first failure of a helper is returned once, by [`Helpers::poll_failure`] or [`Helpers::close`]. A task
+//!    that has polled without a failure is woken by the next one.
+//! 3. Once it is closed, no helper is admitted, and every failure is returned to the helper.
+//! 4. No waker is called, and nothing is dropped or aborted, while the lock is held.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::task::AbortHandle;
+
+use crate::exit::ExitError;
+use crate::panic::wake;
+use crate::sync::Mutex;
+
+/// A supervisor that belongs to one incarnation of a worker.
+pub(crate) trait OwnSupervisor: Any + fmt::Debug + Send + Sync {
+    /// Stops it in order, and waits until it has ended.
+    fn stop(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// Aborts everything below it, and lets it end.
+    fn abort(&self);
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Helpers {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Those that run, with what aborts them.
+    running: HashMap<HelperId, Option<AbortHandle>>,
+    next: HelperId,
+    failure: Option<ExitError>,
+    /// The waker of the child's own task.
+    waker: Option<Waker>,
+    own: Option<Arc<dyn OwnSupervisor>>,
+    /// Whether `own` was stopped in order.
+    own_stopped: bool,
+    closed: bool,
+    /// Reports the exit, while the last helpers are awaited.
+    report: Option<Report>,
+}
+
+/// Reports the exit of the incarnation.
+struct Report(Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Report")
+    }
+}
+
+/// Identifies a helper of an incarnation.
+pub(super) type HelperId = u64;
+
+impl Helpers {
+    /// Admits a helper, which runs until the guard is dropped. `None` if the child has ended.
+    pub(super) fn admit(self: Arc<Self>) -> Option<HelperGuard> {
+        let id = {
+            let mut state = self.state.lock();
+            if state.closed {
+                return None;
+            }
+            let id = state.next;
+            state.next += 1;
+            state.running.insert(id, None);
+            id
+        };
+        Some(HelperGuard { helpers: self, id })
+    }
+
+    /// Sets what aborts a helper. Aborts it at once if the child has ended.
+    pub(super) fn aborted_by(&self, id: HelperId, task: AbortHandle) {
+        let mut state = self.state.lock();
+        if state.closed {
+            drop(state);
+            task.abort();
+        } else if let Some(running) = state.running.get_mut(&id) {
+            *running = Some(task);
+        }
+    }
+
+    /// Returns the supervisor of the child's own.
+    pub(crate) fn own(&self) -> Option<Arc<dyn OwnSupervisor>> {
+        self.state.lock().own.clone()
+    }
+
+    /// Sets the supervisor of the child's own.
+    ///
+    /// # Errors
+    ///
+    /// Returns the supervisor that the child has already.
+    pub(super) fn set_own(
+        &self,
+        own: &Arc<dyn OwnSupervisor>,
+    ) -> Result<(), Arc<dyn OwnSupervisor>> {
+        match &mut self.state.lock().own {
+            Some(own) => Err(Arc::clone(own)),
+            none => {
+                *none = Some(Arc::clone(own));
+                Ok(())
+            }
+        }
+    }
+
+    /// Stops the supervisor of the child's own in order. Only the first call does.
+    pub(super) fn stop_own(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let own = {
+            let mut state = self.state.lock();
+            let own = state.own.clone()?;
+            (!std::mem::replace(&mut state.own_stopped, true)).then_some(own)?
+        };
+        Some(own.stop())
+    }
+
+    /// Fails the child.
+    ///
+    /// # Errors
+    ///
+    /// Returns the failure if the child has failed or ended already.
+    pub(super) fn fail(&self, failure: ExitError) -> Result<(), ExitError> {
+        let waker = {
+            let mut state = self.state.lock();
+            if state.closed || state.failure.is_some() {
+                return Err(failure);
+            }
+            state.failure = Some(failure);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            wake(waker);
+        }
+        Ok(())
+    }
+
+    /// Resolves to the failure of a helper.
+    pub(super) fn poll_failure(&self, cx: &mut Context<'_>) -> Poll<ExitError> {
+        let replaced = {
+            let mut state = self.state.lock();
+            if let Some(failure) = state.failure.take() {
+                return Poll::Ready(failure);
+            }
+            if state.waker.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
+                return Poll::Pending;
+            }
+            state.waker.replace(cx.waker().clone())
+        };
+        drop(replaced);
+        Poll::Pending
+    }
+
+    /// Admits no more helpers. Returns a failure that the child's own task hasn't seen.
+    pub(super) fn close(&self) -> Option<ExitError> {
+        let (failure, waker) = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            (state.failure.take(), state.waker.take())
+        };
+        drop(waker);
+        failure
+    }
+
+    /// Aborts what runs, and calls `report` once that has ended.
+    pub(super) fn finish(&self, report: impl FnOnce() + Send + 'static) {
+        let (tasks, own, report) = {
+            let mut state = self.state.lock();
+            state.report = Some(Report(Box::new(report)));
+            let tasks: Vec<_> = state.running.values_mut().filter_map(Option::take).collect();
+            (tasks, state.own.take(), state.report_if_last())
+        };
+        for task in tasks {
+            task.abort();
+        }
+        if let Some(own) = own {
+            own.abort();
+        }
+        if let Some(Report(report)) = report {
+            report();
+        }
+    }
+}
+
+impl State {
+    /// Returns what reports the exit, if nothing is awaited any more.
+    fn report_if_last(&mut self) -> Option<Report> {
+        if self.running.is_empty() { self.report.take() } else { None }
+    }
+}
+
+/// While it exists, its helper runs.
+#[derive(Debug)]
+pub(crate) struct HelperGuard {
+    helpers: Arc<Helpers>,
+    id: HelperId,
+}
+
+impl HelperGuard {
+    pub(super) fn helpers(&self) -> &Arc<Helpers> {
+        &self.helpers
+    }
+
+    pub(super) fn id(&self) -> HelperId {
+        self.id
+    }
+}
+
+impl Drop for HelperGuard {
+    fn drop(&mut self) {
+        let (task, report) = {
+            let mut state = self.helpers.state.lock();
+            (state.running.remove(&self.id), state.report_if_last())
+        };
+        drop(task);
+        if let Some(Report(report)) = report {
+            report();
+        }
+    }
+}
+
+#[cfg(all(test, verger_loom))]
+mod loom_tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use loom::thread;
+
+    use super::*;
+    use crate::sync::model::{Task, check};
+
+    #[test]
+    fn loom_a_failure_wakes_the_task_or_is_returned() {
+        check(|| {
+            let helpers = Arc::new(Helpers::default());
+            let failing = ["a", "b"].map(|text| {
+                let helpers = Arc::clone(&helpers);
+                thread::spawn(move || helpers.fail(text.into()).is_ok())
+            });
+
+            let first = Task::new().run(pin!(poll_fn(|cx| helpers.poll_failure(cx))));
+            let second = helpers.close();
+            let kept = failing.map(|it| it.join().unwrap());
+
+            assert!(["a", "b"].contains(&&*first.to_string()));
+            let seen = 1 + usize::from(second.is_some());
+            assert_eq!(kept.iter().filter(|&&kept| kept).count(), seen, "none is lost");
+        });
+    }
+
+    #[test]
+    fn loom_a_helper_is_refused_or_awaited() {
+        check(|| {
+            let helpers = Arc::new(Helpers::default());
+            let first = Arc::clone(&helpers).admit().unwrap();
+            let admitting = {
+                let helpers = Arc::clone(&helpers);
+                thread::spawn(move || drop(helpers.admit()))
+            };
+            let ending = thread::spawn(move || drop(first));
+
+            helpers.close();
+            let reports = Arc::new(Mutex::new(0));
+            {
+                let reports = Arc::clone(&reports);
+                helpers.finish(move || *reports.lock() += 1);
+            }
+            admitting.join().unwrap();
+            ending.join().unwrap();
+
+            assert_eq!(*reports.lock(), 1);
+            assert!(Arc::clone(&helpers).admit().is_none());
+        });
+    }
+}

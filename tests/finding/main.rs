@@ -1,0 +1,9 @@
+//! How the parts of a tree find each other, and what children start beside them.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod helpers;
+#[path = "../common/log.rs"]
+mod log;
+mod one_shot;
+mod own_children;

@@ -1,0 +1,223 @@
+//! The dynamic supervisor that a child can have of its own.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+use verger::{
+    Backoff, Child, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, Supervisor,
+    SupervisorHandle, async_trait, child, once, worker,
+};
+
+use crate::common::settle;
+
+type Journal = Arc<Mutex<Vec<String>>>;
+
+fn note(journal: &Journal, text: impl Into<String>) {
+    journal.lock().unwrap().push(text.into());
+}
+
+/// A child that takes a second to stop.
+fn slow(name: &str, journal: &Journal) -> ChildSpec {
+    let journal = Arc::clone(journal);
+    once(name, async move |ctx: Context| {
+        note(&journal, format!("start {}", ctx.path()));
+        ctx.cancelled().await;
+        sleep(Duration::from_secs(1)).await;
+        note(&journal, format!("stop {}", ctx.path()));
+    })
+}
+
+/// A component with two children.
+struct Rooms {
+    journal: Journal,
+    exit: fn() -> Exit,
+}
+
+#[async_trait]
+impl Child for Rooms {
+    async fn activate(&mut self, ctx: &Context) -> Exit {
+        for name in ["lobby", "garden"] {
+            ctx.children().start_child(slow(name, &self.journal)).await?;
+        }
+        Ok(())
+    }
+
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        if ctx.incarnation() == 1 {
+            ctx.run_until_cancelled(sleep(Duration::from_secs(5))).await;
+            note(&self.journal, "returned");
+            return (self.exit)();
+        }
+        ctx.cancelled().await;
+        Ok(())
+    }
+
+    async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+        note(&self.journal, "deactivate");
+        Ok(())
+    }
+}
+
+async fn start(exit: fn() -> Exit) -> (SupervisorHandle, Journal) {
+    let journal = Journal::default();
+    let rooms = {
+        let journal = Arc::clone(&journal);
+        child("rooms", move || Rooms { journal: Arc::clone(&journal), exit })
+    };
+    let rooms = rooms.backoff(Backoff::constant(Duration::from_secs(1)));
+    let app = Supervisor::builder("app").child(rooms).build().unwrap().start().await.unwrap();
+    settle().await;
+    (app, journal)
+}
+
+fn taken(journal: &Journal) -> Vec<String> {
+    std::mem::take(&mut journal.lock().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_stop_after_run_and_before_deactivate_inside_of_the_grace() {
+    let (app, journal) = start(|| Ok(())).await;
+    assert_eq!(taken(&journal), ["start app/rooms/lobby#1", "start app/rooms/garden#2"]);
+    let began = Instant::now();
+    app.stop("enough").await.unwrap();
+    assert_eq!(began.elapsed(), Duration::from_secs(1), "they stop in parallel");
+    assert_eq!(
+        taken(&journal),
+        ["returned", "stop app/rooms/garden#2", "stop app/rooms/lobby#1", "deactivate"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_belong_to_one_incarnation() {
+    let (app, journal) = start(|| Err("again".into())).await;
+    taken(&journal);
+    sleep(Duration::from_millis(7_500)).await;
+    assert_eq!(
+        taken(&journal),
+        [
+            "returned",
+            "stop app/rooms/garden#2",
+            "stop app/rooms/lobby#1",
+            "deactivate",
+            "start app/rooms/lobby#1",
+            "start app/rooms/garden#2",
+        ]
+    );
+    assert_eq!(app.which_child("rooms").await.unwrap().incarnation, 2);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_are_aborted_if_the_child_panics() {
+    let (app, journal) = start(|| panic!("boom")).await;
+    taken(&journal);
+    sleep(Duration::from_millis(5_500)).await;
+    assert_eq!(taken(&journal), ["returned"]);
+    assert!(app.supervisor("rooms").await.is_err(), "its supervisor has ended");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(taken(&journal), ["start app/rooms/lobby#1", "start app/rooms/garden#2"]);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_are_aborted_when_the_grace_is_over() {
+    let rooms = worker("rooms", async |ctx: Context| -> Exit {
+        let endless = once("a", async |_| std::future::pending::<()>().await);
+        ctx.children().start_child(endless.shutdown(Duration::from_secs(60))).await?;
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let rooms = rooms.shutdown(Duration::from_secs(3));
+    let app = Supervisor::builder("app").child(rooms).build().unwrap().start().await.unwrap();
+    settle().await;
+    let began = Instant::now();
+    app.stop("enough").await.unwrap();
+    assert_eq!(began.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_of_a_function_stop_when_it_returns() {
+    let journal = Journal::default();
+    let seen = Arc::clone(&journal);
+    let rooms = worker("rooms", move |ctx: Context| {
+        let journal = Arc::clone(&seen);
+        async move {
+            ctx.children().start_child(slow("lobby", &journal)).await?;
+            ctx.cancelled().await;
+            note(&journal, "returned");
+            Exit::Ok(())
+        }
+    });
+    let app = Supervisor::builder("app").child(rooms).build().unwrap().start().await.unwrap();
+    settle().await;
+    app.stop("enough").await.unwrap();
+    let journal = taken(&journal);
+    assert_eq!(journal, ["start app/rooms/lobby#1", "returned", "stop app/rooms/lobby#1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_shows_own_children_and_handles_find_them() {
+    let (app, _) = start(|| Ok(())).await;
+    let status = app.status().await.unwrap();
+    let rooms = &status.root.children[0];
+    let paths: Vec<_> = rooms.children.iter().map(|room| room.child.path.as_str()).collect();
+    assert_eq!(paths, ["app/rooms/lobby#1", "app/rooms/garden#2"]);
+    insta::assert_snapshot!(status, @r"
+    app  one_for_one 0/5 in 1m  active  up 0s  3 children
+    └─ rooms               dynamic      active       up 0s  5 in 1m for each
+       ├─ lobby#1          temporary    active       up 0s
+       └─ garden#2         temporary    active       up 0s
+    ");
+    let lobby = app.which_child("rooms/lobby#1").await.unwrap();
+    assert_eq!(lobby.incarnation, 1);
+    app.terminate_child("rooms/lobby#1").await.unwrap();
+    assert_eq!(app.supervisor("rooms").await.unwrap().count_children().await.unwrap().specs, 1);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_restart_by_themselves_and_an_exhausted_limit_fails_their_owner() {
+    let owner = worker("owner", async |ctx: Context| -> Exit {
+        let limited = DynamicSupervisor::builder("any").restarts(1, Duration::from_secs(60));
+        let children = ctx.children_with(limited)?;
+        let failing = worker("a", async |_| -> Exit { Err("broken".into()) });
+        children.start_child(failing.backoff(Backoff::constant(Duration::from_secs(1)))).await?;
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let owner = owner.restart(verger::RestartType::Temporary);
+    let app = Supervisor::builder("app").child(owner).build().unwrap().start().await.unwrap();
+    let mut events = app.events();
+    // The first failure was before.
+    sleep(Duration::from_millis(1_500)).await;
+    let mut reasons = Vec::new();
+    while let Some(event) = events.try_next() {
+        if let verger::status::EventKind::Moved { reason: Some(reason), .. } = event.kind {
+            reasons.push(format!("{}: {reason}", event.path));
+        }
+    }
+    assert_eq!(
+        reasons,
+        [
+            "app/owner/a#1: failed: broken",
+            "app/owner: escalated: child app/owner/a#1: failed: broken",
+        ]
+    );
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_context_of_an_ended_incarnation_starts_no_children() {
+    let (pass, mut passed) = mpsc::unbounded_channel();
+    let a = once("a", async move |ctx: Context| drop(pass.send(ctx)));
+    let app = Supervisor::builder("app").child(a).build().unwrap().start().await.unwrap();
+    let ctx: Context = passed.recv().await.unwrap();
+    settle().await;
+    let refused = ctx.children().start_once("b", async |_| {}).await.unwrap_err();
+    assert!(matches!(refused, ControlError::NotFound { .. }), "{refused}");
+    app.stop("enough").await.unwrap();
+    let refused = ctx.children().start_once("b", async |_| {}).await.unwrap_err();
+    assert!(matches!(refused, ControlError::Ended { .. }), "{refused}");
+}
