@@ -55,6 +55,7 @@
 //! | [`policy`] | restart policies, limits, presets, failure callbacks |
 //! | [`mod@mailbox`] | messages that survive restarts: addresses, inboxes, requests |
 //! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
+//! | [`service`] | values that children provide to each other, and locks by name |
 //! | [`status`] | snapshots of a tree, events, subscriptions |
 //! | [`resilience`] | retries and circuit breakers for calls |
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
@@ -123,6 +124,7 @@ pub mod policy;
 mod properties;
 pub mod resilience;
 mod runtime;
+pub mod service;
 mod spec;
 pub mod status;
 mod string_enum;

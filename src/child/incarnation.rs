@@ -218,6 +218,11 @@ impl Incarnation {
         });
     }
 
+    /// Whether the child has signalled that it is ready. One that is ready at once doesn't.
+    pub(crate) fn has_signalled_ready(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & Signal::Ready as u16 != 0
+    }
+
     /// Marks the incarnation as cancelled because it failed.
     pub(crate) fn mark_failed(&self) {
         self.flags.fetch_or(FAILED, Ordering::AcqRel);

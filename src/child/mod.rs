@@ -41,7 +41,7 @@ mod waiting;
 mod workers;
 
 pub use self::cancelled::Cancelled;
-pub(crate) use self::cell::StopLevel;
+pub(crate) use self::cell::{GuardId, StopLevel};
 #[cfg(feature = "config")]
 pub(crate) use self::check::check_policy;
 pub(crate) use self::check::{check_intensity, check_limits, check_on_exhausted, check_twice};

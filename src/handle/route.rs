@@ -64,11 +64,11 @@ impl SupervisorHandle {
     }
 
     /// Returns the running incarnation of this supervisor, or the one that the handle was made for.
-    pub(super) fn current(&self) -> Arc<SupervisorShared> {
+    pub(crate) fn current(&self) -> Arc<SupervisorShared> {
         self.running().unwrap_or_else(|| Arc::clone(&self.supervisor))
     }
 
-    pub(super) async fn here(&self) -> Result<Arc<SupervisorShared>, ControlError> {
+    pub(crate) async fn here(&self) -> Result<Arc<SupervisorShared>, ControlError> {
         match self.running() {
             Some(supervisor) => Ok(supervisor),
             None => Err(self.not_running(self.supervisor.path()).await),
@@ -126,7 +126,7 @@ impl SupervisorHandle {
     }
 
     /// Returns why no supervisor can answer a call about `path`.
-    pub(super) async fn not_running(&self, path: &Path) -> ControlError {
+    pub(crate) async fn not_running(&self, path: &Path) -> ControlError {
         consume_budget().await;
         let path = path.clone();
         let Some((nearest, supervisor)) = self.supervisor.tree.nearest(&path) else {

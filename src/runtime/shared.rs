@@ -2,6 +2,7 @@
 //!
 //! No decision is made here. Events are put together only while someone in the tree listens.
 
+use std::collections::BTreeMap;
 #[cfg(feature = "signal")]
 use std::collections::HashMap;
 use std::fmt;
@@ -51,6 +52,8 @@ pub(crate) struct SupervisorShared {
     pub(crate) dead_letters: Arc<DeadLetters>,
     pub(super) orphaned_mailboxes: OrphanedMailboxes,
     pub(super) stop_chain: StopChain,
+    /// The siblings that its children require, by child.
+    requires: Mutex<BTreeMap<Box<str>, Arc<[String]>>>,
     /// Why it stops, once it does.
     stop_reason: Mutex<Option<Arc<str>>>,
 }
@@ -100,6 +103,7 @@ impl SupervisorShared {
             dead_letters,
             orphaned_mailboxes: OrphanedMailboxes::default(),
             stop_chain: StopChain::default(),
+            requires: Mutex::default(),
             stop_reason: Mutex::new(None),
         })
     }
@@ -142,6 +146,26 @@ impl SupervisorShared {
 
     pub(crate) fn lazy_path(&self) -> &LazyPath {
         self.key.lazy_path()
+    }
+
+    /// Returns the supervisor above.
+    pub(crate) fn above(&self) -> Option<&Self> {
+        self.above.as_deref()
+    }
+
+    /// Notes which siblings a child requires.
+    pub(super) fn note_required(&self, child: &str, required: &[String]) {
+        let mut requires = self.requires.lock();
+        if required.is_empty() {
+            requires.remove(child);
+        } else {
+            requires.insert(child.into(), required.into());
+        }
+    }
+
+    /// Returns the names of the siblings that a child requires.
+    pub(crate) fn required_by(&self, child: &str) -> Arc<[String]> {
+        self.requires.lock().get(child).cloned().unwrap_or_default()
     }
 
     /// Returns this supervisor and all above it.

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
 use super::leaks::Leaks;
+use super::locks::Locks;
 use super::registry::Registry;
+use super::services::Services;
 use super::settings::Settings;
 use crate::path::Path;
 
@@ -15,6 +17,8 @@ pub(crate) struct Tree<T> {
     pub(super) registry: Registry<T>,
     pub(super) leaks: Leaks,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) services: Arc<Services>,
+    pub(crate) locks: Arc<Locks>,
     /// The sequence number of the last event.
     seq: AtomicU64,
     /// How many event subscriptions exist.
@@ -30,6 +34,8 @@ impl<T> Tree<T> {
             registry: Registry::new(),
             leaks: Leaks::default(),
             settings,
+            services: Arc::default(),
+            locks: Arc::default(),
             seq: AtomicU64::new(0),
             listeners: Arc::default(),
             missed_graces: AtomicUsize::new(0),

@@ -7,3 +7,4 @@ mod helpers;
 mod log;
 mod one_shot;
 mod own_children;
+mod services;

@@ -219,6 +219,9 @@ impl Driver {
             self.shared.publish(now, path, incarnation, || EventKind::Removed);
         }
         self.remove_mailbox(key, now);
+        if let Some(entry) = self.children.entry(key).filter(|entry| entry.serial.is_none()) {
+            self.shared.note_required(entry.factory.name(), &[]);
+        }
         self.children.remove(key);
         self.fallbacks.remove(&key);
         self.lifetimes.remove(&key);

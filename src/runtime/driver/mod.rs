@@ -321,6 +321,9 @@ impl Driver {
     }
 
     fn link(&mut self, key: Key, spec: &ChildSpec) {
+        if !self.blueprint.is_dynamic() {
+            self.shared.note_required(spec.name(), &spec.requires);
+        }
         let provides = self.requirements.get(spec.name()).copied();
         let mut requires = Vec::with_capacity(spec.requires.len());
         for name in &spec.requires {

@@ -1,0 +1,87 @@
+//! Services as code outside of the children sees them.
+
+use serde::Serialize;
+
+use super::scopes::{Lookup, cloned};
+use super::slow::Waiter;
+use super::watch::Watch;
+use crate::error::ControlError;
+use crate::handle::SupervisorHandle;
+use crate::path::Path;
+use crate::runtime::phase::SupervisorPhase;
+
+/// A value that a child provides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ServiceInfo {
+    /// The supervisor whose children, and all below them, find the value.
+    pub scope: Path,
+    /// The name of the type.
+    pub service: &'static str,
+    /// The name of the value, if it has one.
+    pub name: Option<String>,
+    /// The child that provides the value.
+    pub provider: Path,
+    /// The incarnation of that child.
+    pub incarnation: u32,
+}
+
+impl SupervisorHandle {
+    /// Returns a clone of the value of type `T` that a child of this supervisor, or of one above, provides now.
+    ///
+    /// See the module [`service`](crate::service).
+    #[must_use]
+    pub fn try_service<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        let lookup = Lookup::of_supervisor::<T>(self.current(), None);
+        lookup.find().as_ref().map(cloned)
+    }
+
+    /// Waits until a child of this supervisor, or of one above, provides a value of type `T`, and returns a clone
+    /// of it.
+    ///
+    /// A wait of 10 s is logged.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Ended`] or [`ControlError::NotRunning`] if the supervisor ends before, or has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe.
+    pub async fn service<T: Clone + Send + Sync + 'static>(&self) -> Result<T, ControlError> {
+        tokio::task::coop::consume_budget().await;
+        let supervisor = self.here().await?;
+        let lookup = Lookup::of_supervisor::<T>(supervisor.clone(), None);
+        let mut watch = Watch::new(lookup);
+        let ended = |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
+        tokio::select! {
+            biased;
+            value = watch.get(Waiter::Handle(&supervisor)) => Ok(value),
+            _ = supervisor.progress.reached(ended) => Err(self.not_running(supervisor.path()).await),
+        }
+    }
+
+    /// Returns all values that the children of the tree provide now, ordered by scope, type and name.
+    #[must_use]
+    pub fn services(&self) -> Vec<ServiceInfo> {
+        let provided = self.current().tree.services.provided().into_iter();
+        let mut services: Vec<_> = provided
+            .map(|it| ServiceInfo {
+                scope: it.key.scope,
+                service: it.type_name,
+                name: it.key.name.map(|name| name.to_string()),
+                provider: it.provider.path(),
+                incarnation: it.provider.number,
+            })
+            .collect();
+        services.sort_by(|a, b| {
+            (&a.scope, a.service, &a.name, &a.provider).cmp(&(
+                &b.scope,
+                b.service,
+                &b.name,
+                &b.provider,
+            ))
+        });
+        services
+    }
+}

@@ -1,0 +1,67 @@
+//! Locks by name, which the children of a tree share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::watch::shutdown;
+use crate::child::Context;
+use crate::exit::ExitError;
+use crate::handle::supervisor_of;
+use crate::panic::CatchWakerPanic;
+use crate::runtime::locks::NamedLock;
+
+impl Context {
+    /// Waits until no other child of the tree holds the lock with this name, and takes it.
+    ///
+    /// Use it for work that one child at a time may do, whichever child that is. The lock is released when the
+    /// returned value is dropped: also if its child panics or is aborted. Children that wait get it in the
+    /// order of their calls. One that is stopped while it waits is passed over.
+    ///
+    /// The lock is one of this tree in this process.
+    ///
+    /// ```
+    /// # use verger::{Context, Exit};
+    /// async fn job(ctx: Context) -> Exit {
+    ///     let _one_at_a_time = ctx.lock("reindex").await?;
+    ///     // Work.
+    ///     Ok(())
+    /// }
+    /// # drop(job);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A shutdown, if this child is cancelled. Return it with `?`.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe. A call that is made again waits behind all others.
+    pub async fn lock(&self, name: &str) -> Result<Lock, ExitError> {
+        let waiting = supervisor_of(self).tree.locks.get(name);
+        let taken = CatchWakerPanic::new(Box::pin(Arc::clone(waiting.mutex()).lock_owned()));
+        let guard = self.run_until_cancelled(taken).await.ok_or_else(shutdown)?;
+        Ok(Lock { guard: Some(guard), lock: waiting })
+    }
+}
+
+/// A lock that a child has taken; see [`Context::lock`]. Dropping it releases the lock.
+#[must_use = "the lock is released when this is dropped"]
+pub struct Lock {
+    guard: Option<OwnedMutexGuard<()>>,
+    lock: NamedLock,
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock").field("name", &self.lock.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Before the lock itself may be forgotten.
+        self.guard = None;
+    }
+}
