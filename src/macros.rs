@@ -316,6 +316,38 @@ pub use verger_macros::Supervisor;
 ///
 /// Each call of the constructor makes a mailbox. A spec with a mailbox is for one child at a time.
 ///
+/// # On an `async fn` with services
+///
+/// Any parameter may be a [`Service<T>`](crate::service::Service), recognised by that name. It isn't the
+/// constructor's: each incarnation gets the service of type `T` that other children provide, as
+/// [`watch_service`](crate::Context::watch_service) returns it.
+///
+/// ```
+/// use verger::service::Service;
+/// use verger::{Context, Exit, Supervisor, worker};
+///
+/// #[derive(Clone)]
+/// struct Pool(&'static str);
+///
+/// #[worker]
+/// async fn db(ctx: Context, url: &'static str) -> Exit {
+///     ctx.provide(Pool(url))?;
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+///
+/// #[worker]
+/// async fn api(mut pool: Service<Pool>, port: u16) -> Exit {
+///     let Pool(url) = pool.get().await?;
+///     println!("port {port} serves what is in {url}");
+///     Ok(())
+/// }
+///
+/// let app = Supervisor::builder("app").child(db("postgres://db")).child(api(80)).build()?;
+/// # drop(app);
+/// # Ok::<_, verger::BuildError>(())
+/// ```
+///
 /// # On an `impl` block
 ///
 /// `run`, and `activate` and `deactivate` if they exist, become the methods of the trait. They may

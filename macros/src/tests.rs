@@ -124,6 +124,22 @@ fn a_generic_worker_with_a_mailbox_after_its_arguments() {
 }
 
 #[test]
+fn a_worker_with_services() {
+    assert_expansion!(work(
+        "",
+        "async fn api(ctx: Context, mut pool: Service<Pool>, port: u16, cache: Service<Cache<u8>>) -> Exit {}",
+    ));
+}
+
+#[test]
+fn a_worker_with_a_service_a_mailbox_and_an_argument_and_without_the_context() {
+    assert_expansion!(work(
+        "",
+        "async fn writer<T>(pool: Service<T>, inbox: Inbox<Row>, table: String) -> Exit {}",
+    ));
+}
+
+#[test]
 fn a_worker_that_is_an_impl_block() {
     assert_expansion!(work(
         r#"activation_timeout = "10s", on_leak = "park""#,

@@ -5,6 +5,7 @@ mod common;
 mod helpers;
 #[path = "../common/log.rs"]
 mod log;
+mod macros;
 mod one_shot;
 mod own_children;
 mod services;

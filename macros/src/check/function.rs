@@ -7,7 +7,8 @@ use super::options;
 use super::worker::{BORROWS, output, qualifiers};
 use crate::errors::Errors;
 use crate::model::{
-    UnknownMessage, is_context, is_inbox, message_type, typed_params, undeclared_lifetime,
+    UnknownMessage, is_context, is_inbox, is_service, message_type, typed_params,
+    undeclared_lifetime, value_type,
 };
 use crate::parse::{Args, Value};
 
@@ -48,6 +49,18 @@ fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
             errors.at(reference.and_token, "a worker owns its `Context`; remove the `&`");
         }
         Type::Reference(reference) if is_inbox(&reference.elem) => {}
+        Type::Reference(reference) if is_service(&reference.elem) => {
+            let (and, mutability) = (&reference.and_token, &reference.mutability);
+            let borrow = if mutability.is_some() { "&mut" } else { "&" };
+            let message = format!("a worker owns its `Service`; remove the `{borrow}`");
+            errors.at(quote!(#and #mutability), message);
+        }
+        ty if is_service(ty) && value_type(ty).is_none() => {
+            errors.at(
+                ty,
+                "a service needs the type of its value; write `Service<Pool>`, for example",
+            );
+        }
         ty if index > 0 && is_context(ty) => {
             errors.at(ty, "`Context` must be the first parameter; move it there");
         }

@@ -1,7 +1,7 @@
 //! An `async fn` becomes a constructor of the same name.
 //!
-//! The parameters besides the `Context` and the `Inbox` are the constructor's. They are cloned for
-//! each incarnation.
+//! The parameters besides the `Context`, the `Inbox` and each `Service` are the constructor's. They are
+//! cloned for each incarnation.
 
 use proc_macro2::{Delimiter, Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -13,8 +13,8 @@ use super::mailbox;
 use super::worker_call::{Argument, WorkerCall};
 use crate::bounds::{Bounds, allow_added_bounds, require};
 use crate::model::{
-    Bodies, InboxParam, inferred, is_context_or_borrow, is_generic, is_inbox, param_name,
-    typed_params,
+    Bodies, InboxParam, ServiceParam, inferred, is_context_or_borrow, is_generic, is_inbox,
+    is_service, param_name, typed_params, value_type,
 };
 use crate::parse::Args;
 use crate::paths::Krate;
@@ -25,6 +25,7 @@ struct Params {
     /// The name of the context.
     context: Option<Ident>,
     inbox: Option<InboxParam>,
+    services: Vec<ServiceParam>,
     arguments: Vec<Argument>,
 }
 
@@ -47,8 +48,10 @@ pub(crate) fn function(
 
     let params = params(&signature);
     constructor_signature(&mut signature, &params, krate, correct);
-    // The function of an inbox without a type of messages would be reported a second time.
-    let is_kept = params.inbox.as_ref().is_none_or(|inbox| inbox.message.is_some());
+    // The function of an inbox or a service without its type would be reported a second time.
+    let lacks_type = |param: &PatType| is_service(&param.ty) && value_type(&param.ty).is_none();
+    let is_kept = params.inbox.as_ref().is_none_or(|inbox| inbox.message.is_some())
+        && !typed_params(&function.sig.inputs).any(lacks_type);
     let result =
         if correct { result(args, &function, &ident, params, krate) } else { quote!(loop {}) };
     let span = function.block.brace_token.span.join();
@@ -73,14 +76,15 @@ fn params(signature: &Signature) -> Params {
     let first = params.next_if(|first| is_context_or_borrow(&first.ty));
     // A context in another place is reported.
     let params: Vec<_> = params.filter(|param| !is_context_or_borrow(&param.ty)).collect();
-    let inbox = InboxParam::find(&params);
-    let params = params.into_iter().filter(|param| !is_inbox(&param.ty));
+    let (inbox, services) = (InboxParam::find(&params), ServiceParam::find(&params));
+    let is_argument = |param: &PatType| !is_inbox(&param.ty) && !is_service(&param.ty);
+    let params = params.into_iter().filter(is_argument);
     let arguments = params.zip(1..).map(|(param, number)| {
         let name = param_name(&param, &format!("argument_{number}"));
         Argument { name, ty: *param.ty }
     });
     let context = first.map(|first| param_name(&first, "__ctx"));
-    Params { context, inbox, arguments: arguments.collect() }
+    Params { context, inbox, services, arguments: arguments.collect() }
 }
 
 /// Turns the function's signature into the constructor's.
@@ -112,9 +116,9 @@ fn result(
     let range = SpanRange::of_output(&function.sig);
     let (run, turbofish) = (&function.sig.ident, turbofish(function));
     let run = quote!(#run #turbofish);
-    let Params { context, inbox, arguments } = params;
+    let Params { context, inbox, services, arguments } = params;
     let mailbox = inbox.as_ref().map(|inbox| mailbox::mailbox(inbox, args, krate));
-    let call = WorkerCall { krate, name, run, context, inbox, arguments, range };
+    let call = WorkerCall { krate, name, run, context, inbox, services, arguments, range };
     let options = calls(args, krate);
     match mailbox {
         None => quote!(#call #options),
@@ -141,6 +145,11 @@ fn require_clones(signature: &mut Signature) {
         let FnArg::Typed(PatType { ty, .. }) = param else { continue };
         if is_inbox(ty) {
             mailbox::require_send(ty, &mut signature.generics);
+        } else if is_service(ty) {
+            let value = value_type(ty).filter(|value| is_generic(value, &signature.generics));
+            if let Some(value) = value {
+                require(&mut signature.generics, &value, &bounds);
+            }
         } else if let Type::ImplTrait(anonymous) = &mut **ty {
             // A type without a name can't have bounds in a `where` clause.
             anonymous.bounds.extend(bounds.clone());

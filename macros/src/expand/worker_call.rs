@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::spanned::Spanned;
 use syn::{LitStr, Type};
 
-use crate::model::InboxParam;
+use crate::model::{InboxParam, ServiceParam};
 use crate::paths::Krate;
 use crate::span::{SpanRange, generated_at, group};
 
@@ -40,6 +40,7 @@ pub(super) struct WorkerCall<'a> {
     /// The name of the context, if the function takes one.
     pub(super) context: Option<Ident>,
     pub(super) inbox: Option<InboxParam>,
+    pub(super) services: Vec<ServiceParam>,
     pub(super) arguments: Vec<Argument>,
     /// The return type: errors about the function's future underline it.
     pub(super) range: SpanRange,
@@ -47,9 +48,17 @@ pub(super) struct WorkerCall<'a> {
 
 impl ToTokens for WorkerCall<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Self { krate, name, run, context, inbox, arguments, range } = self;
+        let Self { krate, name, run, context, inbox, services, arguments, range } = self;
         let names: Vec<_> = arguments.iter().map(|argument| &argument.name).collect();
         let (function, passed) = match (inbox, &*names, context) {
+            (Some(_), ..) if !services.is_empty() => {
+                let run = self.with_services();
+                ("worker_with_mailbox", quote!(#name, __mailbox, #run))
+            }
+            _ if !services.is_empty() => {
+                let run = self.with_services();
+                ("worker", quote!(#name, #run))
+            }
             (Some(inbox), ..) => {
                 let run = self.with_inbox(inbox);
                 ("worker_with_mailbox", quote!(#name, __mailbox, #run))
@@ -98,6 +107,34 @@ impl WorkerCall<'_> {
         };
         let head = range.locate(quote!(#keyword |#ctx, #name|));
         let call = range.call(run.clone(), passed);
+        quote!(#head #call)
+    }
+
+    /// Returns a closure that passes the services, and everything else, to the right parameters.
+    fn with_services(&self) -> TokenStream {
+        let Self { krate, run, context, inbox, services, arguments, range, .. } = self;
+        let own = Ident::new("__ctx", generated_at(range.first()));
+        let ctx = context.as_ref().unwrap_or(&own);
+        let mut special: Vec<_> = services
+            .iter()
+            .map(|ServiceParam { index, value }| {
+                let at = SpanRange::of(value);
+                let watch = at.locate(krate.item("Context::watch_service"));
+                (*index, at.call(quote!(#watch::<#value>), at.locate(quote!(&#ctx))))
+            })
+            .collect();
+        special.extend(inbox.iter().map(|inbox| (inbox.index, inbox.name.to_token_stream())));
+        special.sort_by_key(|&(index, _)| index);
+        let mut passed: Vec<_> = arguments.iter().map(Argument::cloned).collect();
+        for (index, param) in special {
+            passed.insert(index, param);
+        }
+        let first = context.as_ref().map(|ctx| quote!(::core::clone::Clone::clone(&#ctx)));
+        let passed = first.into_iter().chain(passed);
+        let inbox = inbox.iter().map(|inbox| &inbox.name);
+        let keyword = (!arguments.is_empty()).then(|| quote!(move));
+        let head = range.locate(quote!(#keyword |#ctx #(, #inbox)*|));
+        let call = range.call(run.clone(), quote!(#(#passed),*));
         quote!(#head #call)
     }
 
