@@ -5,7 +5,7 @@
 //! ├─ archive       rest_for_one   the writer starts the uploads
 //! │  ├─ uploads    dynamic        one for each batch of readings
 //! │  └─ writer
-//! ├─ sensors       one_for_one    independent of each other
+//! ├─ sensors       one_for_one    send to the service that the writer provides
 //! │  ├─ north
 //! │  └─ south                     its line drops once
 //! └─ shift         significant    ends after four seconds
@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::info;
+use verger::service::Service;
 use verger::{
     ChildSpec, Context, DynamicSupervisor, Exit, RunError, SupervisorBuilder, signals, supervisor,
     worker,
@@ -55,21 +56,19 @@ struct Sensors {
     south: ChildSpec,
 }
 
-/// Collects readings, and starts an upload for each full batch.
+/// Where the sensors send to. The writer provides it.
 #[derive(Clone)]
+struct Readings(mpsc::Sender<f64>);
+
+/// Collects readings, and starts an upload for each full batch.
+#[derive(Clone, Default)]
 struct Writer {
-    /// Shared by all incarnations.
-    readings: Arc<Mutex<mpsc::Receiver<f64>>>,
     /// Empty at the start of each incarnation.
     batch: Vec<f64>,
 }
 
 #[worker(shutdown = "2s")]
 impl Writer {
-    fn new(readings: mpsc::Receiver<f64>) -> Self {
-        Self { readings: Arc::new(Mutex::new(readings)), batch: Vec::new() }
-    }
-
     async fn activate(&self) {
         sleep(Duration::from_millis(200)).await;
         info!("the disk is mounted");
@@ -77,7 +76,8 @@ impl Writer {
 
     async fn run(&mut self, ctx: &Context) -> Exit {
         let uploads = ctx.parent().supervisor("uploads").await?;
-        let mut readings = self.readings.lock().await;
+        let (sender, mut readings) = mpsc::channel(16);
+        ctx.provide(Readings(sender))?;
         while let Some(Some(reading)) = ctx.run_until_cancelled(readings.recv()).await {
             self.batch.push(reading);
             if self.batch.len() == 10 {
@@ -100,11 +100,13 @@ async fn upload(batch: Vec<f64>) {
     info!("uploaded {} readings, the last is {} °C", batch.len(), batch[batch.len() - 1]);
 }
 
-/// Passes the readings of a line to the writer.
+/// Passes the readings of a line to the writer, whichever incarnation of it runs.
 #[worker(restart = "transient")]
-async fn sensor(ctx: Context, line: Line, readings: mpsc::Sender<f64>) -> Exit {
+async fn sensor(ctx: Context, mut readings: Service<Readings>, line: Line) -> Exit {
     while let Some(reading) = ctx.run_until_cancelled(line.read()).await {
-        readings.send(reading?).await?;
+        let (reading, Readings(writer)) = (reading?, readings.get().await?);
+        // The writer may have ended by now. Its next incarnation gets the next reading.
+        _ = writer.send(reading).await;
     }
     Ok(())
 }
@@ -141,12 +143,11 @@ impl Line {
 }
 
 pub(crate) fn by_macro() -> SupervisorBuilder {
-    let (sender, readings) = mpsc::channel(16);
-    let (uploads, writer, max_uploads) = (DynamicSupervisor, Writer::new(readings), 4);
+    let (uploads, writer, max_uploads) = (DynamicSupervisor, Writer::default(), 4);
     let (north, south) = (Line::new(None), Line::new(Some(7)));
     let station = Station {
         archive: Archive { uploads, writer, max_uploads },
-        sensors: Sensors { north: sensor(north, sender.clone()), south: sensor(south, sender) },
+        sensors: Sensors { north: sensor(north), south: sensor(south) },
         shift: shift(Duration::from_secs(4)),
     };
     station.builder()

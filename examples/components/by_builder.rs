@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::time::sleep;
 use verger::policy::AutoShutdown;
 use verger::{
@@ -12,15 +11,14 @@ use verger::{
     Supervisor, SupervisorBuilder, component, worker_with,
 };
 
-use super::{Line, Writer};
+use super::{Line, Readings, Writer};
 
 pub(crate) fn station() -> SupervisorBuilder {
-    let (sender, readings) = mpsc::channel(16);
     Supervisor::builder("station")
         .auto_shutdown(AutoShutdown::AnySignificant)
         .restarts(3, Duration::from_secs(10))
-        .child(archive(Writer::new(readings), 4))
-        .child(sensors(sender).into_child().requires("archive"))
+        .child(archive(Writer::default(), 4))
+        .child(sensors().into_child().requires("archive"))
         .child(shift(Duration::from_secs(4)).significant())
 }
 
@@ -35,23 +33,25 @@ fn archive(writer: Writer, max_uploads: usize) -> SupervisorBuilder {
         )
 }
 
-fn sensors(readings: mpsc::Sender<f64>) -> SupervisorBuilder {
+fn sensors() -> SupervisorBuilder {
     let base = Duration::from_millis(400);
     let backoff = Backoff::linear(base, base, Duration::from_secs(5));
     Supervisor::builder("sensors")
         .defaults(|child| child.backoff(backoff))
-        .child(sensor("north", Line::new(None), readings.clone()))
-        .child(sensor("south", Line::new(Some(7)), readings).shutdown(Shutdown::BrutalKill))
+        .child(sensor("north", Line::new(None)))
+        .child(sensor("south", Line::new(Some(7))).shutdown(Shutdown::BrutalKill))
 }
 
-fn sensor(name: &str, line: Line, readings: mpsc::Sender<f64>) -> ChildSpec {
-    async fn sensor(ctx: Context, (line, readings): (Line, mpsc::Sender<f64>)) -> Exit {
+fn sensor(name: &str, line: Line) -> ChildSpec {
+    async fn sensor(ctx: Context, line: Line) -> Exit {
+        let mut readings = ctx.watch_service::<Readings>();
         while let Some(reading) = ctx.run_until_cancelled(line.read()).await {
-            readings.send(reading?).await?;
+            let (reading, Readings(writer)) = (reading?, readings.get().await?);
+            _ = writer.send(reading).await;
         }
         Ok(())
     }
-    worker_with(name, (line, readings), sensor).restart(RestartType::Transient)
+    worker_with(name, line, sensor).restart(RestartType::Transient)
 }
 
 #[expect(clippy::print_stdout, reason = "the output is visible without a log")]

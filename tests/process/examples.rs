@@ -26,6 +26,8 @@ mod failing_vendor;
 mod flaky;
 #[path = "../../examples/rate_limited.rs"]
 mod rate_limited;
+#[path = "../../examples/shared_pool.rs"]
+mod shared_pool;
 
 const CHOICE: &str = "VERGER_TEST_EXAMPLE";
 
@@ -49,6 +51,7 @@ fn example() {
         "failing_vendor" => failing_vendor::main().report(),
         "flaky" => flaky::main().report(),
         "rate_limited" => rate_limited::main().report(),
+        "shared_pool" => shared_pool::main().report(),
         other => panic!("there is no example {other:?}"),
     };
     let ended_well = format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS);
@@ -247,4 +250,29 @@ fn config_watch_reloads_a_file_that_is_edited_in_place_replaced_or_gone() {
     assert!(terminated.unwrap().success());
     assert_eq!(program.wait().unwrap().code(), Some(0));
     fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_shared_pool_is_replaced_under_a_child_that_watches_and_one_that_is_restarted() {
+    let lines = lines("shared_pool");
+    let of = |name: &str| lines.iter().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    assert_eq!(
+        of("api, "),
+        [
+            "api, incarnation 1: uses pool 1",
+            "api, incarnation 1: the pool was withdrawn",
+            "api, incarnation 1: uses pool 2",
+            "api, incarnation 1: the pool was withdrawn",
+            "api, incarnation 1: uses pool 3",
+        ]
+    );
+    assert_eq!(
+        of("reports, "),
+        [
+            "reports, incarnation 1: uses pool 1",
+            "reports, incarnation 2: uses pool 2",
+            "reports, incarnation 3: uses pool 3",
+        ]
+    );
+    assert_eq!(of("app/db provides ").len(), 1);
 }

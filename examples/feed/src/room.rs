@@ -14,9 +14,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 use tracing::{debug, warn};
-use verger::{
-    ChildSpec, Context, ControlError, Exit, ExitError, RestartType, SupervisorHandle, worker_with,
-};
+use verger::{Context, ControlError, Exit, ExitError, SupervisorHandle};
 
 /// The wait after an error such as *too many open files*, which passes when connections close.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -100,7 +98,7 @@ impl Room {
         let last_active = Arc::new(AtomicU64::new(self.activity()));
         let place = Arc::downgrade(&last_active);
         let seat = Seat { room: Arc::clone(self), last_active };
-        let child = connections.start_child(connection(socket, seat, serve)).await?;
+        let child = connections.start_once("peer", move |ctx| serve(ctx, socket, seat)).await?;
         self.lock().push((child.name().to_owned(), place));
         Ok(())
     }
@@ -128,23 +126,6 @@ impl Room {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(String, Weak<AtomicU64>)>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the child of a connection. It is temporary, because its socket can't be opened again.
-fn connection<F: Future<Output = Exit> + Send + 'static>(
-    socket: TcpStream,
-    seat: Seat,
-    serve: impl Fn(Context, TcpStream, Seat) -> F + Clone + Send + Sync + 'static,
-) -> ChildSpec {
-    let taken = Arc::new(Mutex::new(Some((socket, seat))));
-    worker_with("peer", (taken, serve), async |ctx, (taken, serve)| -> Exit {
-        let (socket, seat) = {
-            let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
-            taken.take().ok_or("the socket is gone")?
-        };
-        serve(ctx, socket, seat).await
-    })
-    .restart(RestartType::Temporary)
 }
 
 #[cfg(test)]
