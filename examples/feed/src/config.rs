@@ -49,6 +49,6 @@ async fn unstarted(options: &Options) -> Result<verger::Supervisor, Failure> {
         http: bind().await.map_err(|error| error.to_string())?,
         acknowledged: Acknowledged::open().map_err(|error| error.to_string())?,
     };
-    let (app, mailboxes) = App::new(options.clone(), resources);
-    Ok(tree::build(&Arc::new(app), mailboxes).map_err(|error| error.to_string())?)
+    let app = App::new(options.clone(), resources);
+    Ok(tree::build(&Arc::new(app)).map_err(|error| error.to_string())?)
 }

@@ -22,6 +22,7 @@ use verger::{Context, Exit, SupervisorHandle};
 use crate::app::App;
 use crate::limits::MAX_HEAD;
 use crate::room::Seat;
+use crate::storage::sink::Sink;
 
 /// How long storage may owe a receipt for the service to be healthy.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -31,10 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 struct View {
     app: Arc<App>,
     tree: SupervisorHandle,
+    sink: Sink,
 }
 
 pub(crate) async fn http(ctx: Context, app: Arc<App>) -> Exit {
     let tree = ctx.parent();
+    let sink = ctx.service().await?;
     let requests = tree.supervisor("requests").await?;
     let routes = Router::new()
         .route("/", get("/stats /tree /tree.txt /healthz\n"))
@@ -42,7 +45,7 @@ pub(crate) async fn http(ctx: Context, app: Arc<App>) -> Exit {
         .route("/tree", get(self::tree))
         .route("/tree.txt", get(tree_text))
         .route("/healthz", get(healthz))
-        .with_state(View { app: Arc::clone(&app), tree });
+        .with_state(View { app: Arc::clone(&app), tree, sink });
     app.requests
         .accept(&ctx, &app.http, &requests, move |ctx, socket, seat| {
             serve(ctx, socket, seat, routes.clone())
@@ -90,8 +93,8 @@ async fn tree_text(State(View { tree, .. }): State<View>) -> Response {
 }
 
 /// Answers 200 if storage owes no receipt for longer than [`PATIENCE`]. It sends storage nothing.
-async fn healthz(State(View { app, .. }): State<View>) -> Response {
-    let owed = app.owed();
+async fn healthz(State(View { sink, .. }): State<View>) -> Response {
+    let owed = sink.owed();
     if owed <= PATIENCE {
         Json(json!({ "healthy": true })).into_response()
     } else {

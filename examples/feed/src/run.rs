@@ -12,7 +12,6 @@ use verger::{Application, RunError, Signals, SupervisorHandle};
 
 use crate::app::App;
 use crate::service::Failure;
-use crate::storage::Mailboxes;
 use crate::tree;
 
 /// How the tree ended.
@@ -29,11 +28,10 @@ pub(crate) struct Ended {
 /// Runs the tree until everything is stored, a signal arrives, or it gives up.
 pub(crate) async fn run(
     app: &Arc<App>,
-    mailboxes: Mailboxes,
     probes: TcpListener,
     signals: Signals,
 ) -> Result<Ended, Failure> {
-    let tree = tree::build(app, mailboxes).map_err(|error| error.to_string())?;
+    let tree = tree::build(app).map_err(|error| error.to_string())?;
     let (started, handle) = watch::channel(None);
     let last_look = {
         let (app, handle) = (Arc::clone(app), handle.clone());

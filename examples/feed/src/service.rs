@@ -74,9 +74,9 @@ pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     if position.n > 0 {
         say!("resume={position}");
     }
-    let (app, mailboxes) = App::new(options, Resources { db, input, listen, http, acknowledged });
+    let app = App::new(options, Resources { db, input, listen, http, acknowledged });
     let app = Arc::new(app);
-    let ended = run::run(&app, mailboxes, probes, signals).await?;
+    let ended = run::run(&app, probes, signals).await?;
     let struck = app.options.chaos.then(|| app.chaos.struck());
     let Ended { gave_up, tree, restarts, dead_letters } = ended;
     let gave_up = gave_up.or(app.ledger.senders().file_refused);

@@ -31,7 +31,7 @@ use crate::app::App;
 use crate::clients::{self, client};
 use crate::http::http;
 use crate::ingest::{file::file, listener::listener};
-use crate::storage::{Mailboxes, database::Database, writer};
+use crate::storage::{Mailboxes, database::Database, mailboxes, writer};
 
 /// The restart limit of supervisors with injected failures. Failures are frequent at first and then
 /// rare: storage, which has most of them, has about fifteen in the first 20,000 lines.
@@ -49,16 +49,16 @@ const GRACE: Duration = Duration::from_millis(400);
 /// beats.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(crate) fn build(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Supervisor, BuildError> {
+pub(crate) fn build(app: &Arc<App>) -> Result<Supervisor, BuildError> {
     let mut feed = supervisor("feed", Strategy::RestForOne, ROOT_RESTARTS)
         .auto_shutdown(AutoShutdown::AnySignificant)
-        .child(storage(app, mailboxes))
-        .child(ingest(app));
+        .child(storage(app, mailboxes()))
+        .child(ingest(app).into_child().requires("storage"));
     if app.options.clients > 0 {
         feed = feed.child(clients(app));
     }
     feed.child(connections("requests"))
-        .child(worker_with("http", Arc::clone(app), http))
+        .child(worker_with("http", Arc::clone(app), http).requires("storage"))
         .child(finish(app))
         .build()
 }
@@ -72,13 +72,14 @@ fn supervisor(name: &str, strategy: Strategy, restarts: u32) -> SupervisorBuilde
 }
 
 pub(crate) fn storage(app: &Arc<App>, mailboxes: Mailboxes) -> SupervisorBuilder {
+    let Mailboxes { sink, writer, commits, database } = mailboxes;
     let [checked, committing, gathering] = [(); 3].map(|()| Arc::clone(app));
     let check = HealthCheck::new(move |_| ready(checked.pulse.check()));
-    let database = child_with_mailbox("database", mailboxes.database, move |inbox| {
-        Database::new(Arc::clone(&committing), inbox)
+    let database = child_with_mailbox("database", database, move |inbox| {
+        Database::new(Arc::clone(&committing), inbox, commits.clone())
     });
-    let writer = worker_with_mailbox("writer", mailboxes.writer, move |ctx, inbox| {
-        writer::writer(ctx, inbox, Arc::clone(&gathering))
+    let writer = worker_with_mailbox("writer", writer, move |ctx, inbox| {
+        writer::writer(ctx, inbox, Arc::clone(&gathering), sink.clone())
     });
     supervisor("storage", Strategy::OneForAll, RESTARTS)
         .child(database.health_check(check.every(PATIENCE / 2).failures(2).restarts()))

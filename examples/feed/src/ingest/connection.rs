@@ -23,6 +23,7 @@ use crate::chaos::Site;
 use crate::limits::{CHUNK, LINE_TIME, MAX_LINE};
 use crate::room::Seat;
 use crate::storage::batch::{Batch, Line};
+use crate::storage::sink::Sink;
 
 pub(crate) async fn serve(
     ctx: Context,
@@ -35,6 +36,7 @@ pub(crate) async fn serve(
     let address = socket.peer_addr()?;
     app.stats.accepted();
     ctx.set_status(address.to_string());
+    let sink: Sink = ctx.service().await?;
     let mut buffer = Buffer::default();
     loop {
         let peer = if app.builtin.contains(address) { Peer::BuiltIn } else { Peer::External };
@@ -42,7 +44,7 @@ pub(crate) async fn serve(
         if !lines.is_empty() {
             seat.busy();
             let batch = Arc::new(Batch::Connection(lines));
-            let receipt = app.store(Arc::clone(&batch), memory, PATIENCE).await?;
+            let receipt = sink.store(Arc::clone(&batch), memory, PATIENCE).await?;
             seat.active();
             app.chaos.strike(&ctx, Site::Connection).await?;
             app.chaos.strike_supervisor(&tcp, "connections", Site::Connections).await?;

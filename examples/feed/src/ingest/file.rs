@@ -18,6 +18,7 @@ use crate::app::App;
 use crate::chaos::Site;
 use crate::input::{Current, Input, Reader};
 use crate::storage::batch::{Batch, Position};
+use crate::storage::sink::Sink;
 use crate::storage::sqlite;
 
 /// How often a followed file is checked for new lines.
@@ -45,6 +46,7 @@ async fn read(ctx: &Context, app: &Arc<App>) -> Exit {
         move || Source::resume(&app)
     })
     .await?;
+    let sink: Sink = ctx.service().await?;
     let mut pace = Pace::new(app.options.rate);
     while !ctx.is_cancelled() {
         let stride = pace.stride(MAX_LINES);
@@ -64,7 +66,7 @@ async fn read(ctx: &Context, app: &Arc<App>) -> Exit {
             break;
         }
         let batch = source.batch(chunk);
-        let receipt = app.store(Arc::new(batch), None, PATIENCE).await?;
+        let receipt = sink.store(Arc::new(batch), None, PATIENCE).await?;
         if receipt.position != source.position {
             let (at, expected) = (receipt.position, source.position);
             return Err(format!("the database stands at {at}, not at {expected}").into());

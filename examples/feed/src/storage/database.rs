@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rusqlite::Result;
 use tokio::task::spawn_blocking;
-use verger::mailbox::Inbox;
+use verger::mailbox::{Address, Inbox};
 use verger::{Child, Context, Exit, async_trait};
 
 use super::Commit;
@@ -21,21 +21,22 @@ use crate::chaos::Site;
 pub(crate) struct Database {
     app: Arc<App>,
     inbox: Inbox<Commit>,
+    address: Address<Commit>,
     store: Option<Store>,
 }
 
 impl Database {
-    pub(crate) fn new(app: Arc<App>, inbox: Inbox<Commit>) -> Self {
-        Self { app, inbox, store: None }
+    pub(crate) fn new(app: Arc<App>, inbox: Inbox<Commit>, address: Address<Commit>) -> Self {
+        Self { app, inbox, address, store: None }
     }
 }
 
 #[async_trait]
 impl Child for Database {
-    async fn activate(&mut self, _: &Context) -> Exit {
+    async fn activate(&mut self, ctx: &Context) -> Exit {
         let path = self.app.db.clone();
         self.store = Some(spawn_blocking(move || Store::open(&path)).await??);
-        Ok(())
+        Ok(ctx.provide(self.address.clone())?)
     }
 
     async fn run(&mut self, ctx: &Context) -> Exit {

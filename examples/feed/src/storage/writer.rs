@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use verger::config::ChildConfig;
-use verger::mailbox::{Delivery, Inbox};
+use verger::mailbox::{Address, Delivery, Inbox};
 use verger::{Context, Exit};
 
+use super::sink::Sink;
 use super::{Commit, Offer};
 use crate::app::App;
 use crate::chaos::Site;
@@ -40,13 +41,21 @@ pub(crate) fn config() -> ChildConfig<Settings> {
     })
 }
 
-pub(crate) async fn writer(ctx: Context, mut inbox: Inbox<Offer>, app: Arc<App>) -> Exit {
+pub(crate) async fn writer(
+    ctx: Context,
+    mut inbox: Inbox<Offer>,
+    app: Arc<App>,
+    sink: Sink,
+) -> Exit {
     let mut config = ctx.config::<Settings>()?;
+    let progress = Arc::clone(&sink.progress);
+    ctx.provide(sink)?;
+    let database: Address<Commit> = ctx.service().await?;
     while let Some(first) = inbox.deliver().await {
         let Settings { batch } = *config.get();
         let group = gather(first, &mut inbox, batch);
         let batches = group.iter().map(|offer| Arc::clone(&offer.batch)).collect();
-        let commit = app.database.ask(|reply| Commit { batches, reply });
+        let commit = database.ask(|reply| Commit { batches, reply });
         let Some(receipts) = ctx.run_until_cancelled(commit).await else { break };
         let receipts = receipts?;
         app.chaos.strike(&ctx, Site::Writer).await?;
@@ -54,7 +63,7 @@ pub(crate) async fn writer(ctx: Context, mut inbox: Inbox<Offer>, app: Arc<App>)
             offer.reply.send(receipt);
             offer.ack();
         }
-        app.progress.made();
+        progress.made();
         ctx.set_status(format!("{}, batch {batch}", app.stats.line()));
     }
     Ok(())
