@@ -184,6 +184,12 @@ mod book {
     mod when_not {}
     #[doc = include_str!("../book/src/watchdog.md")]
     mod watchdog {}
+    #[doc = include_str!("../book/src/services.md")]
+    mod services {}
+    #[doc = include_str!("../book/src/state.md")]
+    mod state {}
+    #[doc = include_str!("../book/src/dynamic-children.md")]
+    mod dynamic_children {}
     #[doc = include_str!("../book/src/messages.md")]
     mod messages {}
     #[doc = include_str!("../book/src/delivery.md")]

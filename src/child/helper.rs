@@ -40,9 +40,9 @@ impl Context {
     /// async fn consumer(ctx: Context) -> Exit {
     ///     let report = ctx.clone();
     ///     ctx.spawn(async move {
-    ///         loop {
-    ///             tokio::time::sleep(Duration::from_secs(10)).await;
-    ///             report.set_status("still here");
+    ///         for minute in 1.. {
+    ///             tokio::time::sleep(Duration::from_secs(60)).await;
+    ///             report.set_status(format!("consuming for {minute} min"));
     ///         }
     ///     });
     ///     // Consume.
