@@ -11,12 +11,12 @@ use tracing::Span;
 
 use super::cell::StopLevel;
 use super::context::Context;
-use super::helpers::{HelperGuard, HelperId, Helpers};
+use super::helpers::{HelperAbort, HelperGuard, HelperId, Helpers};
 use super::incarnation::Incarnation;
 use super::polls::watched;
 use super::span::InSpan;
 use super::task::{ExitFuture, catch, drop_after, log_failure, log_panics};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, ExitError, Outcome};
 use crate::subscriber;
 
 impl Context {
@@ -76,6 +76,11 @@ impl Context {
         DetachedErrors(self)
     }
 
+    /// Fails this incarnation as a helper that has failed does.
+    pub(crate) fn fail(&self, error: ExitError) {
+        fail_or_log(&self.incarnation, self.incarnation.helpers().as_deref(), error);
+    }
+
     /// Runs the supervisor of the child's own, which isn't aborted with the other helpers.
     pub(crate) fn spawn_own(&self, supervisor: impl Future<Output = Exit> + Send + 'static) {
         self.spawn_guarded(supervisor, true);
@@ -88,7 +93,7 @@ impl Context {
         let Some((task, helpers, id)) = self.spawn_guarded(future, fails_child) else {
             return Helper(None);
         };
-        helpers.aborted_by(id, task.abort_handle());
+        helpers.aborted_by(id, HelperAbort::Task(task.abort_handle()));
         Helper(Some(task))
     }
 
@@ -198,11 +203,21 @@ impl HelperTask {
         let Some(Running { incarnation, future }) = self.running.take() else { return };
         let exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
         let Err(error) = exit else { return };
-        let fails = self.fails_child && incarnation.cell.level() == StopLevel::None;
-        let left = if fails { self.guard.helpers().fail(error).err() } else { Some(error) };
-        if let Some(error) = left.filter(|error| !error.is_ignore()) {
-            log_failure(&incarnation, error);
-        }
+        let helpers = self.fails_child.then(|| self.guard.helpers());
+        fail_or_log(&incarnation, helpers.map(|helpers| &**helpers), error);
+    }
+}
+
+/// Fails the child of these helpers, unless it is about to stop or has failed already: then the failure is only
+/// logged, as without helpers.
+fn fail_or_log(incarnation: &Incarnation, helpers: Option<&Helpers>, error: ExitError) {
+    let failing = helpers.filter(|_| incarnation.cell.level() == StopLevel::None);
+    let left = match failing {
+        Some(helpers) => helpers.fail(error).err(),
+        None => Some(error),
+    };
+    if let Some(error) = left.filter(|error| !error.is_ignore()) {
+        log_failure(incarnation, error);
     }
 }
 

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::exit::ExitError;
-use crate::panic::wake;
+use crate::panic::{catch_panic, wake};
 use crate::sync::Mutex;
 
 /// A supervisor that belongs to one incarnation of a worker.
@@ -43,7 +44,7 @@ pub(crate) struct Helpers {
 #[derive(Debug, Default)]
 struct State {
     /// Those that run, with what aborts them.
-    running: HashMap<HelperId, Option<AbortHandle>>,
+    running: HashMap<HelperId, Option<HelperAbort>>,
     next: HelperId,
     failure: Option<ExitError>,
     /// The waker of the child's own task.
@@ -54,6 +55,24 @@ struct State {
     closed: bool,
     /// Reports the exit, while the last helpers are awaited.
     report: Option<Report>,
+}
+
+/// What aborts a helper.
+#[derive(Debug)]
+pub(crate) enum HelperAbort {
+    Task(AbortHandle),
+    /// The helper ends once the token is cancelled.
+    Token(CancellationToken),
+}
+
+impl HelperAbort {
+    fn abort(self) {
+        match self {
+            Self::Task(task) => task.abort(),
+            // Its wakers may be a user's.
+            Self::Token(token) => drop(catch_panic(|| token.cancel())),
+        }
+    }
 }
 
 /// Reports the exit of the incarnation.
@@ -85,13 +104,13 @@ impl Helpers {
     }
 
     /// Sets what aborts a helper. Aborts it at once if the child has ended.
-    pub(super) fn aborted_by(&self, id: HelperId, task: AbortHandle) {
+    pub(super) fn aborted_by(&self, id: HelperId, abort: HelperAbort) {
         let mut state = self.state.lock();
         if state.closed {
             drop(state);
-            task.abort();
+            abort.abort();
         } else if let Some(running) = state.running.get_mut(&id) {
-            *running = Some(task);
+            *running = Some(abort);
         }
     }
 
@@ -216,6 +235,11 @@ impl HelperGuard {
 
     pub(super) fn id(&self) -> HelperId {
         self.id
+    }
+
+    /// Sets what aborts the helper. Aborts it at once if the child has ended.
+    pub(crate) fn aborted_by(&self, abort: HelperAbort) {
+        self.helpers.aborted_by(self.id, abort);
     }
 }
 

@@ -53,7 +53,7 @@ pub use self::defaults::ChildDefaults;
 pub(crate) use self::graces::ExplicitGraces;
 pub use self::health::HealthCheck;
 pub use self::helper::{DetachedErrors, Helper};
-pub(crate) use self::helpers::OwnSupervisor;
+pub(crate) use self::helpers::{HelperAbort, HelperGuard, OwnSupervisor};
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
@@ -66,6 +66,7 @@ pub(crate) use self::spec::IncarnationFactory;
 pub(crate) use self::spec::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;
+pub(crate) use self::task::log_panics;
 pub use self::waiting::Waiting;
 pub(crate) use self::workers::function_kind;
 pub use self::workers::{

@@ -162,7 +162,7 @@ pub(super) fn panicked(panic: PanicMessage) -> ExitError {
 }
 
 /// Calls code of the child's, and logs its panics if the panic hook is installed.
-pub(super) fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> T) -> T {
+pub(crate) fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> T) -> T {
     let (value, panics) = collect(inside);
     for RecordedPanic { panic, backtrace } in panics {
         let (child, incarnation) = (incarnation.path(), incarnation.number);
