@@ -1,6 +1,8 @@
 //! A checked supervisor, which can be run any number of times.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +17,12 @@ use crate::policy::{
     OnExhausted, Reset, RestartPolicy, RestartType, Rules, Shutdown, Unreachable, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
+
+/// A value outside of the tree that knows where the supervisor of a description runs.
+pub(crate) trait Registration: fmt::Debug + Send + Sync {
+    /// The supervisor runs. It is a `SupervisorShared`, which this file can't name.
+    fn registered(&self, supervisor: Arc<dyn Any + Send + Sync>);
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Blueprint {
@@ -38,6 +46,8 @@ pub(crate) struct Blueprint {
     pub(crate) graces: ExplicitGraces,
     /// How long it runs until it gives up, if it does and that is known.
     pub(crate) gives_up: Option<FailsAfter>,
+    /// Learns of each incarnation that runs.
+    pub(crate) registration: Option<Arc<dyn Registration>>,
 }
 
 impl Blueprint {

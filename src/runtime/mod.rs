@@ -40,11 +40,12 @@ mod stop_chain;
 mod task;
 mod tree;
 
-pub(crate) use self::blueprint::Blueprint;
 #[cfg(feature = "config")]
 pub(crate) use self::blueprint::check_restarts;
+pub(crate) use self::blueprint::{Blueprint, Registration};
 #[cfg(feature = "config")]
 pub(crate) use self::driver::CHILDREN_PER_REQUEST;
 pub(crate) use self::outcome::End;
 pub(crate) use self::shared::SupervisorShared;
 pub(crate) use self::task::supervise;
+pub(crate) use self::tree::Tree;

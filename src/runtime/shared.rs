@@ -113,8 +113,16 @@ impl SupervisorShared {
     }
 
     /// Replaces the code of the supervisor. Its values are looked up by the next call.
-    pub(super) fn set_blueprint(&self, blueprint: Arc<Blueprint>) {
+    pub(super) fn set_blueprint(self: &Arc<Self>, blueprint: Arc<Blueprint>) {
         *self.blueprint.lock() = blueprint;
+        self.announce();
+    }
+
+    /// Tells the value that its description was made with where the supervisor runs.
+    fn announce(self: &Arc<Self>) {
+        if let Some(registration) = &self.blueprint().registration {
+            registration.registered(Arc::clone(self) as _);
+        }
     }
 
     /// Looks up the values of this supervisor again.
@@ -180,6 +188,7 @@ impl SupervisorShared {
 
     pub(super) fn register(self: &Arc<Self>) {
         self.tree.registry.insert(self.key.clone(), Arc::clone(self));
+        self.announce();
     }
 
     /// Removes the ended supervisor from the tree, and resolves everything that waits for it.

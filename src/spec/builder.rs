@@ -13,6 +13,7 @@ use crate::policy::{
     Strategy,
 };
 use crate::policy::{ChildFailure, FailureAnswer, FailureCallback};
+use crate::runtime::Registration;
 
 /// A builder of a [`Supervisor`] with ordered children.
 ///
@@ -247,6 +248,12 @@ macro_rules! common_options {
             source: impl Fn() -> R + Send + Sync + 'static,
         ) -> Self {
             self.description.options.random = Some(RandomFactory::new(source));
+            self
+        }
+
+        /// Sets the value that learns of each incarnation that runs.
+        pub(crate) fn registration(mut self, registration: Arc<dyn Registration>) -> Self {
+            self.description.options.registration = Some(registration);
             self
         }
 

@@ -103,6 +103,7 @@ fn blueprint(
         levels: 1,
         graces: ExplicitGraces::default(),
         gives_up: None,
+        registration: description.options.registration.clone(),
     };
     let mut keys = HashMap::with_capacity(children.len());
     for (number, child) in (0..).zip(&children) {

@@ -1,6 +1,7 @@
 //! What the builders collect. Nothing of it is checked yet.
 
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::child::{ChildDefaults, ChildSpec};
@@ -9,6 +10,7 @@ use crate::policy::{
     self, AutoShutdown, FailureCallback, FirstStart, Intensity, OnExhausted, Preset, RandomFactory,
     SetTwice, Start, Strategy,
 };
+use crate::runtime::Registration;
 
 /// A supervisor of either kind, as its builder describes it.
 #[derive(Clone, Debug)]
@@ -61,6 +63,7 @@ pub(super) struct Options {
     pub(super) random: Option<RandomFactory>,
     pub(super) on_child_failure: Option<FailureCallback>,
     pub(super) dead_letters: DeadLetterOptions,
+    pub(super) registration: Option<Arc<dyn Registration>>,
 }
 
 #[derive(Clone, Copy, Debug)]
