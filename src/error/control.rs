@@ -127,6 +127,12 @@ pub enum ControlError {
         /// The child.
         path: Path,
     },
+    /// The supervisor of a [`TaskSupervisor`](crate::task::TaskSupervisor) has never run.
+    #[error("`{name}` has not run yet; add its `spec()` to a tree, and start that before")]
+    NotStarted {
+        /// The name of the supervisor.
+        name: String,
+    },
 }
 
 /// What follows a failed start.

@@ -396,7 +396,10 @@ fn takes_a_step() -> bool {
 }
 
 /// Checks a new child, in the caller's task.
-fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
+pub(super) fn admit(
+    supervisor: &SupervisorShared,
+    spec: ChildSpec,
+) -> Result<ChildSpec, ControlError> {
     let mut warnings = Vec::new();
     let resolved = spec.resolved(supervisor.lazy_path(), &mut warnings)?;
     let path = || supervisor.path().clone();

@@ -4,10 +4,12 @@ mod child_ref;
 #[cfg(feature = "config")]
 mod configure;
 mod control;
+mod pending_start;
 mod root;
 mod route;
 mod snapshot;
 
 pub use self::child_ref::ChildRef;
+pub(crate) use self::pending_start::PendingStart;
 pub(crate) use self::root::{request_stop, root, supervisor_below, supervisor_of, until_up};
 pub use self::route::SupervisorHandle;

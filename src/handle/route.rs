@@ -43,6 +43,10 @@ impl SupervisorHandle {
         Self { supervisor }
     }
 
+    pub(crate) fn shared(&self) -> &Arc<SupervisorShared> {
+        &self.supervisor
+    }
+
     /// Returns the path of this supervisor.
     #[must_use]
     pub fn path(&self) -> Path {

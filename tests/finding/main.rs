@@ -9,3 +9,4 @@ mod macros;
 mod one_shot;
 mod own_children;
 mod services;
+mod tasks;

@@ -1,0 +1,236 @@
+//! The value of a task, for the code that has spawned it.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::oneshot;
+
+use super::error::TaskError;
+use super::place::Place;
+use super::report::{TaskResult, TaskShared};
+use crate::error::ControlError;
+use crate::handle::{ChildRef, PendingStart, SupervisorHandle};
+use crate::path::Path;
+
+/// A task that runs under a [`TaskSupervisor`](super::TaskSupervisor), and whose value can be awaited.
+///
+/// Await it for the value, or for the reason why there is none. Dropping it detaches the task, which runs on and
+/// is supervised and listed as before; see [`abort_on_drop`](Self::abort_on_drop).
+///
+/// # Cancel safety
+///
+/// Awaiting `&mut task` is cancel safe. A future that owns the `Task`, such as
+/// `tokio::time::timeout(limit, task)`, detaches the task when it is dropped.
+///
+/// # Panics
+///
+/// Awaiting `&mut task` again after it has returned panics, as for tokio's `JoinHandle`.
+pub struct Task<T> {
+    state: State<T>,
+    shared: Arc<TaskShared>,
+    abort_on_drop: bool,
+}
+
+enum State<T> {
+    Requested(Requested<T>),
+    /// The supervisor of the tasks doesn't run.
+    NotRunning(Pin<Box<dyn Future<Output = ControlError> + Send>>),
+    Refused(ControlError),
+    /// The child that the task is linked to has ended before.
+    Unlinked(Path),
+    Over,
+}
+
+struct Requested<T> {
+    outcome: oneshot::Receiver<TaskResult<T>>,
+    start: StartAnswer,
+    place: Arc<Place>,
+    name: String,
+}
+
+enum StartAnswer {
+    Pending(PendingStart),
+    /// `None`: the supervisor has ended before it took the request.
+    Answered(Option<Result<ChildRef, ControlError>>),
+}
+
+impl StartAnswer {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<&mut Option<Result<ChildRef, ControlError>>> {
+        if let Self::Pending(start) = self {
+            *self = Self::Answered(ready!(start.poll(cx)));
+        }
+        match self {
+            Self::Answered(answer) => Poll::Ready(answer),
+            Self::Pending(_) => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Task<T> {
+    pub(super) fn requested(
+        place: Arc<Place>,
+        name: String,
+        start: PendingStart,
+        outcome: oneshot::Receiver<TaskResult<T>>,
+        shared: Arc<TaskShared>,
+    ) -> Self {
+        let start = StartAnswer::Pending(start);
+        Self::new(State::Requested(Requested { outcome, start, place, name }), shared)
+    }
+
+    pub(super) fn not_running(place: Arc<Place>, name: String, shared: Arc<TaskShared>) -> Self {
+        Self::new(why_not_running(place, name), shared)
+    }
+
+    pub(super) fn refused(error: ControlError, shared: Arc<TaskShared>) -> Self {
+        Self::new(State::Refused(error), shared)
+    }
+
+    pub(super) fn unlinked(path: Path, shared: Arc<TaskShared>) -> Self {
+        Self::new(State::Unlinked(path), shared)
+    }
+
+    fn new(state: State<T>, shared: Arc<TaskShared>) -> Self {
+        Self { state, shared, abort_on_drop: false }
+    }
+
+    /// Aborts the task: its future is dropped at the next await point, and its child has then ended normally.
+    ///
+    /// A closure of [`spawn_blocking`](super::TaskSupervisor::spawn_blocking) that has begun runs on, and its
+    /// child with it. Awaiting the task returns [`TaskError::Stopped`], unless it had a value before.
+    pub fn abort(&self) {
+        self.shared.abort();
+    }
+
+    /// Aborts the task when this value is dropped, instead of detaching it.
+    #[must_use = "dropping the task aborts it"]
+    pub fn abort_on_drop(mut self) -> Self {
+        self.abort_on_drop = true;
+        self
+    }
+
+    /// Returns whether the task has a value, or can't have one any more.
+    ///
+    /// A task whose start was refused is finished as well.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.shared.is_finished()
+    }
+
+    /// Stops the task as its supervisor would, and waits until its child has ended or is reported as leaked.
+    ///
+    /// The future of [`spawn`](super::TaskSupervisor::spawn) is dropped at once. A task of
+    /// [`spawn_with`](super::TaskSupervisor::spawn_with), or a closure, has the grace of its child. A value that
+    /// the task has produced by then is returned. This is Elixir's `Task.shutdown`.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Stopped`] if there is no value, and every error that awaiting the task returns.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped after its first poll, the task is still stopped, and its value is lost.
+    pub async fn shutdown(mut self) -> Result<T, TaskError> {
+        if let State::Requested(Requested { start, place, .. }) = &mut self.state {
+            let child =
+                poll_fn(|cx| start.poll(cx).map(|answer| answer.as_ref()?.as_ref().ok().cloned()));
+            if let Some(child) = child.await
+                && let Some(supervisor) = place.running()
+            {
+                let supervisor = SupervisorHandle::new(supervisor);
+                let stopped = supervisor.terminate_child(child.name()).await;
+                if let Err(ControlError::ShuttingDown { .. }) = stopped {
+                    // The reason of its end is of no interest here.
+                    drop(supervisor.wait().await);
+                }
+            }
+        }
+        self.await
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = Result<T, TaskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.shared.mark_awaited();
+        loop {
+            let next = match &mut self.state {
+                State::Requested(requested) => match ready!(requested.poll(cx)) {
+                    Ok(result) => {
+                        self.state = State::Over;
+                        return Poll::Ready(result);
+                    }
+                    Err(next) => next,
+                },
+                State::NotRunning(why) => State::Refused(ready!(why.as_mut().poll(cx))),
+                State::Refused(_) | State::Unlinked(_) | State::Over => {
+                    let state = std::mem::replace(&mut self.state, State::Over);
+                    return Poll::Ready(Err(match state {
+                        // It was stopped in the moment of its start.
+                        State::Refused(ControlError::Stopped { path }) | State::Unlinked(path) => {
+                            TaskError::Stopped { path }
+                        }
+                        State::Refused(error) => TaskError::Refused(error),
+                        _ => panic!("a `Task` was awaited after it had returned"),
+                    }));
+                }
+            };
+            self.state = next;
+        }
+    }
+}
+
+impl<T> Requested<T> {
+    /// Resolves to the result of the task, or to the state that tells why there is none.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<TaskResult<T>, State<T>>> {
+        if !self.outcome.is_terminated()
+            && let Ok(result) = ready!(Pin::new(&mut self.outcome).poll(cx))
+        {
+            return Poll::Ready(Ok(result));
+        }
+        Poll::Ready(Err(match ready!(self.start.poll(cx)).take() {
+            Some(Ok(child)) => {
+                return Poll::Ready(Ok(Err(TaskError::Stopped { path: child.path().clone() })));
+            }
+            Some(Err(error)) => State::Refused(error),
+            None => why_not_running(Arc::clone(&self.place), self.name.clone()),
+        }))
+    }
+
+    /// Returns the failure that no code has read.
+    fn unread_failure(&mut self) -> Option<crate::exit::ExitReason> {
+        self.outcome.close();
+        match self.outcome.try_recv() {
+            Ok(Err(TaskError::Failed { reason, .. })) => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+fn why_not_running<T>(place: Arc<Place>, name: String) -> State<T> {
+    State::NotRunning(Box::pin(async move { place.not_running(Some(&name)).await }))
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        if self.abort_on_drop {
+            self.shared.abort();
+        }
+        if self.shared.is_linked()
+            && let State::Requested(requested) = &mut self.state
+            && let Some(reason) = requested.unread_failure()
+        {
+            self.shared.fail_linked(reason);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}

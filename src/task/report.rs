@@ -1,0 +1,123 @@
+//! What a [`Task`](super::Task) shares with the child that runs it, and how the child reports the outcome.
+//!
+//! # Invariants
+//!
+//! 1. A failure of a linked task is returned by its `Task`, or fails the child that it is linked to, or both
+//!    if no code has awaited the `Task` by then. The child is failed once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::error::TaskError;
+use crate::child::Context;
+use crate::exit::{ExitError, ExitReason};
+use crate::panic::catch_panic;
+
+pub(super) type TaskResult<T> = Result<T, TaskError>;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct TaskShared {
+    abort: CancellationToken,
+    finished: AtomicBool,
+    awaited: AtomicBool,
+    link: Option<Link>,
+}
+
+/// The child that a task is linked to.
+#[derive(Debug)]
+struct Link {
+    ctx: Context,
+    failed: AtomicBool,
+}
+
+impl TaskShared {
+    pub(super) fn new(linked_to: Option<&Context>) -> Self {
+        let link = linked_to.map(|ctx| Link { ctx: ctx.clone(), failed: AtomicBool::new(false) });
+        Self {
+            abort: CancellationToken::new(),
+            finished: AtomicBool::new(false),
+            awaited: AtomicBool::new(false),
+            link,
+        }
+    }
+
+    /// Returns the token that aborts the task.
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.abort
+    }
+
+    pub(super) fn abort(&self) {
+        // A waker of the user's may panic.
+        catch_panic(|| self.abort.cancel());
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    /// Notes that the `Task` was polled.
+    pub(super) fn mark_awaited(&self) {
+        self.awaited.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_linked(&self) -> bool {
+        self.link.is_some()
+    }
+
+    /// Fails the child that the task is linked to, if any. Only the first call does.
+    pub(super) fn fail_linked(&self, reason: ExitReason) {
+        let Some(link) = &self.link else { return };
+        if !link.failed.swap(true, Ordering::AcqRel) {
+            link.ctx.fail(ExitError::from_reason(reason));
+        }
+    }
+}
+
+/// Reports the outcome of a task. Dropped without one, it reports that the task was stopped.
+#[derive(Debug)]
+pub(super) struct Report<T> {
+    /// `None` once the outcome was reported.
+    sender: Option<oneshot::Sender<TaskResult<T>>>,
+    shared: Arc<TaskShared>,
+}
+
+impl<T> Report<T> {
+    pub(super) fn new(shared: &Arc<TaskShared>) -> (Self, oneshot::Receiver<TaskResult<T>>) {
+        let (sender, outcome) = oneshot::channel();
+        (Self { sender: Some(sender), shared: Arc::clone(shared) }, outcome)
+    }
+
+    /// Returns the token that aborts the task.
+    pub(super) fn token(&self) -> CancellationToken {
+        self.shared.token().clone()
+    }
+
+    pub(super) fn deliver(&mut self, outcome: TaskResult<T>) {
+        let Some(sender) = self.sender.take() else { return };
+        let failure = match &outcome {
+            Err(TaskError::Failed { reason, .. }) => Some(reason.clone()),
+            _ => None,
+        };
+        self.shared.finished.store(true, Ordering::Release);
+        let awaited = self.shared.awaited.load(Ordering::Acquire);
+        // A waker of the user's may panic.
+        let unsent = catch_panic(|| sender.send(outcome).err()).flatten();
+        if let Some(reason) = failure
+            && (!awaited || unsent.is_some())
+        {
+            self.shared.fail_linked(reason);
+        }
+    }
+}
+
+impl<T> Drop for Report<T> {
+    fn drop(&mut self) {
+        self.shared.finished.store(true, Ordering::Release);
+        let sender = self.sender.take();
+        catch_panic(|| drop(sender));
+    }
+}
