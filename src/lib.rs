@@ -57,7 +57,7 @@
 //! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
 //! | [`service`] | values that children provide to each other, and locks by name |
 //! | [`status`] | snapshots of a tree, events, subscriptions |
-//! | [`task`] | tasks that return a value, and streams of them |
+//! | [`task`] | tasks that return a value, streams of them, and supervisors in partitions |
 //! | [`resilience`] | retries and circuit breakers for calls |
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
 //! | `testing` | a kit for tests of trees (feature `testing`) |

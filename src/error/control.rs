@@ -127,11 +127,34 @@ pub enum ControlError {
         /// The child.
         path: Path,
     },
-    /// The supervisor of a [`TaskSupervisor`](crate::task::TaskSupervisor) has never run.
+    /// The supervisor of a [`TaskSupervisor`](crate::task::TaskSupervisor) or
+    /// [`PartitionedSupervisor`](crate::task::PartitionedSupervisor) has never run.
     #[error("`{name}` has not run yet; add its `spec()` to a tree, and start that before")]
     NotStarted {
         /// The name of the supervisor.
         name: String,
+    },
+    /// The supervisor was resized to no active partitions.
+    #[error(
+        "`{path}` has 0 active partitions of {partitions}; call `resize` with 1 to {partitions}"
+    )]
+    NoPartitions {
+        /// The supervisor.
+        path: Path,
+        /// How many partitions are declared.
+        partitions: usize,
+    },
+    /// The supervisor was asked for more active partitions than it has.
+    #[error(
+        "`{path}` can't be resized to {size}; it has {partitions} partitions, so write 0 to {partitions}"
+    )]
+    TooManyPartitions {
+        /// The supervisor.
+        path: Path,
+        /// The size that was given.
+        size: usize,
+        /// How many partitions are declared.
+        partitions: usize,
     },
 }
 

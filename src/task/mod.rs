@@ -1,8 +1,9 @@
-//! Tasks that return a value.
+//! Tasks that return a value, and supervisors in partitions.
 //!
 //! A [`TaskSupervisor`] runs futures and closures as its children, and each call returns a [`Task`], which is
 //! awaited for the value. [`TaskSupervisor::map`] runs one task for each item of an iterator, a few at a time.
-//! The module is modelled on Elixir's `Task.Supervisor`.
+//! A [`PartitionedSupervisor`] divides children among several supervisors by a key. The module is modelled on
+//! Elixir's `Task.Supervisor` and `PartitionSupervisor`.
 //!
 //! ```
 //! use verger::Supervisor;
@@ -29,14 +30,19 @@ mod body;
 mod error;
 mod join;
 mod map;
+mod partition_key;
+mod partitions;
 mod place;
 mod ready;
 mod report;
 mod stream;
 mod supervisor;
+mod until_up;
 
 pub use self::error::TaskError;
 pub use self::join::Task;
 pub use self::map::TaskMap;
+pub use self::partition_key::{ByHash, PartitionKey};
+pub use self::partitions::PartitionedSupervisor;
 pub use self::stream::TaskStream;
 pub use self::supervisor::TaskSupervisor;

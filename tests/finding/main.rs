@@ -8,5 +8,6 @@ mod log;
 mod macros;
 mod one_shot;
 mod own_children;
+mod partitions;
 mod services;
 mod tasks;
