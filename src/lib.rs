@@ -192,6 +192,8 @@ mod book {
     mod state {}
     #[doc = include_str!("../book/src/dynamic-children.md")]
     mod dynamic_children {}
+    #[doc = include_str!("../book/src/tasks.md")]
+    mod tasks {}
     #[doc = include_str!("../book/src/messages.md")]
     mod messages {}
     #[doc = include_str!("../book/src/delivery.md")]
