@@ -413,7 +413,7 @@ pub(super) fn admit(
     Ok(resolved)
 }
 
-async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
+pub(super) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
     let is_over = |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
     match supervisor.progress.reached(is_over).await {
         SupervisorPhase::Ended { end, .. } => end.result(supervisor.path()),

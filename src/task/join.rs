@@ -12,7 +12,8 @@ use super::error::TaskError;
 use super::place::Place;
 use super::report::{TaskResult, TaskShared};
 use crate::error::ControlError;
-use crate::handle::{ChildRef, PendingStart, SupervisorHandle};
+use crate::exit::ExitReason;
+use crate::handle::PendingStart;
 use crate::path::Path;
 
 /// A task that runs under a [`TaskSupervisor`](super::TaskSupervisor), and whose value can be awaited.
@@ -37,7 +38,7 @@ pub struct Task<T> {
 enum State<T> {
     Requested(Requested<T>),
     /// The supervisor of the tasks doesn't run.
-    NotRunning(Pin<Box<dyn Future<Output = ControlError> + Send>>),
+    NotRunning(Pin<Box<dyn Future<Output = ControlError> + Send + Sync>>),
     Refused(ControlError),
     /// The child that the task is linked to has ended before.
     Unlinked(Path),
@@ -46,27 +47,9 @@ enum State<T> {
 
 struct Requested<T> {
     outcome: oneshot::Receiver<TaskResult<T>>,
-    start: StartAnswer,
+    start: PendingStart,
     place: Arc<Place>,
     name: String,
-}
-
-enum StartAnswer {
-    Pending(PendingStart),
-    /// `None`: the supervisor has ended before it took the request.
-    Answered(Option<Result<ChildRef, ControlError>>),
-}
-
-impl StartAnswer {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<&mut Option<Result<ChildRef, ControlError>>> {
-        if let Self::Pending(start) = self {
-            *self = Self::Answered(ready!(start.poll(cx)));
-        }
-        match self {
-            Self::Answered(answer) => Poll::Ready(answer),
-            Self::Pending(_) => Poll::Pending,
-        }
-    }
 }
 
 impl<T> Task<T> {
@@ -77,7 +60,6 @@ impl<T> Task<T> {
         outcome: oneshot::Receiver<TaskResult<T>>,
         shared: Arc<TaskShared>,
     ) -> Self {
-        let start = StartAnswer::Pending(start);
         Self::new(State::Requested(Requested { outcome, start, place, name }), shared)
     }
 
@@ -134,19 +116,9 @@ impl<T> Task<T> {
     ///
     /// If the future is dropped after its first poll, the task is still stopped, and its value is lost.
     pub async fn shutdown(mut self) -> Result<T, TaskError> {
-        if let State::Requested(Requested { start, place, .. }) = &mut self.state {
-            let child =
-                poll_fn(|cx| start.poll(cx).map(|answer| answer.as_ref()?.as_ref().ok().cloned()));
-            if let Some(child) = child.await
-                && let Some(supervisor) = place.running()
-            {
-                let supervisor = SupervisorHandle::new(supervisor);
-                let stopped = supervisor.terminate_child(child.name()).await;
-                if let Err(ControlError::ShuttingDown { .. }) = stopped {
-                    // The reason of its end is of no interest here.
-                    drop(supervisor.wait().await);
-                }
-            }
+        if let State::Requested(Requested { start, .. }) = &mut self.state {
+            poll_fn(|cx| start.poll(cx).map(drop)).await;
+            start.terminate().await;
         }
         self.await
     }
@@ -192,17 +164,17 @@ impl<T> Requested<T> {
         {
             return Poll::Ready(Ok(result));
         }
-        Poll::Ready(Err(match ready!(self.start.poll(cx)).take() {
+        Poll::Ready(Err(match ready!(self.start.poll(cx)) {
             Some(Ok(child)) => {
                 return Poll::Ready(Ok(Err(TaskError::Stopped { path: child.path().clone() })));
             }
-            Some(Err(error)) => State::Refused(error),
+            Some(Err(error)) => State::Refused(error.clone()),
             None => why_not_running(Arc::clone(&self.place), self.name.clone()),
         }))
     }
 
     /// Returns the failure that no code has read.
-    fn unread_failure(&mut self) -> Option<crate::exit::ExitReason> {
+    fn unread_failure(&mut self) -> Option<ExitReason> {
         self.outcome.close();
         match self.outcome.try_recv() {
             Ok(Err(TaskError::Failed { reason, .. })) => Some(reason),

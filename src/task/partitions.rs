@@ -164,8 +164,15 @@ impl PartitionedSupervisor {
         &self,
         key: &K,
     ) -> Result<SupervisorHandle, ControlError> {
-        let (tree, path) = self.address(key)?;
-        until_up(&tree, &path).await
+        loop {
+            let active = self.active();
+            let (tree, path) = self.address(key)?;
+            match until_up(&tree, &path).await {
+                // It was terminated by a resize, and the key belongs to another one.
+                Err(ControlError::NotRunning { .. }) if self.active() != active => {}
+                found => return found,
+            }
+        }
     }
 
     /// Returns the partition of a key, without waiting for a restart.

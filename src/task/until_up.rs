@@ -55,9 +55,10 @@ pub(super) async fn until_up(
                 return Err(ControlError::NotRunning { path: path.clone(), nearest });
             }
             Ok(info) => {
-                // Changes of other children are of no interest.
+                // Changes of other children are of no interest. One of this child may be among those missed.
                 while let Some(event) = events.next().await
                     && event.path != info.path
+                    && events.missed() == 0
                 {}
             }
             // It has ended meanwhile: look from further above.
