@@ -181,6 +181,31 @@ async fn a_lookup_waits_for_the_supervisor_of_the_partitions_and_ends_with_the_t
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_lookup_that_waits_follows_a_resize() {
+    let sessions = PartitionedSupervisor::new("sessions", 2, |_| {
+        let backoff = Backoff::constant(Duration::from_secs(10));
+        DynamicSupervisor::builder("any").into_child().backoff(backoff)
+    });
+    let app = start(&sessions).await;
+    app.kill_child("sessions/1").await.unwrap();
+    settle().await;
+    let began = Instant::now();
+    let (found, resized) = tokio::join!(sessions.partition(&1), async {
+        sleep(Duration::from_secs(1)).await;
+        sessions.resize(1).await
+    });
+    resized.unwrap();
+    assert_eq!(found.unwrap().path().as_str(), "app/sessions/0");
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+
+    let worker = PartitionedSupervisor::new("wrong", 1, |_| session());
+    app.start_child(worker.spec()).await.unwrap();
+    let error = worker.partition(&0).await.unwrap_err();
+    assert_eq!(error.to_string(), "`app/wrong/0` is not a supervisor");
+    app.stop("enough").await.unwrap();
+}
+
 #[test]
 #[should_panic(expected = "`sessions` has 0 partitions; write 1 or more, or use `per_core`")]
 fn no_partitions_are_refused() {

@@ -646,3 +646,145 @@ fn a_closure_that_has_not_begun_never_does_once_it_is_cancelled() {
         app.stop("enough").await.unwrap();
     });
 }
+
+#[tokio::test]
+async fn an_abort_of_a_closure_that_runs_returns_at_once_and_its_child_ends_with_it() {
+    let tasks = TaskSupervisor::new("tasks");
+    let app = start(&tasks).await;
+    let (release, blocked) = mpsc::channel::<()>();
+    let (began, begun) = oneshot::channel();
+    let task = tasks.spawn_blocking("hash", move || {
+        began.send(()).unwrap();
+        blocked.recv().unwrap_err();
+    });
+    begun.await.unwrap();
+    task.abort();
+    assert!(matches!(task.await, Err(TaskError::Stopped { .. })));
+    settle().await;
+    assert_eq!(listed(&tasks).await, ["hash#1"]);
+    let mut events = app.events();
+    drop(release);
+    let removed = next(&mut events, |kind| matches!(kind, EventKind::Removed)).await;
+    assert_eq!(removed, "app/tasks/hash#1");
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_exceeds_its_grace_is_stopped_without_a_value() {
+    let tasks = TaskSupervisor::new("tasks");
+    let builder = tasks.builder().defaults(|child| child.shutdown(2 * SECOND));
+    let app = Supervisor::builder("app").child(builder).build().unwrap().start().await.unwrap();
+    let task = tasks.spawn_with("deaf", async |_| pending::<()>().await);
+    let began = Instant::now();
+    let error = task.shutdown().await.unwrap_err();
+    assert!(matches!(error, TaskError::Stopped { .. }), "{error}");
+    assert_eq!(began.elapsed(), 2 * SECOND);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_stop_the_task_of_the_same_name_in_the_next_incarnation() {
+    let tasks = TaskSupervisor::new("tasks");
+    let spec = tasks.spec().backoff(Backoff::none());
+    let app = Supervisor::builder("app").child(spec).build().unwrap().start().await.unwrap();
+    let old = tasks.spawn("a", pending::<()>());
+    settle().await;
+    app.kill_child("tasks").await.unwrap();
+    settle().await;
+    let new = tasks.spawn("a", pending::<()>());
+    settle().await;
+    assert_eq!(listed(&tasks).await, ["a#1"]);
+    let error = old.shutdown().await.unwrap_err();
+    assert_eq!(error.to_string(), "`app/tasks/a#1` was stopped before it had a value");
+    settle().await;
+    assert!(!new.is_finished());
+    assert_eq!(listed(&tasks).await, ["a#1"]);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_in_two_places_reaches_the_last_one_and_says_so() {
+    let log = Log::at(LevelFilter::WARN);
+    let tasks = TaskSupervisor::new("tasks");
+    let app = Supervisor::builder("app").child(tasks.spec()).child(tasks.spec().named("again"));
+    let app = app.build().unwrap().start().await.unwrap();
+    let line = "WARN verger::lifecycle: `app/tasks` and `app/again` were made by the same value, which now \
+                reaches `app/again` only; make one for each";
+    assert_eq!(log.lines(), [line]);
+    assert_eq!(tasks.handle().await.unwrap().path().as_str(), "app/again");
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_await_returns_while_the_supervisor_is_killed_again_and_again() {
+    let tasks = TaskSupervisor::new("tasks");
+    let builder = tasks.builder().into_child().backoff(Backoff::none());
+    let app = Supervisor::builder("app").unlimited_restarts().child(builder);
+    let app = app.build().unwrap().start().await.unwrap();
+    let spawning = [0_u32, 1].map(|_| {
+        let tasks = tasks.clone();
+        tokio::spawn(async move {
+            let mut values = 0;
+            for n in 0..2_000_u32 {
+                let task = match n % 4 {
+                    0 => tasks.spawn("value", async { 1 }),
+                    1 => tasks.spawn("yields", async {
+                        tokio::task::yield_now().await;
+                        1
+                    }),
+                    2 => tasks.spawn_blocking("closure", || 1),
+                    _ => {
+                        let task = tasks.spawn("aborted", pending());
+                        task.abort();
+                        task
+                    }
+                };
+                match if n % 3 == 0 { task.shutdown().await } else { task.await } {
+                    Ok(value) => values += value,
+                    Err(TaskError::Stopped { .. } | TaskError::Refused(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            values
+        })
+    });
+    while spawning.iter().any(|spawning| !spawning.is_finished()) {
+        // It may be restarting.
+        drop(app.kill_child("tasks").await);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+    for spawning in spawning {
+        assert!(spawning.await.unwrap() > 0);
+    }
+    app.stop("enough").await.unwrap();
+}
+
+#[test]
+fn tasks_and_streams_can_be_sent_to_other_threads() {
+    fn is_send<T: Send + Unpin>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<Task<std::cell::Cell<u8>>>();
+    is_sync::<Task<std::cell::Cell<u8>>>();
+    is_send::<verger::task::TaskStream<'static, u8>>();
+    is_sync::<TaskSupervisor>();
+}
+
+#[cfg(feature = "config")]
+#[tokio::test(start_paused = true)]
+async fn the_value_of_new_code_reaches_the_supervisor_that_runs() {
+    let (old, new) = (TaskSupervisor::new("tasks"), TaskSupervisor::new("tasks"));
+    let app = start(&old).await;
+    let task = old.spawn("a", pending::<()>());
+    settle().await;
+    let code = Supervisor::builder("app").child(new.spec()).build().unwrap();
+    let plan = app.plan_tree(&code, &verger::config::Config::new()).await.unwrap();
+    app.apply(plan).await.unwrap();
+    assert_eq!(new.spawn("b", async { 1 }).await.unwrap(), 1);
+    assert_eq!(old.spawn("c", async { 2 }).await.unwrap(), 2);
+    settle().await;
+    assert_eq!(listed(&new).await, ["a#1"]);
+    task.shutdown().await.unwrap_err();
+    app.stop("enough").await.unwrap();
+}
