@@ -47,6 +47,7 @@
 //! * A [`SupervisorHandle`] starts and stops children of a running tree, takes snapshots
 //!   ([`status`](SupervisorHandle::status)), and subscribes to events
 //!   ([`events`](SupervisorHandle::events)).
+//! * A [`TaskSupervisor`](task::TaskSupervisor) runs tasks whose value is awaited, as children.
 //! * With the feature `config`, a configuration replaces values of the code by path, also while the tree
 //!   runs: `Application::config_file`, `SupervisorHandle::plan` and `apply`.
 //!
@@ -75,7 +76,7 @@
 //!
 //! | target | lines |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again, a call has stopped, restarted, deleted or woken a child (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, or the runtime was [late](ChildSpec::watchdog) (`WARN`), no loop turns (`ERROR`), each edge of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again, a call has stopped, restarted, deleted or woken a child (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, the runtime was [late](ChildSpec::watchdog), or a value of [`task`] is used in two places (`WARN`), no loop turns (`ERROR`), each edge of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |

@@ -114,8 +114,9 @@ impl<T> Task<T> {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped after its first poll, the task is still stopped, and its value is lost.
+    /// If the future is dropped after its first poll, the task is [aborted](Self::abort), and its value is lost.
     pub async fn shutdown(mut self) -> Result<T, TaskError> {
+        self.abort_on_drop = true;
         if let State::Requested(Requested { start, .. }) = &mut self.state {
             poll_fn(|cx| start.poll(cx).map(drop)).await;
             start.terminate().await;

@@ -120,7 +120,7 @@ impl<I: Iterator, F, T, O> TaskMap<I, F, T, O> {
         self
     }
 
-    /// Returns results as soon as they are there, instead of in the order of the inputs.
+    /// Returns results in the order in which the tasks end, instead of that of the inputs.
     pub fn unordered(mut self) -> Self {
         self.ordered = false;
         self

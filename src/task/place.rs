@@ -112,12 +112,13 @@ impl Place {
             Ok(address) => address,
             Err(error) => return error,
         };
-        match tree.nearest(&path) {
-            Some((_, nearest)) => {
-                let path = child.map_or_else(|| path.clone(), |child| path.join(child));
-                SupervisorHandle::new(nearest).not_running(&path).await
+        let Some((_, above)) = tree.nearest(&path) else { return ControlError::Ended { path } };
+        // Asked about the supervisor, because its next incarnation, which may run by now, lacks the child.
+        match (SupervisorHandle::new(above).not_running(&path).await, child) {
+            (ControlError::NotRunning { path, nearest }, Some(child)) => {
+                ControlError::NotRunning { path: path.join(child), nearest }
             }
-            None => ControlError::Ended { path },
+            (error, _) => error,
         }
     }
 }

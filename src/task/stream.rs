@@ -108,7 +108,7 @@ impl<'a, O> TaskStream<'a, O> {
         Some(output)
     }
 
-    /// Takes the result of the first input that is left, if it is there.
+    /// Takes the result of the first input that is left, if it exists.
     fn first_unread(&mut self) -> Option<O> {
         let first = self.entries.first_entry()?;
         if let Entry::Running(..) = first.get() {

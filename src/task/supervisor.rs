@@ -131,7 +131,7 @@ impl TaskSupervisor {
 
     /// Spawns a task, and returns its value when awaited.
     ///
-    /// The call doesn't wait: the supervisor starts the task in its own time. If the supervisor stops, or the
+    /// The call doesn't wait for the start of the task. If the supervisor stops, or the
     /// task is terminated, its future is dropped at the next await point, without a grace. A task that has to
     /// clean up is spawned by [`spawn_with`](Self::spawn_with).
     ///

@@ -788,3 +788,25 @@ async fn the_value_of_new_code_reaches_the_supervisor_that_runs() {
     task.shutdown().await.unwrap_err();
     app.stop("enough").await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_that_is_dropped_aborts_the_task() {
+    let tasks = TaskSupervisor::new("tasks");
+    let app = start(&tasks).await;
+    let mut shutdown = Box::pin(tasks.spawn("a", pending::<()>()).shutdown());
+    std::future::poll_fn(|cx| {
+        assert!(shutdown.as_mut().poll(cx).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    drop(shutdown);
+    settle().await;
+    assert_eq!(listed(&tasks).await, Vec::<String>::new());
+    app.stop("enough").await.unwrap();
+}
+
+#[test]
+#[should_panic(expected = "a concurrency of 0 runs no task; write 1 or more")]
+fn a_stream_that_could_run_no_task_is_refused() {
+    drop(TaskSupervisor::new("tasks").map([1], slow).concurrency(0));
+}
