@@ -1,8 +1,12 @@
 //! Callers that wait for what becomes of a child.
 //!
 //! Knows the tickets of the callers and what each waits for. It does not know the answers.
+//!
+//! Callers that *seek* a child are kept apart: they have requested nothing, so they change neither how a
+//! start is answered nor how a failure is handled. They are answered when the child is Active, or when
+//! nothing brings it up any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::arena::Key;
 use super::event::Ticket;
@@ -38,9 +42,67 @@ impl WaitFor {
 pub(super) struct Callers {
     /// Tickets are in the order of the calls.
     waiting: BTreeMap<(Key, Ticket), WaitFor>,
+    /// The callers that seek a child.
+    seeking: BTreeSet<(Key, Ticket)>,
+    /// Children whose callers may have an answer by now.
+    recheck: BTreeSet<Key>,
+    /// Whether a child that others require may have gone down for good.
+    recheck_gated: bool,
 }
 
 impl Callers {
+    /// Keeps a caller until the child is Active, or does not come up any more.
+    pub(super) fn seek(&mut self, key: Key, ticket: Ticket) {
+        self.seeking.insert((key, ticket));
+    }
+
+    pub(super) fn stop_seeking(&mut self, key: Key, ticket: Ticket) {
+        self.seeking.remove(&(key, ticket));
+    }
+
+    pub(super) fn is_sought(&self, key: Key) -> bool {
+        self.seeking.range((key, Ticket::MIN)..=(key, Ticket::MAX)).next().is_some()
+    }
+
+    pub(super) fn has_seekers(&self) -> bool {
+        !self.seeking.is_empty()
+    }
+
+    /// Removes the first caller that seeks the child.
+    pub(super) fn take_seeker(&mut self, key: Key) -> Option<Ticket> {
+        let found = self.seeking.range((key, Ticket::MIN)..=(key, Ticket::MAX)).next().copied()?;
+        self.seeking.remove(&found);
+        Some(found.1)
+    }
+
+    /// Removes the first caller that seeks any child.
+    pub(super) fn take_any_seeker(&mut self) -> Option<Ticket> {
+        self.seeking.pop_first().map(|(_, ticket)| ticket)
+    }
+
+    /// Notes that the child may not come up any more. `is_required`: nor the children that require it.
+    pub(super) fn note_down(&mut self, key: Key, is_required: bool) {
+        if self.seeking.is_empty() {
+            return;
+        }
+        if self.is_sought(key) {
+            self.recheck.insert(key);
+        }
+        self.recheck_gated |= is_required;
+    }
+
+    /// Takes the children whose callers may have an answer, and whether gated children are among those.
+    pub(super) fn take_recheck(&mut self) -> (BTreeSet<Key>, bool) {
+        (std::mem::take(&mut self.recheck), std::mem::take(&mut self.recheck_gated))
+    }
+
+    /// The children that callers seek.
+    pub(super) fn sought(&self) -> Vec<Key> {
+        let mut keys: Vec<_> = self.seeking.iter().map(|&(key, _)| key).collect();
+        keys.dedup();
+        keys
+    }
+
     pub(super) fn wait(&mut self, key: Key, ticket: Ticket, goal: WaitFor) {
         self.waiting.insert((key, ticket), goal);
     }
@@ -81,12 +143,12 @@ impl Callers {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.seeking.is_empty()
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + self.seeking.len()
     }
 }
 
@@ -119,5 +181,29 @@ mod tests {
         assert_eq!((callers.take(b, |_| true), callers.take(a, |_| true)), (Some(1), Some(3)));
         assert!(callers.is_empty());
         assert_eq!(callers.len(), 0);
+    }
+
+    #[test]
+    fn a_caller_that_seeks_a_child_has_requested_no_start() {
+        let mut arena = Arena::default();
+        let [a, b] = ["a", "b"].map(|name| arena.insert(name));
+        let mut callers = Callers::default();
+        callers.note_down(a, true);
+        assert_eq!(callers.take_recheck(), (BTreeSet::new(), false), "no caller seeks a child");
+
+        for (key, ticket) in [(b, 1), (a, 2), (a, 3)] {
+            callers.seek(key, ticket);
+        }
+        assert_eq!((callers.awaited_start(a), callers.waits_until_up(a)), (None, false));
+        assert_eq!((callers.awaited_up(), callers.take(a, |_| true)), (Vec::new(), None));
+        assert_eq!((callers.len(), callers.sought()), (3, vec![a, b]));
+
+        callers.note_down(a, false);
+        callers.note_down(b, true);
+        assert_eq!(callers.take_recheck(), (BTreeSet::from([a, b]), true));
+        let taken: Vec<_> = std::iter::from_fn(|| callers.take_seeker(a)).collect();
+        assert_eq!((taken, callers.is_sought(a), callers.is_sought(b)), (vec![2, 3], false, true));
+        assert_eq!((callers.take_any_seeker(), callers.take_any_seeker()), (Some(1), None));
+        assert!(callers.is_empty() && !callers.has_seekers());
     }
 }

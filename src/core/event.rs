@@ -87,6 +87,11 @@ pub(crate) enum ChildRequest {
     Retry,
     /// Ends the child's backoff now.
     Wake,
+    /// Finds the incarnation that is Active. It changes nothing.
+    Find {
+        /// Whether the answer may wait while the child is on its way up.
+        wait: bool,
+    },
 }
 
 impl ChildRequest {
@@ -113,8 +118,8 @@ pub(crate) enum ChildAnswer {
     Failed(ExitReason),
     /// Refused: the child has to be stopped first.
     Running,
-    /// Refused: the child is about to be started again. Or a failure of a sibling has interrupted the
-    /// start that would have come to the child; it is started with its group.
+    /// Refused: the child is about to be started, or started again. Or a failure of a sibling has
+    /// interrupted the start that would have come to the child; it is started with its group.
     Restarting,
     /// Refused: the request has no meaning for a child in this state.
     InvalidState(Lifecycle),

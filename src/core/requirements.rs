@@ -112,6 +112,11 @@ impl Requirements {
         }
     }
 
+    /// Whether children may require this one.
+    pub(super) fn is_required(&self, key: Key) -> bool {
+        self.links.get(&key).is_some_and(|links| links.provides.is_some())
+    }
+
     /// Returns the first name that the child lacks, and the child behind it.
     pub(super) fn lacks(&self, key: Key) -> Option<(RequirementId, Option<Key>)> {
         let requires = &self.links.get(&key)?.requires;

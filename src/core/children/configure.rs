@@ -36,6 +36,7 @@ impl Children {
     ) -> Option<ChildAnswer> {
         let was_withheld = self.entry(key).options.withheld.is_some();
         self.set_options(key, options, cx);
+        self.note_down(key);
         let entry = self.entry(key);
         if let (false, true, Some(history)) =
             (was_withheld, entry.options.withheld.is_some(), &mut entry.history)
@@ -131,6 +132,7 @@ impl Children {
         if let ChildState::Gated(_) = state {
             self.requirements.release(key);
         }
+        self.note_down(key);
     }
 
     /// Replaces the rules. The restarts so far still count.

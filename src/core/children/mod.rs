@@ -120,8 +120,14 @@ impl Children {
         })
     }
 
-    /// Removes a child that is Stopped.
-    pub(super) fn remove(&mut self, key: Key, cx: &mut StepCx<'_>) -> Option<ChildEntry> {
+    /// Removes a child that is Stopped, and gives the callers that seek it this answer.
+    pub(super) fn remove(
+        &mut self,
+        key: Key,
+        answer: &ChildAnswer,
+        cx: &mut StepCx<'_>,
+    ) -> Option<ChildEntry> {
+        self.answer_seekers(key, answer, cx);
         self.timers.disarm(Timer::Child(key));
         let entry = self.entries.remove(key)?;
         self.counts.remove(&entry.options, entry.lifecycle);
@@ -245,6 +251,17 @@ impl Children {
             self.significant_stopping -= u32::from(old.is_stopping_manually());
         }
         self.requirements.provide(key, state.is_met());
+        if let ChildState::Down(_) | ChildState::Gated(_) | ChildState::Stopping { .. } = state {
+            self.note_down(key);
+        }
+    }
+
+    /// Notes that the child may not come up any more, for the callers that seek it.
+    pub(super) fn note_down(&mut self, key: Key) {
+        if self.callers.has_seekers() {
+            let is_required = self.requirements.is_required(key);
+            self.callers.note_down(key, is_required);
+        }
     }
 
     pub(super) fn provided_by(&mut self, key: Key) -> RequirementId {
@@ -271,6 +288,20 @@ impl Children {
     /// Answers all callers that wait for the child.
     pub(super) fn answer_all(&mut self, key: Key, answer: &ChildAnswer, cx: &mut StepCx<'_>) {
         self.answer(key, |_| true, answer, cx);
+    }
+
+    /// Answers the callers that seek the child.
+    pub(super) fn answer_seekers(&mut self, key: Key, answer: &ChildAnswer, cx: &mut StepCx<'_>) {
+        while let Some(ticket) = self.callers.take_seeker(key) {
+            cx.push(Effect::Reply { ticket, answer: answer.clone() });
+        }
+    }
+
+    /// Answers all callers that seek a child: the supervisor ends.
+    pub(super) fn refuse_seekers(&mut self, cx: &mut StepCx<'_>) {
+        while let Some(ticket) = self.callers.take_any_seeker() {
+            cx.push(Effect::Reply { ticket, answer: ChildAnswer::ShuttingDown });
+        }
     }
 
     fn answer(

@@ -55,6 +55,7 @@ impl Children {
         self.recover_on(key, Reset::OnReady);
         let incarnation = self.entry(key).incarnation;
         self.answer_up(key, &ChildAnswer::Started(incarnation), cx);
+        self.answer_seekers(key, &ChildAnswer::Started(incarnation), cx);
     }
 
     /// Makes a child wait for what it lacks.
@@ -77,7 +78,15 @@ impl Children {
     }
 
     /// Whether no event inside the supervisor will meet what a gated child waits for.
+    ///
+    /// A group operation may still start the provider, but starts this child after it.
     pub(in crate::core) fn is_blocked_for_good(&self, key: Key) -> bool {
+        self.is_blocked(key, |_| false)
+    }
+
+    /// Whether no event inside the supervisor will meet what a gated child waits for. `returns`: whether
+    /// a group operation will start a child that is down.
+    pub(in crate::core) fn is_blocked(&self, key: Key, returns: impl Fn(Key) -> bool) -> bool {
         let mut key = key;
         let is_withheld = |key| self.entries.get(key).is_some_and(ChildEntry::is_withheld);
         if is_withheld(key) {
@@ -87,8 +96,9 @@ impl Children {
             match provider.and_then(|provider| self.state(provider).map(|state| (provider, state)))
             {
                 None => return true,
-                // A group operation may still start the provider, but starts this child after it.
-                Some((_, ChildState::Down(_) | ChildState::AwaitingGroup)) => return true,
+                Some((provider, ChildState::Down(_) | ChildState::AwaitingGroup)) => {
+                    return !returns(provider);
+                }
                 Some((provider, ChildState::Gated(_))) if is_withheld(provider) => return true,
                 Some((provider, ChildState::Gated(_))) => key = provider,
                 Some(_) => return false,

@@ -105,6 +105,12 @@ impl Dynamic {
         })
     }
 
+    /// Whether a group operation will start the child, which is down. There is none.
+    #[expect(clippy::unused_self, reason = "the other kind of supervisor needs it")]
+    pub(super) fn will_be_started(&self, _key: Key) -> bool {
+        false
+    }
+
     /// Starts a child that is down if a message waits for it.
     pub(super) fn start_for_message(&mut self, key: Key, cx: &mut StepCx<'_>) {
         if self.children.is_started_by_message(key)
@@ -129,7 +135,8 @@ impl Dynamic {
         let answer =
             if self.is_finishing() { ChildAnswer::ShuttingDown } else { ChildAnswer::Stopped };
         self.children.answer_all(key, &answer, cx);
-        if self.children.remove(key, cx).is_some() {
+        let answer = if self.is_finishing() { answer } else { ChildAnswer::NotFound };
+        if self.children.remove(key, &answer, cx).is_some() {
             self.occupied.remove(key.index());
         }
     }
@@ -197,6 +204,7 @@ impl Dynamic {
         if self.occupied.count() == 0
             && let Some(finish) = &self.finishing
         {
+            self.children.refuse_seekers(cx);
             cx.push(Effect::Finish(finish.clone()));
             self.finished = true;
         }

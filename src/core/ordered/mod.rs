@@ -200,6 +200,7 @@ impl Ordered {
 
     /// Answers the callers that wait for a start, unless the group operation will start the child.
     fn answer_if_staying_down(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.children.note_down(key);
         if self.is_finishing() {
             self.children.answer_all(key, &ChildAnswer::ShuttingDown, cx);
         } else if !self.will_be_started(key) {
@@ -213,7 +214,9 @@ impl Ordered {
         self.children.set(key, ChildState::Down(down));
         self.children.answer_down(key, cx);
         self.children.answer_all(key, &ChildAnswer::Stopped, cx);
-        if let Some(entry) = self.children.remove(key, cx) {
+        let answer =
+            if self.is_finishing() { ChildAnswer::ShuttingDown } else { ChildAnswer::NotFound };
+        if let Some(entry) = self.children.remove(key, &answer, cx) {
             self.order.remove(entry.pos);
         }
     }

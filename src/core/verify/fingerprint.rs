@@ -243,7 +243,7 @@ impl Fingerprint {
                 goals.push(goal);
             }
         }
-        goals.hash(self);
+        (goals, children.callers.is_sought(key)).hash(self);
     }
 
     fn requirements(&mut self, requirements: &Requirements, children: &Children) {

@@ -18,7 +18,7 @@ pub(super) mod simulation;
 use super::ChildRequest;
 
 /// All requests.
-pub(super) const REQUESTS: [ChildRequest; 8] = [
+pub(super) const REQUESTS: [ChildRequest; 10] = [
     ChildRequest::Start,
     ChildRequest::Terminate,
     ChildRequest::RestartStopped,
@@ -27,4 +27,6 @@ pub(super) const REQUESTS: [ChildRequest; 8] = [
     ChildRequest::Delete,
     ChildRequest::Retry,
     ChildRequest::Wake,
+    ChildRequest::Find { wait: true },
+    ChildRequest::Find { wait: false },
 ];

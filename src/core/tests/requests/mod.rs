@@ -1,6 +1,7 @@
 //! What each request leads to in each state.
 
 mod calls;
+mod find;
 mod groups;
 mod table;
 

@@ -22,7 +22,7 @@ fn asking() -> Rules {
 }
 
 /// The answers to all requests about `b`, each in a simulation of its own.
-fn answers(sim: &impl Fn() -> Simulation) -> [String; 8] {
+fn answers(sim: &impl Fn() -> Simulation) -> [String; 10] {
     REQUESTS.map(|request| {
         let mut sim = sim();
         let (key, lifecycle) = (sim.key("b"), sim.lifecycle("b"));
@@ -40,8 +40,8 @@ fn answers(sim: &impl Fn() -> Simulation) -> [String; 8] {
 
 /// A row of a table of answers. A dot marks an answer of `InvalidState`.
 fn row(name: &str, sim: impl Fn() -> Simulation) -> String {
-    let [a, b, c, d, e, f, g, h] = answers(&sim);
-    format!("{name:13} {a:9} {b:9} {c:10} {d:10} {e:4} {f:10} {g:9} {h}")
+    let [a, b, c, d, e, f, g, h, i, j] = answers(&sim);
+    format!("{name:13} {a:9} {b:9} {c:10} {d:10} {e:4} {f:10} {g:9} {h:4} {i:9} {j}")
 }
 
 #[test]
@@ -156,29 +156,29 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
     ];
     #[rustfmt::skip]
     let expected = [
-        //              start     terminate again      restart    kill delete     retry     wake
-        "turn to come  started 1 done      restarting ·          ·    restarting ·         ·",
-        "gated         ·         done      restarting restarting ·    restarting ·         ·",
-        "activating    ·         done      running    started 2  done running    ·         ·",
-        "active        ·         done      running    started 2  done running    ·         ·",
-        "in a group    ·         done      running    started 2  done running    ·         ·",
-        "backoff       ·         done      restarting restarting ·    restarting ·         done",
-        "asking        ·         done      ·          ·          ·    done       ·         ·",
-        "awaiting      ·         done      restarting restarting ·    restarting ·         done",
-        "its group     ·         done      restarting ·          ·    restarting ·         ·",
-        "stops: group  ·         done      running    restarting done running    ·         ·",
-        "stops: manual ·         done      running    ·          done running    ·         ·",
-        "stops: self   ·         done      running    ·          done running    ·         ·",
-        "stops: fails  ·         done      running    restarting done running    ·         ·",
-        "finished      ·         done      started 2  ·          ·    done       ·         ·",
-        "terminated    ·         done      started 2  ·          ·    done       ·         ·",
-        "ignored       ·         done      started 2  ·          ·    done       ·         ·",
-        "given up      ·         done      started 2  ·          ·    done       started 2 ·",
-        "not restarted ·         done      started 2  ·          ·    done       started 2 ·",
-        "stopped       ·         done      started 2  ·          ·    done       started 2 ·",
-        "pauses        ·         done      restarting restarting ·    restarting ·         done",
-        "parked group  ·         done      started 2  ·          ·    done       ·         ·",
-        "leaked        ·         done      started 2  ·          ·    done       started 2 ·",
+        //              start     terminate again      restart    kill delete     retry     wake find      try
+        "turn to come  started 1 done      restarting ·          ·    restarting ·         ·    started 1 restarting",
+        "gated         ·         done      restarting restarting ·    restarting ·         ·    ·         ·",
+        "activating    ·         done      running    started 2  done running    ·         ·    started 1 restarting",
+        "active        ·         done      running    started 2  done running    ·         ·    started 1 started 1",
+        "in a group    ·         done      running    started 2  done running    ·         ·    started 1 started 1",
+        "backoff       ·         done      restarting restarting ·    restarting ·         done -         restarting",
+        "asking        ·         done      ·          ·          ·    done       ·         ·    shutting down restarting",
+        "awaiting      ·         done      restarting restarting ·    restarting ·         done -         restarting",
+        "its group     ·         done      restarting ·          ·    restarting ·         ·    -         restarting",
+        "stops: group  ·         done      running    restarting done running    ·         ·    started 2 restarting",
+        "stops: manual ·         done      running    ·          done running    ·         ·    ·         ·",
+        "stops: self   ·         done      running    ·          done running    ·         ·    stopped   restarting",
+        "stops: fails  ·         done      running    restarting done running    ·         ·    started 2 restarting",
+        "finished      ·         done      started 2  ·          ·    done       ·         ·    ·         ·",
+        "terminated    ·         done      started 2  ·          ·    done       ·         ·    ·         ·",
+        "ignored       ·         done      started 2  ·          ·    done       ·         ·    ·         ·",
+        "given up      ·         done      started 2  ·          ·    done       started 2 ·    ·         ·",
+        "not restarted ·         done      started 2  ·          ·    done       started 2 ·    ·         ·",
+        "stopped       ·         done      started 2  ·          ·    done       started 2 ·    ·         ·",
+        "pauses        ·         done      restarting restarting ·    restarting ·         done -         restarting",
+        "parked group  ·         done      started 2  ·          ·    done       ·         ·    ·         ·",
+        "leaked        ·         done      started 2  ·          ·    done       started 2 ·    ·         ·",
     ];
     assert_eq!(rows, expected);
 }
@@ -237,17 +237,17 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
     ];
     #[rustfmt::skip]
     let expected = [
-        //              start     terminate again      restart    kill delete     retry     wake
-        "activating    ·         done      running    started 2  done running    ·         ·",
-        "active        ·         done      running    started 2  done running    ·         ·",
-        "asking        ·         done      ·          ·          ·    done       ·         ·",
-        "backoff       ·         done      restarting restarting ·    restarting ·         done",
-        "stops: manual ·         done      running    ·          done running    ·         ·",
-        "stops: renew  ·         done      running    restarting done running    ·         ·",
-        "given up      ·         done      ·          ·          ·    done       started 2 ·",
-        "stopped       ·         done      ·          ·          ·    done       started 2 ·",
-        "pauses        ·         done      restarting restarting ·    restarting ·         done",
-        "leaked        ·         done      ·          ·          ·    done       started 2 ·",
+        //              start     terminate again      restart    kill delete     retry     wake find      try
+        "activating    ·         done      running    started 2  done running    ·         ·    started 1 restarting",
+        "active        ·         done      running    started 2  done running    ·         ·    started 1 started 1",
+        "asking        ·         done      ·          ·          ·    done       ·         ·    not found restarting",
+        "backoff       ·         done      restarting restarting ·    restarting ·         done -         restarting",
+        "stops: manual ·         done      running    ·          done running    ·         ·    ·         ·",
+        "stops: renew  ·         done      running    restarting done running    ·         ·    started 2 restarting",
+        "given up      ·         done      ·          ·          ·    done       started 2 ·    ·         ·",
+        "stopped       ·         done      ·          ·          ·    done       started 2 ·    ·         ·",
+        "pauses        ·         done      restarting restarting ·    restarting ·         done -         restarting",
+        "leaked        ·         done      ·          ·          ·    done       started 2 ·    ·         ·",
     ];
     assert_eq!(rows, expected);
 }
@@ -264,8 +264,8 @@ fn a_child_that_is_gone_is_not_found() {
         sim.end("b");
         sim
     };
-    assert_eq!(answers(&ordered), ["not found"; 8]);
-    assert_eq!(answers(&dynamic), ["not found"; 8]);
+    assert_eq!(answers(&ordered), ["not found"; 10]);
+    assert_eq!(answers(&dynamic), ["not found"; 10]);
 }
 
 #[test]
@@ -280,6 +280,6 @@ fn a_supervisor_that_is_stopping_refuses_everything() {
         sim.stop();
         sim
     };
-    assert_eq!(answers(&ordered), ["shutting down"; 8]);
-    assert_eq!(answers(&dynamic), ["shutting down"; 8]);
+    assert_eq!(answers(&ordered), ["shutting down"; 10]);
+    assert_eq!(answers(&dynamic), ["shutting down"; 10]);
 }

@@ -18,6 +18,8 @@
 //! 4. A child is removed once, from Stopped, and no caller waits for it then. Each ticket is answered
 //!    once, and the machine knows the callers that were not answered.
 //! 5. An event of an incarnation that is over changes nothing.
+//! 6. A caller that seeks a child changes nothing. It finds an incarnation that is Active, or waits, if it
+//!    may, while the child is on its way up.
 //!
 //! The failure callback is in [`answers`], costs and delays in [`costs`], starts by messages in
 //! [`messages`], groups and orders in [`order`], what holds between two events in [`counts`], and what
@@ -28,7 +30,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::core::child::Timer;
+use crate::core::child::{ChildState, Timer};
 use crate::core::{
     ChildAnswer, ChildRequest, Decision, Effect, IncarnationNumber, Key, Machine, MachineEvent,
     Report, SLICE, Ticket,
@@ -180,6 +182,9 @@ impl Invariants {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Violation> {
         self.before_event(&event, machine, now);
+        let idle = machine.next_deadline().is_none_or(|at| at > now);
+        let seeks =
+            matches!(&event, MachineEvent::Request { request: ChildRequest::Find { .. }, .. });
         let chain = order::stop_chain(machine);
         machine.on_event(event, now, effects);
 
@@ -190,6 +195,9 @@ impl Invariants {
         for effect in &*effects {
             self.check_effect(effect, now)?;
         }
+        let only_answers = effects.iter().all(|it| matches!(it, Effect::Reply { .. }));
+        ensure(!seeks || !idle || only_answers, "a caller that seeks a child changes nothing")?;
+        self.check_seekers(machine)?;
         self.check_counts(machine, now)?;
         self.check_costs(machine, now)?;
         self.check_end(machine)?;
@@ -355,6 +363,21 @@ impl Invariants {
         }
     }
 
+    /// Checks that callers seek only children that are on their way up.
+    fn check_seekers(&self, machine: &Machine) -> Result<(), Violation> {
+        for &(key, request, _) in self.waiting.values() {
+            if let ChildRequest::Find { wait } = request {
+                ensure(wait, "a caller that does not wait is answered at once")?;
+                let on_its_way = machine.whereabouts(key).is_none();
+                // Its end answers them.
+                let stops = self.children[&key].live && !is_active(machine, key);
+                let waits = !is_ending(machine) && (on_its_way || stops);
+                ensure(waits, format!("a caller seeks {} without end", self.name(key)))?;
+            }
+        }
+        Ok(())
+    }
+
     fn started(&mut self, key: Key, incarnation: IncarnationNumber) -> Result<(), Violation> {
         ensure(!self.ending, "nothing is started once the end has begun")?;
         let child = self.child(key);
@@ -448,6 +471,10 @@ fn check_echo(
 
 pub(super) fn is_ending(machine: &Machine) -> bool {
     matches!(machine.admits(), Err(ChildAnswer::ShuttingDown))
+}
+
+fn is_active(machine: &Machine, key: Key) -> bool {
+    machine.children().state(key) == Some(ChildState::Active)
 }
 
 fn ensure(right: bool, what: impl Display) -> Result<(), Violation> {

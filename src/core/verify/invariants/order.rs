@@ -19,7 +19,8 @@
 //! 9. A supervisor that has to end does end.
 //! 10. Children are cancelled in the order that the machine has shown before, unless it aborts them.
 //! 11. A group waits for one child.
-//! 12. A caller that waits for a start waits for at most one restart of the child's group.
+//! 12. A caller that waits for a start waits for at most one restart of the child's group. A caller that
+//!     only seeks the child waits for any number.
 //! 13. Once the time for an ordered stop is over, all children with the lowest stop order that is left are
 //!     cancelled, and no child with a higher one, unless the stop order no longer counts.
 
@@ -223,7 +224,7 @@ impl Invariants {
         }
         let range = self.strategy.affected(self.children[&key].place);
         for (of, request, restarts) in self.waiting.values_mut() {
-            let down = matches!(request, ChildRequest::Terminate);
+            let down = matches!(request, ChildRequest::Terminate | ChildRequest::Find { .. });
             if *of != key && !down && range.contains(&self.children[of].place) {
                 *restarts += 1;
                 ensure(*restarts < 2, "a caller waits for at most one restart of the group")?;
@@ -290,6 +291,24 @@ impl Invariants {
             (ChildRequest::Terminate | ChildRequest::Delete, ChildAnswer::Done) => {
                 ensure(!child.live, "a child is down when its caller is answered so")
             }
+            (ChildRequest::Find { .. }, ChildAnswer::Started(incarnation)) => {
+                let runs = child.live && child.lifecycle == Lifecycle::Active;
+                let same = child.incarnation == *incarnation;
+                ensure(runs && same, "a child that is found is the one that is Active")
+            }
+            (
+                ChildRequest::Find { .. },
+                ChildAnswer::NotFound
+                | ChildAnswer::ShuttingDown
+                | ChildAnswer::Restarting
+                | ChildAnswer::Withheld(_)
+                | ChildAnswer::InvalidState(_)
+                | ChildAnswer::Stopped,
+            ) => {
+                let active = child.live && child.lifecycle == Lifecycle::Active;
+                ensure(!active || self.ending, "a child that is Active is found")
+            }
+            (ChildRequest::Find { .. }, answer) => Err(format!("{answer:?} does not find a child")),
             (_, ChildAnswer::Started(incarnation)) => {
                 ensure(child.incarnation == *incarnation, "an answer names the incarnation")
             }
