@@ -238,21 +238,19 @@ impl SupervisorHandle {
         .await
     }
 
-    /// Returns the path of a child below this supervisor, for values.
+    /// Returns the full path of a child, for values.
     fn child_path(&self, path: &str) -> Result<Path, ApplyError> {
         if path.split('/').any(str::is_empty) {
             return Err(ControlError::NotAChild { path: path.to_owned() }.into());
         }
-        let join = |above: Path| path.split('/').fold(above, |above, name| above.join(name));
-        let (above, full) = (self.path().without_serials(), join(self.path()));
-        let plain = full.without_serials();
-        if plain != join(above.clone()) {
-            let instead = plain.as_str().split_at(above.as_str().len() + 1).1;
+        let (given, full) = (Path::from_text(path.to_owned()), self.full_path(path));
+        let instead = given.without_serials();
+        if instead != given {
             let reason =
                 format!("children with one name share their values; write `{instead}` instead");
             return Err(ApplyError::Refused(vec![Refusal::new(&full, reason)]));
         }
-        Ok(plain)
+        Ok(full.without_serials())
     }
 
     async fn change_call(

@@ -42,7 +42,7 @@ pub enum ControlError {
         path: Path,
     },
     /// The child doesn't exist.
-    #[error("there is no `{}`{}", Visible(.path), RelativeHint(.path))]
+    #[error("there is no `{}`", Visible(.path))]
     NotFound {
         /// The path that was given.
         path: Path,
@@ -217,28 +217,6 @@ impl fmt::Display for NextStep {
             Self::StaysDown { state } => write!(f, "it stays {state} until `restart_child`"),
             Self::Undecided => f.write_str("`on_child_failure` decides what follows"),
             Self::SupervisorEnds => f.write_str("its supervisor ends"),
-        }
-    }
-}
-
-/// A hint for a path that repeats its first names: the caller passed a full path to a handle, which
-/// takes paths relative to its supervisor.
-struct RelativeHint<'a>(&'a Path);
-
-impl fmt::Display for RelativeHint<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.0.as_str();
-        let above = path.match_indices('/').map(|(at, _)| path.split_at(at));
-        let mut given = above.rev().filter_map(|(above, rest)| {
-            let below = rest[1..].strip_prefix(above)?.strip_prefix('/')?;
-            Some((above, below))
-        });
-        match given.next() {
-            Some((above, below)) => {
-                let (above, below) = (Visible(above), Visible(below));
-                write!(f, "; a handle to `{above}` takes paths below it: write `{below}`")
-            }
-            None => Ok(()),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts, Event};
 use crate::subscriber;
 
 impl SupervisorHandle {
-    /// Returns a handle to a supervisor below this one.
+    /// Returns a handle to the supervisor at `path`.
     ///
     /// # Errors
     ///
@@ -43,9 +43,9 @@ impl SupervisorHandle {
             Ok(None) => {}
         }
         if self.which_child(path).await?.kind == ChildKind::Worker {
-            return Err(ControlError::NotASupervisor { path: self.below(path) });
+            return Err(ControlError::NotASupervisor { path: self.full_path(path) });
         }
-        Err(self.not_running(&self.below(path)).await)
+        Err(self.not_running(&self.full_path(path)).await)
     }
 
     /// Adds a child, last in start order, and starts it. Resolves when the child is up.

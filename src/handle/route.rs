@@ -15,12 +15,27 @@ use crate::status::ChildKind;
 /// A handle to inspect and control a running supervisor.
 ///
 /// Cheap to clone. Dropping a handle stops nothing. A handle addresses the incarnation of its
-/// supervisor that currently runs. Children are named by their path below it, such as `db` or
-/// `ingest/mqtt`. A child of a [`DynamicSupervisor`](crate::DynamicSupervisor) has the name that
+/// supervisor that currently runs.
+///
+/// # Paths
+///
+/// Each call takes the path of a child in one of two forms:
+///
+/// * relative to the supervisor of the handle, such as `db` or `ingest/mqtt`,
+/// * in full, such as `app/ingest/mqtt`: the first name is that of the tree's root, and more names
+///   follow. Every handle of the tree takes the same full path, also the handle of a
+///   [`Context::parent`](crate::Context::parent) deep below.
+///
+/// A single name is always relative. If a child has the same name as the root, write the full path of
+/// what is below it.
+///
+/// A child of a [`DynamicSupervisor`](crate::DynamicSupervisor) has the name that
 /// [`start_child`](Self::start_child) returned, such as `conns/conn#17`.
 ///
 /// Each call is answered by the supervisor of the child in question, also while that supervisor
 /// starts, restarts or waits.
+///
+/// # Errors
 ///
 /// In addition to the errors that each method lists, calls fail with
 ///
@@ -88,21 +103,20 @@ impl SupervisorHandle {
         }
     }
 
-    /// Returns the full path of `path` below this supervisor.
-    pub(super) fn below(&self, path: &str) -> Path {
-        path.split('/').fold(self.supervisor.path().clone(), |path, name| path.join(name))
+    /// Returns the full path of a path that a call was given.
+    pub(crate) fn full_path(&self, path: &str) -> Path {
+        if self.supervisor.is_full_path(path) {
+            return Path::from_text(path.to_owned());
+        }
+        Path::from_text([self.supervisor.path().as_str(), "/", path].concat())
     }
 
-    fn registered_below(&self, path: &str) -> Option<Arc<SupervisorShared>> {
-        self.supervisor.supervisor_below(path)
-    }
-
-    /// Returns the supervisor that runs at `path` below this one.
+    /// Returns the supervisor that runs at a path that a call was given.
     pub(super) fn registered(
         &self,
         path: &str,
     ) -> Result<Option<Arc<SupervisorShared>>, ControlError> {
-        match self.registered_below(path) {
+        match self.supervisor.supervisor_at(path, self.supervisor.is_full_path(path)) {
             None => check(path).map(|()| None),
             // No supervisor is registered at an invalid path.
             found => Ok(found),
@@ -120,12 +134,14 @@ impl SupervisorHandle {
             return Err(error);
         }
         let (parent, name) = match path.rsplit_once('/') {
-            Some((above, name)) => (self.registered_below(above), name),
+            Some((above, name)) => {
+                (self.supervisor.supervisor_at(above, self.supervisor.is_full_path(path)), name)
+            }
             None => (self.running(), path),
         };
         match parent {
             Some(supervisor) => Ok((supervisor, name.to_owned())),
-            None => Err(self.not_running(&self.below(path)).await),
+            None => Err(self.not_running(&self.full_path(path)).await),
         }
     }
 
@@ -153,7 +169,7 @@ impl SupervisorHandle {
     }
 }
 
-/// Checks that no name in a relative path is empty.
+/// Checks that no name in a path is empty.
 fn check(path: &str) -> Result<(), ControlError> {
     if path.split('/').any(str::is_empty) {
         return Err(ControlError::NotAChild { path: path.to_owned() });

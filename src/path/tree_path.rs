@@ -41,7 +41,7 @@ impl Path {
     }
 
     /// Returns the path with this text.
-    pub(super) fn from_text(text: String) -> Self {
+    pub(crate) fn from_text(text: String) -> Self {
         debug_assert!(text.split('/').all(is_segment), "invalid path: {text:?}");
         Self(text.into())
     }

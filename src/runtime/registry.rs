@@ -78,7 +78,7 @@ impl Hasher for KeyHash {
     }
 }
 
-/// What finds a supervisor: its key, its path, or names below another key.
+/// What finds a supervisor: its key, its full path, or names below another key.
 trait Lookup {
     fn hash(&self) -> u64;
 
@@ -123,9 +123,12 @@ impl Lookup for Below<'_> {
     }
 }
 
-impl Lookup for &Path {
+/// All names of a path, from the root down.
+struct FullPath<'a>(&'a str);
+
+impl Lookup for FullPath<'_> {
     fn hash(&self) -> u64 {
-        self.as_str().split('/').fold(ABOVE_ROOT, hash_below)
+        self.0.split('/').fold(ABOVE_ROOT, hash_below)
     }
 
     fn path(&self) -> Option<&LazyPath> {
@@ -133,7 +136,7 @@ impl Lookup for &Path {
     }
 
     fn is_path(&self, path: &LazyPath) -> bool {
-        path.path() == *self
+        path.path().as_str() == self.0
     }
 }
 
@@ -179,7 +182,12 @@ impl<T> Registry<T> {
     }
 
     pub(super) fn get(&self, path: &Path) -> Option<Arc<T>> {
-        self.find(&path)
+        self.full_path(path.as_str())
+    }
+
+    /// Returns the supervisor with these names, from the root down.
+    pub(super) fn full_path(&self, names: &str) -> Option<Arc<T>> {
+        self.find(&FullPath(names))
     }
 
     /// Returns the supervisor with these names below a path.

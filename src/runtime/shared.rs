@@ -181,9 +181,19 @@ impl SupervisorShared {
         std::iter::successors(Some(self), |supervisor| supervisor.above.as_deref())
     }
 
-    /// Returns the supervisor that runs at `path` below this one.
-    pub(crate) fn supervisor_below(&self, path: &str) -> Option<Arc<Self>> {
-        self.tree.registry.below(&self.key, path)
+    /// Whether these names are a full path rather than one below this supervisor: the first is the name of
+    /// the tree's root, and more follow.
+    pub(crate) fn is_full_path(&self, names: &str) -> bool {
+        let own = self.path().as_str();
+        let root = own.split_once('/').map_or(own, |(root, _)| root);
+        names.strip_prefix(root).is_some_and(|below| below.starts_with('/'))
+    }
+
+    /// Returns the supervisor that runs at these names: from the root down if `is_full`, else below this
+    /// supervisor.
+    pub(crate) fn supervisor_at(&self, names: &str, is_full: bool) -> Option<Arc<Self>> {
+        let registry = &self.tree.registry;
+        if is_full { registry.full_path(names) } else { registry.below(&self.key, names) }
     }
 
     pub(super) fn register(self: &Arc<Self>) {

@@ -452,7 +452,7 @@ impl TestTree {
         if path.is_empty() || path.split('/').any(str::is_empty) {
             return Err(ControlError::NotAChild { path: path.to_owned() }.to_string());
         }
-        Ok(format!("{}/{path}", self.path))
+        Ok(self.handle.full_path(path).to_string())
     }
 
     fn check_left_over(&self) -> Result<(), String> {

@@ -396,19 +396,24 @@ fn the_first_mistake_in_declaration_order_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_absolute_path_is_refused_with_the_place_where_it_begins() {
+async fn a_path_that_only_looks_full_is_relative() {
     let ingest = Supervisor::builder("ingest").child(worker("mqtt", idle));
     let app = app().child(ingest).build().unwrap().start().await.unwrap();
     let ingest = app.supervisor("ingest").await.unwrap();
-    let table = [
-        (&app, "app/ingest/mqtt", "`app` takes paths below it: write `ingest/mqtt`"),
-        (&ingest, "app/ingest/mqtt", "`app/ingest` takes paths below it: write `mqtt`"),
-    ];
-    for (handle, path, hint) in table {
+    for (handle, path, full) in [
+        (&app, "app", "app/app"),
+        (&ingest, "app", "app/ingest/app"),
+        (&ingest, "ingest/mqtt", "app/ingest/ingest/mqtt"),
+        (&ingest, "application/mqtt", "app/ingest/application/mqtt"),
+        (&ingest, "app/mqtt", "app/mqtt"),
+    ] {
         let error = handle.which_child(path).await.unwrap_err();
-        let text = format!("there is no `{}/{path}`; a handle to {hint}", handle.path());
-        assert_eq!(error.to_string(), text);
-        assert_eq!(format!("{error:?}"), text);
+        assert_eq!(error.to_string(), format!("there is no `{full}`"));
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
+    for path in ["app/", "app//mqtt", "/app"] {
+        let error = ingest.which_child(path).await.unwrap_err();
+        assert!(matches!(error, ControlError::NotAChild { .. }), "{error}");
     }
     let other = app.which_child("application").await.unwrap_err();
     assert_eq!(other.to_string(), "there is no `app/application`");
