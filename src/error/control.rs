@@ -35,7 +35,9 @@ pub enum ControlError {
         /// The child.
         path: Path,
     },
-    /// The child is waiting for a restart, its own or that of its group.
+    /// The child is waiting for a restart: its own, or that of its group or of a supervisor above it.
+    ///
+    /// Also the answer of [`try_child`](crate::SupervisorHandle::try_child) about a child that is starting.
     #[error("`{path}` is about to be restarted; use `terminate_child` first, or wait")]
     Restarting {
         /// The child.
@@ -107,6 +109,24 @@ pub enum ControlError {
     NotASupervisor {
         /// The child.
         path: Path,
+    },
+    /// The call needs the mailbox of the child, which has none.
+    #[error("`{path}` has no mailbox; declare it with `worker_with_mailbox`")]
+    NoMailbox {
+        /// The child.
+        path: Path,
+    },
+    /// The mailbox of the child is for messages of a different type.
+    #[error(
+        "the mailbox of `{path}` is for `{actual}`, not `{requested}`; write `address::<{actual}>`"
+    )]
+    WrongMessageType {
+        /// The child.
+        path: Path,
+        /// The type that the call has asked for.
+        requested: &'static str,
+        /// The type of the messages that the mailbox is for.
+        actual: &'static str,
     },
     /// The spec of the new child is invalid.
     #[error(transparent)]

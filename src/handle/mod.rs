@@ -5,6 +5,7 @@ mod child_ref;
 mod configure;
 mod control;
 mod pending_start;
+mod find;
 mod root;
 mod route;
 mod snapshot;

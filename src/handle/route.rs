@@ -73,13 +73,10 @@ impl SupervisorHandle {
         supervisor: &Arc<SupervisorShared>,
         request: impl FnOnce(Responder<T>) -> Request,
     ) -> Result<T, ControlError> {
-        let (answer, answered) = oneshot::channel();
-        // A request that an ended supervisor returns is dropped here, which drops its answer.
-        let pushed = supervisor.inbox.push_request(request(answer)).is_ok();
-        if pushed && let Ok(result) = CatchWakerPanic::new(answered).await {
-            return result;
+        match ask(supervisor, request).await {
+            Some(answer) => answer,
+            None => Err(self.not_running(supervisor.path()).await),
         }
-        Err(self.not_running(supervisor.path()).await)
     }
 
     /// Returns the running incarnation of this supervisor, or the one that the handle was made for.
@@ -155,11 +152,8 @@ impl SupervisorHandle {
         // Does the nearest supervisor have a child with the next name of the path?
         let rest = path.as_str().get(nearest.as_str().len() + 1..).unwrap_or_default();
         let (segment, deeper) = rest.split_once('/').unwrap_or((rest, ""));
-        let (answer, answered) = oneshot::channel();
-        let request = Request::Which { segment: segment.to_owned(), answer };
-        let pushed = supervisor.inbox.push_request(request).is_ok();
-        let answered = CatchWakerPanic::new(answered);
-        match if pushed { answered.await.ok() } else { None } {
+        let segment = segment.to_owned();
+        match ask(&supervisor, |answer| Request::Which { segment, answer }).await {
             Some(Ok(child)) if child.kind == ChildKind::Worker && !deeper.is_empty() => {
                 ControlError::NotFound { path }
             }
@@ -169,8 +163,20 @@ impl SupervisorHandle {
     }
 }
 
+/// Sends a request to a supervisor. Returns its answer, or `None` if it has ended.
+pub(super) async fn ask<T>(
+    supervisor: &SupervisorShared,
+    request: impl FnOnce(Responder<T>) -> Request,
+) -> Option<Result<T, ControlError>> {
+    let (answer, answered) = oneshot::channel();
+    // A request that an ended supervisor returns is dropped here, which drops its answer.
+    let pushed = supervisor.inbox.push_request(request(answer)).is_ok();
+    let answered = CatchWakerPanic::new(answered);
+    if pushed { answered.await.ok() } else { None }
+}
+
 /// Checks that no name in a path is empty.
-fn check(path: &str) -> Result<(), ControlError> {
+pub(super) fn check(path: &str) -> Result<(), ControlError> {
     if path.split('/').any(str::is_empty) {
         return Err(ControlError::NotAChild { path: path.to_owned() });
     }

@@ -11,6 +11,7 @@ use tokio::task::coop::consume_budget;
 
 use super::ask::Reply;
 use super::ask::{self, Unanswered};
+use super::control::MailboxControl;
 use super::error::{AskError, SendError};
 use super::message::Envelope;
 use super::outcome::{Sent, WhenFull};
@@ -38,6 +39,11 @@ impl<M> Address<M> {
 }
 
 impl<M: Send + 'static> Address<M> {
+    /// Returns the address of a mailbox, if it is for messages of this type.
+    pub(crate) fn of(mailbox: Arc<dyn MailboxControl>) -> Option<Self> {
+        mailbox.as_any().downcast().ok().map(Self::new)
+    }
+
     /// Sends a message, waiting until the mailbox has room.
     ///
     /// It also waits while the child is down and will be restarted. Senders that wait get room in the

@@ -1,5 +1,6 @@
 //! A mailbox as its supervisor sees it, whatever the type of its messages.
 
+use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +15,12 @@ use crate::path::Path;
 
 /// See the [module](self).
 pub(crate) trait MailboxControl: Send + Sync {
+    /// Returns the mailbox itself, whose type has that of the messages.
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+
+    /// Returns the type of the messages.
+    fn message_type(&self) -> &'static str;
+
     /// Binds the mailbox to a child. It stays bound to the child that it has, if any.
     fn bind(&self, child: ChildBinding);
 
@@ -74,6 +81,14 @@ pub(crate) trait MailboxControl: Send + Sync {
 }
 
 impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+
+    fn message_type(&self) -> &'static str {
+        type_name::<M>()
+    }
+
     fn bind(&self, child: ChildBinding) {
         self.step(|state, fx| state.bind(child, fx));
     }

@@ -196,6 +196,13 @@ impl ChildTable {
         self.running(key).map(|running| &running.incarnation)
     }
 
+    /// Whether this incarnation runs: its task has not ended, also not in a way that is yet to be handled.
+    pub(super) fn runs(&self, key: Key, number: IncarnationNumber) -> bool {
+        self.running(key).is_some_and(|running| {
+            running.incarnation.number == number && !running.task.is_finished()
+        })
+    }
+
     /// Returns all incarnations that have a task.
     pub(super) fn incarnations(&self) -> impl Iterator<Item = &Arc<Incarnation>> {
         let entries = self.entries.iter().flatten();

@@ -10,6 +10,7 @@ use super::blueprint::Blueprint;
 use crate::child::{ChildSpec, ConfigSpec};
 use crate::core;
 use crate::error::ControlError;
+use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::ChildOptions;
@@ -44,6 +45,11 @@ pub(crate) enum Request {
     Which {
         segment: Segment,
         answer: Responder<ChildInfo>,
+    },
+    /// Return the mailbox of one child, if it has one.
+    Mailbox {
+        segment: Segment,
+        answer: Responder<Option<Arc<dyn MailboxControl>>>,
     },
     Spec {
         segment: Segment,

@@ -177,7 +177,7 @@ impl SupervisorShared {
     }
 
     /// Returns this supervisor and all above it.
-    pub(super) fn upward(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn upward(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |supervisor| supervisor.above.as_deref())
     }
 

@@ -57,7 +57,8 @@ impl Driver {
         let child = entry.name();
         let options = self.machine.options(key).cloned().unwrap_or_default();
         let options = self.changed_options(key).unwrap_or(options);
-        let ticket = self.calls.insert(Call { key, child, name: "configure", answer });
+        let ticket =
+            self.calls.insert(Call { key, child, name: "configure", request: None, answer });
         self.step(MachineEvent::Configured { ticket: Some(ticket), key, options, trial }, now);
     }
 

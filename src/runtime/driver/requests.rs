@@ -1,5 +1,6 @@
 //! Answering the requests of handles.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -33,6 +34,11 @@ impl Driver {
                 let info = key.and_then(|key| self.info(key, self.children.path(key), now));
                 respond(answer, info.ok_or_else(|| self.not_found(&segment)));
             }
+            Request::Mailbox { segment, answer } => {
+                let key = self.children.find(&segment);
+                let mailbox = key.map(|key| self.mailbox(key).map(Arc::clone));
+                respond(answer, mailbox.ok_or_else(|| self.not_found(&segment)));
+            }
             Request::Spec { segment, answer } => {
                 let key = self.children.find(&segment);
                 let view = key.and_then(|key| self.machine.view(key, now));
@@ -65,7 +71,12 @@ impl Driver {
         now: Instant,
     ) {
         let Some(child) = self.children.entry(key).map(|entry| entry.name()) else { return };
-        let ticket = self.calls.insert(Call { key, child, name, answer });
+        if let core::ChildRequest::Find { .. } = request {
+            for (key, ticket) in self.calls.sweep() {
+                self.machine.stop_seeking(key, ticket);
+            }
+        }
+        let ticket = self.calls.insert(Call { key, child, name, request: Some(request), answer });
         self.step(MachineEvent::Request { ticket, key, request }, now);
     }
 
@@ -94,9 +105,20 @@ impl Driver {
     }
 
     fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer, now: Instant) {
-        let Some(Call { key, child, name, answer: caller }) = self.calls.remove(ticket) else {
+        let Some(call) = self.calls.remove(ticket) else { return };
+        let seeks = call.seeks();
+        let Call { key, child, name, request, answer: caller } = call;
+        if let (core::ChildAnswer::Started(incarnation), Some(request)) = (&answer, request)
+            && seeks
+            && !self.children.runs(key, *incarnation)
+        {
+            // It has ended meanwhile. Its exit was pushed already, and is handled first.
+            let segment = child.under(self.shared.path()).name().to_owned();
+            let again = Request::Act { segment, call: name, request, answer: caller };
+            // If the supervisor ends, this drops the answer, as it does for all calls that are left.
+            drop(self.shared.inbox.push_request(again));
             return;
-        };
+        }
         let path = || child.under(self.shared.path());
         let result = match answer {
             core::ChildAnswer::Done => Ok(StartOutcome::Done),
@@ -123,7 +145,7 @@ impl Driver {
         };
         // As in OTP, a child that is started by a call isn't logged at `info`.
         let changed = matches!(result, Ok(_) | Err(ControlError::ActivationFailed { .. }));
-        if changed && !matches!(name, "start_child" | "configure") {
+        if changed && !seeks && !matches!(name, "start_child" | "configure") {
             log::called(path, name);
         }
         let result = result.map(|outcome| Started { child, outcome });

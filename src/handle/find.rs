@@ -1,0 +1,216 @@
+//! Finding a child by its name: its incarnation that runs, and the address of its mailbox.
+//!
+//! A supervisor that runs knows its own children. If the supervisor of a child doesn't run, the nearest one
+//! above that does knows the one below it as its child, and whether it comes up.
+//!
+//! # Invariants
+//!
+//! 1. No incarnation is found whose exit was reported before the call.
+//! 2. A call waits only while the child, or a supervisor above it, is on its way up. It doesn't outlive the
+//!    end of the handle's own supervisor.
+
+use std::any::type_name;
+use std::sync::Arc;
+
+use tokio::task::yield_now;
+
+use super::child_ref::ChildRef;
+use super::route::{SupervisorHandle, ask, check};
+use crate::core::ChildRequest;
+use crate::error::ControlError;
+use crate::mailbox::Address;
+use crate::path::Path;
+use crate::runtime::SupervisorShared;
+use crate::runtime::phase::SupervisorPhase;
+use crate::runtime::request::Request;
+use crate::status::ChildKind;
+
+impl SupervisorHandle {
+    /// Finds a child, and returns its incarnation that runs.
+    ///
+    /// Waits while the child is on its way up: while it starts or restarts, waits for its group or for what
+    /// it requires, or is being decided on, and also while a supervisor above it does. The answer is never
+    /// an incarnation whose exit was reported before the call. By the time that the caller uses it, that
+    /// incarnation may have ended, of course.
+    ///
+    /// The wait has no limit of its own; use [`tokio::time::timeout`], or [`try_child`](Self::try_child). A
+    /// child that waits here delays its own stop: it must also watch
+    /// [`Context::cancelled`](crate::Context::cancelled).
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::InvalidState`] if the child is down and nothing starts it: it is stopped, given up
+    ///   on, was never started, or waits for its first message or for a requirement that is down itself,
+    /// * [`ControlError::Withheld`] if its configuration prevents its start,
+    /// * [`ControlError::Stopped`] if the child was stopped while the call waited,
+    /// * [`ControlError::NotRunning`] if a supervisor above it is down and nothing starts it,
+    /// * [`ControlError::ShuttingDown`] if the supervisor of this handle, or one above that, is stopping,
+    ///
+    /// and the common errors.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe.
+    pub async fn child(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.seek(path, "child", true).await
+    }
+
+    /// Finds a child, and returns its incarnation that runs, without waiting for one.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::Restarting`] if the child, or a supervisor above it, is on its way up, where
+    ///   [`child`](Self::child) waits,
+    /// * [`ControlError::InvalidState`], [`ControlError::Withheld`] and [`ControlError::NotRunning`] as for
+    ///   [`child`](Self::child),
+    /// * [`ControlError::ShuttingDown`] if the supervisor of the child is stopping,
+    ///
+    /// and the common errors.
+    pub async fn try_child(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.seek(path, "try_child", false).await
+    }
+
+    /// Returns the address of a child's mailbox.
+    ///
+    /// The address outlives the incarnations of the child, so it can be kept.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use verger::mailbox::Inbox;
+    /// use verger::{Context, Exit, Supervisor, worker_with_mailbox};
+    ///
+    /// async fn add(_: Context, mut inbox: Inbox<u32>) -> Exit {
+    ///     while let Some(number) = inbox.recv().await {
+    ///         println!("{number}");
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let (_, mailbox) = verger::mailbox();
+    /// let app = Supervisor::builder("app").child(worker_with_mailbox("adder", mailbox, add));
+    /// let app = app.build()?.start().await?;
+    ///
+    /// let adder = app.address::<u32>("adder").await?;
+    /// adder.send(7).await?;
+    /// # app.stop("done").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::NoMailbox`] if the child has no mailbox,
+    /// * [`ControlError::WrongMessageType`] if the mailbox is for messages of a different type,
+    ///
+    /// and the common errors.
+    pub async fn address<M: Send + 'static>(&self, path: &str) -> Result<Address<M>, ControlError> {
+        let (supervisor, segment) = self.find(path).await?;
+        let mailbox = self.call(&supervisor, |answer| Request::Mailbox { segment, answer }).await?;
+        let Some(mailbox) = mailbox else {
+            return Err(ControlError::NoMailbox { path: self.full_path(path) });
+        };
+        let actual = mailbox.message_type();
+        Address::of(mailbox).ok_or_else(|| ControlError::WrongMessageType {
+            path: self.full_path(path),
+            requested: type_name::<M>(),
+            actual,
+        })
+    }
+
+    async fn seek(
+        &self,
+        path: &str,
+        call: &'static str,
+        wait: bool,
+    ) -> Result<ChildRef, ControlError> {
+        let checked = check(path);
+        if checked.is_err() {
+            // A loop over calls that need no answer would starve other tasks.
+            yield_now().await;
+        }
+        checked?;
+        let path = self.full_path(path);
+        loop {
+            let Some((nearest, supervisor)) = self.supervisor.tree.nearest(&path) else {
+                yield_now().await;
+                return Err(ControlError::Ended { path: self.path() });
+            };
+            let rest = path.as_str().get(nearest.as_str().len() + 1..).unwrap_or_default();
+            let (segment, is_last) = match rest.split_once('/') {
+                Some((segment, _)) => (segment, false),
+                None => (rest, true),
+            };
+            let act = |answer| {
+                let (segment, request) = (segment.to_owned(), ChildRequest::Find { wait });
+                Request::Act { segment, call, request, answer }
+            };
+            match ask(&supervisor, act).await {
+                Some(Ok(found)) if is_last => return Ok(ChildRef::new(&supervisor, found)),
+                // A supervisor on the way to the child runs.
+                Some(Ok(_)) => self.enter(&supervisor, segment, &path, wait).await?,
+                Some(Err(ControlError::ShuttingDown { .. })) if wait => {
+                    self.outlive(&supervisor).await?;
+                }
+                Some(Err(error)) if is_last => return Err(error),
+                Some(Err(error)) => return Err(of_supervisor(error, path, nearest)),
+                // The supervisor has ended, and is no longer registered.
+                None => yield_now().await,
+            }
+        }
+    }
+
+    /// Checks that a child which runs is a supervisor, and lets it be registered, or its end be handled.
+    async fn enter(
+        &self,
+        above: &Arc<SupervisorShared>,
+        segment: &str,
+        path: &Path,
+        wait: bool,
+    ) -> Result<(), ControlError> {
+        if self.supervisor.tree.supervisor(&above.path().join(segment)).is_some() {
+            return Ok(());
+        }
+        let which = |answer| Request::Which { segment: segment.to_owned(), answer };
+        match ask(above, which).await {
+            Some(Ok(child)) if child.kind == ChildKind::Worker => {
+                Err(ControlError::NotFound { path: path.clone() })
+            }
+            _ if !wait => Err(ControlError::Restarting { path: path.clone() }),
+            _ => {
+                yield_now().await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for the end of a supervisor that is stopping, unless that of this handle stops with it.
+    async fn outlive(&self, supervisor: &SupervisorShared) -> Result<(), ControlError> {
+        let own = self.supervisor.path();
+        let holds_own = |it: &&SupervisorShared| {
+            let below = own.as_str().strip_prefix(it.path().as_str());
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        };
+        let is_stopping = |it: &&SupervisorShared| {
+            // It has answered so, perhaps before it has noted that.
+            std::ptr::eq(*it, supervisor) || it.progress.stopping_since().is_some()
+        };
+        let mut stopping = supervisor.upward().filter(is_stopping);
+        if let Some(it) = stopping.find(holds_own) {
+            return Err(ControlError::ShuttingDown { path: it.path().clone() });
+        }
+        let is_over = |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
+        supervisor.progress.reached(is_over).await;
+        Ok(())
+    }
+}
+
+/// Returns why a child isn't found, from the error about a supervisor above it.
+fn of_supervisor(error: ControlError, path: Path, nearest: Path) -> ControlError {
+    match error {
+        ControlError::NotFound { .. } => ControlError::NotFound { path },
+        ControlError::Restarting { .. } => ControlError::Restarting { path },
+        error @ ControlError::ShuttingDown { .. } => error,
+        _ => ControlError::NotRunning { path, nearest },
+    }
+}
