@@ -96,7 +96,7 @@
 //!   [`#[derive(Supervisor)]`](derive@Supervisor).
 //! * `signal` (default): [`signals`], which resolves at the first SIGINT or SIGTERM.
 //! * `config`: the module `config`: policies and settings by path, from any format that serde reads, and their
-//!   reload; adds `strsim`.
+//!   reload.
 //! * `config-file`: configuration files in TOML, `Application::config_file`; adds `toml`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `json`: [`Status::json`](status::Status::json).
@@ -131,6 +131,7 @@ mod spec;
 pub mod status;
 mod string_enum;
 mod subscriber;
+mod suggest;
 mod sync;
 pub mod task;
 #[cfg(feature = "testing")]

@@ -201,7 +201,7 @@ impl SupervisorHandle {
             let facts = gather_child(&handle, &full).await?;
             let below_root = facts.below_root(&full);
             let Found::Child(child, _) = facts.find(&below_root) else {
-                return Err(ControlError::NotFound { path: full }.into());
+                return Err(handle.not_found(full).into());
             };
             let wanted = std::any::type_name::<C>();
             let refuse = |reason: String| ApplyError::Refused(vec![Refusal::new(&full, reason)]);
@@ -271,7 +271,7 @@ impl SupervisorHandle {
                 check_layers(&path, child, &supervisor.rules, file, layer.clone())
                     .map_err(ControlError::from)?;
             } else if is_set || !handle.settings().called().contains(&path) {
-                return Err(ControlError::NotFound { path }.into());
+                return Err(handle.not_found(path).into());
             }
             let calls = vec![(path.clone(), layer)];
             handle.settings().exchange(&mut ValueChanges { calls, ..ValueChanges::default() });

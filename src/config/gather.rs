@@ -141,7 +141,7 @@ pub(super) async fn gather_child(
     };
     let names = vec![path.name().to_owned()];
     let known = ask(handle, &above, Some(names)).await?;
-    let known = known.ok_or_else(|| ControlError::NotFound { path: path.clone() })?;
+    let known = known.ok_or_else(|| handle.not_found(path.clone()))?;
     facts.supervisors.insert(facts.below_root(&above), known);
     Ok(facts)
 }

@@ -65,7 +65,6 @@ mod rules;
 mod secret;
 mod section;
 mod shown;
-mod suggest;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "config-file")]

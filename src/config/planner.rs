@@ -23,10 +23,10 @@ use super::mistake::Mistake;
 use super::node::{Node, join};
 use super::rules;
 use super::section::Section;
-use super::suggest::nearest;
 use super::{Config, Written, typed};
 use crate::policy::Rules;
 use crate::runtime::settings::GeneralLayer;
+use crate::suggest::nearest;
 
 /// Makes a plan. `initial`: the tree isn't started yet, so that each child needs a configuration.
 pub(super) fn plan(

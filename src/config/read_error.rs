@@ -11,7 +11,7 @@ use std::fmt::{self, Display};
 
 use serde::de::{Error, Expected, Unexpected};
 
-use super::suggest;
+use crate::suggest;
 
 /// The most characters of a value that a message repeats.
 const MOST: usize = 80;

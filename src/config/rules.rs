@@ -12,7 +12,7 @@ use super::location::Location;
 use super::mistake::Mistake;
 use super::node::{Entry, Node, Table, Value, join};
 use super::read_error::unknown;
-use super::suggest;
+use crate::suggest;
 
 /// Replaces the synonyms of keys. `path` is the path of the section.
 pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {

@@ -8,6 +8,7 @@ use crate::exit::ExitReason;
 use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
+use crate::suggest;
 
 /// The reason why a call to a running tree failed.
 ///
@@ -44,10 +45,15 @@ pub enum ControlError {
         path: Path,
     },
     /// The child doesn't exist.
-    #[error("there is no `{}`", Visible(.path))]
+    #[error("there is no `{}`{}", Visible(.path), DidYouMean(.similar))]
     NotFound {
         /// The path that was given.
         path: Path,
+        /// The paths that may be meant, at most 3, the nearest first.
+        ///
+        /// These are declared children of the supervisor with a similar name. If there is none, it is those
+        /// of the same name below other supervisors that run.
+        similar: Vec<Path>,
     },
     /// The supervisor of the child isn't running.
     #[error("the supervisor of `{}` is not running; `{nearest}` is", Visible(.path))]
@@ -238,6 +244,18 @@ impl fmt::Display for NextStep {
             Self::Undecided => f.write_str("`on_child_failure` decides what follows"),
             Self::SupervisorEnds => f.write_str("its supervisor ends"),
         }
+    }
+}
+
+/// The paths that may be meant, as a part of a sentence.
+struct DidYouMean<'a>(&'a [Path]);
+
+impl fmt::Display for DidYouMean<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        write!(f, "; did you mean {}?", suggest::list(self.0, "or"))
     }
 }
 

@@ -52,7 +52,7 @@ impl SupervisorHandle {
     ///
     /// This method is cancel safe.
     pub async fn child(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.seek(path, "child", true).await
+        self.seek(path, "child", true).await.map_err(|error| self.with_similar(error))
     }
 
     /// Finds a child, and returns its incarnation that runs, without waiting for one.
@@ -67,7 +67,7 @@ impl SupervisorHandle {
     ///
     /// and the common errors.
     pub async fn try_child(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.seek(path, "try_child", false).await
+        self.seek(path, "try_child", false).await.map_err(|error| self.with_similar(error))
     }
 
     /// Returns the address of a child's mailbox.
@@ -173,9 +173,7 @@ impl SupervisorHandle {
         }
         let which = |answer| Request::Which { segment: segment.to_owned(), answer };
         match ask(above, which).await {
-            Some(Ok(child)) if child.kind == ChildKind::Worker => {
-                Err(ControlError::NotFound { path: path.clone() })
-            }
+            Some(Ok(child)) if child.kind == ChildKind::Worker => Err(self.not_found(path.clone())),
             _ if !wait => Err(ControlError::Restarting { path: path.clone() }),
             _ => {
                 yield_now().await;
@@ -208,7 +206,7 @@ impl SupervisorHandle {
 /// Returns why a child isn't found, from the error about a supervisor above it.
 fn of_supervisor(error: ControlError, path: Path, nearest: Path) -> ControlError {
     match error {
-        ControlError::NotFound { .. } => ControlError::NotFound { path },
+        ControlError::NotFound { similar, .. } => ControlError::NotFound { path, similar },
         ControlError::Restarting { .. } => ControlError::Restarting { path },
         error @ ControlError::ShuttingDown { .. } => error,
         _ => ControlError::NotRunning { path, nearest },

@@ -8,6 +8,7 @@ mod pending_start;
 mod find;
 mod root;
 mod route;
+mod similar;
 mod snapshot;
 
 pub use self::child_ref::ChildRef;

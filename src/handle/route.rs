@@ -74,7 +74,7 @@ impl SupervisorHandle {
         request: impl FnOnce(Responder<T>) -> Request,
     ) -> Result<T, ControlError> {
         match ask(supervisor, request).await {
-            Some(answer) => answer,
+            Some(answer) => answer.map_err(|error| self.with_similar(error)),
             None => Err(self.not_running(supervisor.path()).await),
         }
     }
@@ -155,9 +155,9 @@ impl SupervisorHandle {
         let segment = segment.to_owned();
         match ask(&supervisor, |answer| Request::Which { segment, answer }).await {
             Some(Ok(child)) if child.kind == ChildKind::Worker && !deeper.is_empty() => {
-                ControlError::NotFound { path }
+                self.not_found(path)
             }
-            Some(Err(_)) => ControlError::NotFound { path },
+            Some(Err(_)) => self.not_found(path),
             Some(Ok(_)) | None => ControlError::NotRunning { path, nearest },
         }
     }

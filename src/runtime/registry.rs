@@ -205,6 +205,11 @@ impl<T> Registry<T> {
         self.running.iter().map(|supervisor| Arc::clone(&supervisor)).collect()
     }
 
+    /// Returns some supervisors of the tree, in any order.
+    pub(super) fn some(&self, max: usize) -> Vec<Arc<T>> {
+        self.running.iter().take(max).map(|supervisor| Arc::clone(&supervisor)).collect()
+    }
+
     /// Returns the nearest running supervisor above `path`, and its path.
     pub(super) fn nearest(&self, path: &Path) -> Option<(Path, Arc<T>)> {
         let mut above = path.parent();

@@ -82,6 +82,11 @@ impl<T> Tree<T> {
         self.registry.all()
     }
 
+    /// Returns some supervisors that run, in any order.
+    pub(crate) fn some_supervisors(&self, max: usize) -> Vec<Arc<T>> {
+        self.registry.some(max)
+    }
+
     /// Returns the nearest running supervisor above `path`, and its path.
     pub(crate) fn nearest(&self, path: &Path) -> Option<(Path, Arc<T>)> {
         self.registry.nearest(path)

@@ -13,6 +13,7 @@ mod kin;
 mod log;
 mod long_waits;
 mod memory;
+mod names;
 mod numbers;
 mod readiness;
 mod requires;

@@ -33,7 +33,8 @@ fn starts_and_stops(depth: usize) {
             }
             assert_eq!(levels, depth);
             assert_eq!(node.child.path.as_str(), "s/".repeat(depth) + "leaf");
-            let leaf = "s/".repeat(depth - 1) + "leaf";
+            // In full, because the children have the name of the root.
+            let leaf = "s/".repeat(depth) + "leaf";
             assert_eq!(app.which_child(&leaf).await.unwrap().lifecycle, Lifecycle::Active);
             drop(status);
 
@@ -61,7 +62,7 @@ async fn a_tree_has_at_most_1024_levels_of_supervisors() {
         assert_eq!(chain(depth).build().unwrap_err().to_string(), text);
     }
     let app = chain(1_023).build().unwrap().start().await.unwrap();
-    let deepest = app.supervisor(&["s"; 1_022].join("/")).await.unwrap();
+    let deepest = app.supervisor(&["s"; 1_023].join("/")).await.unwrap();
     let error = deepest.start_child(chain(2)).await.unwrap_err();
     assert!(error.to_string().ends_with(text), "{error}");
     let lower = chain(1).into_child().named("lower");

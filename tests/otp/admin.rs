@@ -76,7 +76,7 @@ async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_
     for answer in answers {
         assert!(matches!(
             answer,
-            Err(ControlError::NotFound { path }) if path.as_str() == "app/b"
+            Err(ControlError::NotFound { path, .. }) if path.as_str() == "app/b"
         ));
     }
 }

@@ -321,7 +321,7 @@ async fn otp_59_a_restarted_subtree_has_its_static_children_only() {
     let lost = tree.which_child("sub/added").await;
     assert!(matches!(
         lost,
-        Err(ControlError::NotFound { path }) if path.as_str() == "app/sub/added"
+        Err(ControlError::NotFound { path, .. }) if path.as_str() == "app/sub/added"
     ));
     assert_eq!(
         fakes.actions(),

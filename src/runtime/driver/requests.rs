@@ -138,7 +138,9 @@ impl Driver {
             core::ChildAnswer::Withheld(why) => {
                 Err(ControlError::Withheld { path: path(), why: why.word() })
             }
-            core::ChildAnswer::NotFound => Err(ControlError::NotFound { path: path() }),
+            core::ChildAnswer::NotFound => {
+                Err(ControlError::NotFound { path: path(), similar: Vec::new() })
+            }
             core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
             core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
             core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
@@ -170,7 +172,9 @@ impl Driver {
     }
 
     pub(super) fn not_found(&self, segment: &str) -> ControlError {
-        ControlError::NotFound { path: self.shared.path().join(segment) }
+        // The caller looks for similar names.
+        let path = self.shared.path().join(segment);
+        ControlError::NotFound { path, similar: Vec::new() }
     }
 
     pub(super) fn shutting_down(&self) -> ControlError {

@@ -245,9 +245,9 @@ async fn kin_123_only_its_own_supervisor_removes_a_service_and_a_hung_service_bl
     let mid = app.supervisor("mid").await.unwrap();
     let mut events = app.events();
     let error = mid.terminate_child("b").await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no `app/mid/b`");
+    assert_eq!(error.to_string(), "there is no `app/mid/b`; did you mean `app/b`?");
     let error = app.terminate_child("hung").await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no `app/hung`");
+    assert_eq!(error.to_string(), "there is no `app/hung`; did you mean `app/mid/hung`?");
 
     mid.terminate_child("hung").await.unwrap();
     assert_eq!(endings(&mut events), ["app/mid/hung#1 killed"]);
