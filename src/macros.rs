@@ -12,6 +12,9 @@
 ///   runs.
 /// * `run(self)` builds the tree and runs it until it ends by itself.
 ///
+/// The name of each child is a constant, too: `App::DB` for a field `db`. See
+/// [below](#names-of-the-children).
+///
 /// ```
 /// use std::time::Duration;
 ///
@@ -72,6 +75,7 @@
 /// };
 ///
 /// let handle = app.builder().build()?.start().await?; // or `app.run().await?`
+/// assert_eq!(handle.child(App::INGEST).await?.path().as_str(), "app/ingest");
 /// assert_eq!(handle.which_child("ingest/db").await?.path.as_str(), "app/ingest/db");
 /// handle.stop("the example is over").await?;
 /// # Ok(())
@@ -91,6 +95,37 @@
 /// A child is named after its field, and the root after the struct, in snake case. A `ChildSpec`
 /// without an attribute is an error unless a key uses it as `self.field`, because it would never
 /// start.
+///
+/// # Names of the children
+///
+/// The struct has a constant for each child, as visible as the struct itself. It is named after the field,
+/// in upper case, and its value is the child's name, also where a key `name` sets that:
+///
+/// ```
+/// use verger::{ChildSpec, supervisor};
+///
+/// #[supervisor]
+/// struct Ingest {
+///     #[child(name = "sensor_writer")]
+///     writer: ChildSpec,
+/// }
+///
+/// #[supervisor]
+/// struct App {
+///     #[supervisor]
+///     ingest: Ingest,
+/// }
+///
+/// assert_eq!((App::INGEST, Ingest::WRITER), ("ingest", "sensor_writer"));
+///
+/// let path = format!("{}/{}", App::INGEST, Ingest::WRITER);
+/// assert_eq!(path, "ingest/sensor_writer");
+/// ```
+///
+/// A handle takes such a name or path: `ctx.parent().child(App::INGEST)`. If the struct has type parameters,
+/// the constant needs them: `App::<Db>::INGEST`.
+///
+/// # Type parameters
 ///
 /// Type parameters get the bounds that the fields need. Lifetime parameters are an error, because
 /// children outlive the function that starts them.
@@ -199,7 +234,7 @@ pub use verger_macros::supervisor;
 
 /// Makes a struct a supervisor, as a derive macro.
 ///
-/// It has the keys and generates the methods of [`#[supervisor]`](macro@supervisor). The attribute
+/// It has the keys and generates the methods and constants of [`#[supervisor]`](macro@supervisor). The attribute
 /// above the struct, and above a field that is a supervisor, is named `#[tree(…)]`. The others are
 /// `#[child(…)]` and `#[dynamic(…)]`.
 ///

@@ -1,8 +1,10 @@
-//! An annotated struct gets the methods `builder`, `into_child`, `application` and `run`.
+//! An annotated struct gets the methods `builder`, `into_child`, `application` and `run`, and a constant
+//! for the name of each child.
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Generics, parse_quote};
+use syn::ext::IdentExt;
+use syn::{Generics, Ident, Visibility, parse_quote};
 
 use super::calls::{calls, split};
 use crate::bounds::require;
@@ -10,7 +12,7 @@ use crate::model::{ChildField, FieldKind, Node, is_generic};
 use crate::paths::Krate;
 use crate::span::{SpanRange, repeat};
 
-/// Returns the methods. They do nothing unless the struct is correct.
+/// Returns the constants and methods. The methods do nothing unless the struct is correct.
 pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
     let Node { vis, ident, args, attributes, .. } = node;
     let krate = &args.krate();
@@ -28,9 +30,12 @@ pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
     let [builder, into_child, into_application, run] =
         bodies.map(|body| if correct { body } else { quote!(loop {}) });
     let about = format!(" Returns the builder of the supervisor `{}`.", node.name.value());
+    let names = node.children.iter().filter_map(|child| name(child, vis));
     quote! {
         #(#attributes)*
         impl #impl_generics #ident #ty_generics #bounds {
+            #(#names)*
+
             #[doc = #about]
             #vis fn builder(self) -> #supervisor_builder {
                 #builder
@@ -65,6 +70,20 @@ pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
             }
         }
     }
+}
+
+/// Returns the constant for the name of a child.
+fn name(child: &ChildField, vis: &Visibility) -> Option<TokenStream> {
+    let ChildField { ident, name, cfgs, .. } = child;
+    let mut constant: Ident = syn::parse_str(&ident.unraw().to_string().to_uppercase()).ok()?;
+    constant.set_span(ident.span());
+    let about = format!(" The name of the child `{}`.", name.value());
+    Some(quote! {
+        #(#cfgs)*
+        #[doc = #about]
+        #[allow(dead_code, reason = "not every name is used")]
+        #vis const #constant: &'static ::core::primitive::str = #name;
+    })
 }
 
 /// Returns the struct's generics, with the bounds that the fields need.
