@@ -44,7 +44,8 @@
 //!   [`Supervisor::start`].
 //! * A child gets a [`Context`], which is cancelled when the child has to stop, and through which the
 //!   child sends signals to its supervisor.
-//! * A [`SupervisorHandle`] starts and stops children of a running tree, takes snapshots
+//! * A [`SupervisorHandle`] starts and stops children of a running tree, finds them by name
+//!   ([`child`](SupervisorHandle::child), [`address`](SupervisorHandle::address)), takes snapshots
 //!   ([`status`](SupervisorHandle::status)), and subscribes to events
 //!   ([`events`](SupervisorHandle::events)).
 //! * A [`TaskSupervisor`](task::TaskSupervisor) runs tasks whose value is awaited, as children.
@@ -178,6 +179,9 @@ mod book {
     mod first_tree {}
     #[doc = include_str!("../book/src/components.md")]
     mod components {}
+    #[cfg(feature = "macros")]
+    #[doc = include_str!("../book/src/names.md")]
+    mod names {}
     #[doc = include_str!("../book/src/limits.md")]
     mod limits {}
     #[doc = include_str!("../book/src/waits.md")]
