@@ -1,4 +1,4 @@
-//! What starting a child returns.
+//! What starting or finding a child returns.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use crate::path::Path;
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::{ChildName, StartOutcome, Started};
 
-/// A child that was started through a handle.
+/// A child that was started or found through a handle.
 #[derive(Clone)]
 pub struct ChildRef {
     parent: Path,
@@ -50,7 +50,7 @@ impl ChildRef {
         self.path().name()
     }
 
-    /// Returns the number of the incarnation that was started, if any.
+    /// Returns the number of the incarnation that was started or found, if any.
     #[must_use]
     pub fn incarnation(&self) -> Option<u32> {
         match self.outcome {

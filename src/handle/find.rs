@@ -6,11 +6,10 @@
 //! # Invariants
 //!
 //! 1. No incarnation is found whose exit was reported before the call.
-//! 2. A call waits only while the child, or a supervisor above it, is on its way up. It doesn't outlive the
-//!    end of the handle's own supervisor.
+//! 2. A call waits only while the child, or a supervisor above it, is on its way up. It fails when the
+//!    handle's own supervisor stops, or one above that.
 
 use std::any::type_name;
-use std::sync::Arc;
 
 use tokio::task::yield_now;
 
@@ -141,16 +140,31 @@ impl SupervisorHandle {
                 Some((segment, _)) => (segment, false),
                 None => (rest, true),
             };
+            if !is_last {
+                // Asked first, since no wait brings up a child below a worker.
+                let which = |answer| Request::Which { segment: segment.to_owned(), answer };
+                match ask(&supervisor, which).await {
+                    Some(Ok(child)) if child.kind == ChildKind::Worker => {
+                        return Err(self.not_found(path));
+                    }
+                    Some(Err(error)) => return Err(of_supervisor(error, path, nearest)),
+                    Some(Ok(_)) | None => {}
+                }
+            }
             let act = |answer| {
                 let (segment, request) = (segment.to_owned(), ChildRequest::Find { wait });
                 Request::Act { segment, call, request, answer }
             };
             match ask(&supervisor, act).await {
                 Some(Ok(found)) if is_last => return Ok(ChildRef::new(&supervisor, found)),
-                // A supervisor on the way to the child runs.
-                Some(Ok(_)) => self.enter(&supervisor, segment, &path, wait).await?,
+                // A supervisor on the way to the child is up. It isn't registered if it has ended since, and
+                // its exit is yet to be handled.
+                Some(Ok(_)) if wait || self.is_registered(&nearest.join(segment)) => {
+                    yield_now().await;
+                }
+                Some(Ok(_)) => return Err(ControlError::Restarting { path }),
                 Some(Err(ControlError::ShuttingDown { .. })) if wait => {
-                    self.outlive(&supervisor).await?;
+                    self.until_ended(&supervisor).await?;
                 }
                 Some(Err(error)) if is_last => return Err(error),
                 Some(Err(error)) => return Err(of_supervisor(error, path, nearest)),
@@ -160,30 +174,12 @@ impl SupervisorHandle {
         }
     }
 
-    /// Checks that a child which runs is a supervisor, and lets it be registered, or its end be handled.
-    async fn enter(
-        &self,
-        above: &Arc<SupervisorShared>,
-        segment: &str,
-        path: &Path,
-        wait: bool,
-    ) -> Result<(), ControlError> {
-        if self.supervisor.tree.supervisor(&above.path().join(segment)).is_some() {
-            return Ok(());
-        }
-        let which = |answer| Request::Which { segment: segment.to_owned(), answer };
-        match ask(above, which).await {
-            Some(Ok(child)) if child.kind == ChildKind::Worker => Err(self.not_found(path.clone())),
-            _ if !wait => Err(ControlError::Restarting { path: path.clone() }),
-            _ => {
-                yield_now().await;
-                Ok(())
-            }
-        }
+    fn is_registered(&self, path: &Path) -> bool {
+        self.supervisor.tree.supervisor(path).is_some()
     }
 
     /// Waits for the end of a supervisor that is stopping, unless that of this handle stops with it.
-    async fn outlive(&self, supervisor: &SupervisorShared) -> Result<(), ControlError> {
+    async fn until_ended(&self, supervisor: &SupervisorShared) -> Result<(), ControlError> {
         let own = self.supervisor.path();
         let holds_own = |it: &&SupervisorShared| {
             let below = own.as_str().strip_prefix(it.path().as_str());

@@ -198,7 +198,11 @@ async fn a_wait_goes_on_while_a_supervisor_above_restarts() {
 
     // A worker has no children, also while it is down.
     fakes.end("c", End::Error).await;
-    assert_eq!(child(&tree, "c/x").await, "there is no `app/c/x`");
+    let began = tokio::time::Instant::now();
+    for call in [child(&tree, "c/x").await, try_child(&tree, "c/x").await] {
+        assert_eq!(call, "there is no `app/c/x`");
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
     tree.stop("done").await.unwrap();
 }
 
@@ -253,9 +257,9 @@ async fn a_child_that_waits_for_what_it_requires_is_found_once_that_is_up() {
     // Nothing starts it while what it requires stays down.
     tree.terminate_child("api").await.unwrap();
     fakes.end("db", End::Error).await;
-    let _ = tokio::spawn({
+    let gated = tokio::spawn({
         let tree = tree.clone();
-        async move { tree.restart_child("api").await.map(drop) }
+        async move { text(tree.restart_child("api").await) }
     });
     settle().await;
     let sought = seek(&tree, "api").await;
@@ -263,6 +267,8 @@ async fn a_child_that_waits_for_what_it_requires_is_found_once_that_is_up() {
     let blocked = "`app/api` is discovered, so `child` has nothing to do";
     assert_eq!(sought.await.unwrap(), blocked);
     assert_eq!(child(&tree, "api").await, blocked);
+    tree.terminate_child("api").await.unwrap();
+    assert_eq!(gated.await.unwrap(), "`app/api` was stopped before it was up");
     tree.stop("done").await.unwrap();
 }
 

@@ -51,13 +51,55 @@ impl Calls {
         if self.waiting.len() < self.sweep_at.max(KEPT) {
             return Vec::new();
         }
-        let is_gone = |_: &Ticket, call: &mut Call| call.seeks() && call.answer.is_closed();
-        let gone: Vec<_> = self.waiting.extract_if(.., is_gone).collect();
+        let mut gone = Vec::new();
+        self.waiting.retain(|&ticket, call| {
+            let is_gone = call.seeks() && call.answer.is_closed();
+            gone.extend(is_gone.then_some((call.key, ticket)));
+            !is_gone
+        });
         self.sweep_at = 2 * self.waiting.len();
-        gone.into_iter().map(|(ticket, call)| (call.key, ticket)).collect()
+        gone
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Call> {
         self.waiting.remove(&ticket)
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::core::Machine;
+    use crate::policy::{ChildOptions, Rules};
+
+    #[test]
+    fn of_many_calls_those_that_seek_a_child_without_a_caller_are_dropped() {
+        let now = Instant::now();
+        let mut machine = Machine::ordered(Rules::default(), now, 7);
+        let key = machine.add(Arc::new(ChildOptions::default()), now);
+        let (mut calls, mut callers) = (Calls::default(), Vec::new());
+        let call = |calls: &mut Calls, request| {
+            let child = ChildName { name: "a".into(), serial: None };
+            let (answer, caller) = oneshot::channel();
+            let call = Call { key, child, name: "child", request: Some(request), answer };
+            (calls.insert(call), caller)
+        };
+        for _ in 0..KEPT / 2 {
+            callers.push(call(&mut calls, ChildRequest::Find { wait: true }));
+            drop(call(&mut calls, ChildRequest::Terminate));
+        }
+        assert_eq!(calls.sweep(), [], "all callers still wait, or have requested something");
+        let gone: Vec<_> = callers.drain(..KEPT / 4).map(|(ticket, _)| (key, ticket)).collect();
+        assert_eq!(calls.sweep(), [], "the next sweep is due with twice as many calls");
+        while calls.waiting.len() < 2 * KEPT {
+            callers.push(call(&mut calls, ChildRequest::Find { wait: true }));
+        }
+        assert_eq!(calls.sweep(), gone);
+        assert_eq!(calls.waiting.len(), 2 * KEPT - gone.len());
     }
 }
