@@ -4,8 +4,8 @@ mod child_ref;
 #[cfg(feature = "config")]
 mod configure;
 mod control;
-mod pending_start;
 mod find;
+mod pending_start;
 mod root;
 mod route;
 mod similar;
