@@ -28,6 +28,7 @@
 mod blocking;
 mod body;
 mod error;
+mod find;
 mod join;
 mod map;
 mod partition_key;
@@ -37,7 +38,6 @@ mod ready;
 mod report;
 mod stream;
 mod supervisor;
-mod until_up;
 
 pub use self::error::TaskError;
 pub use self::join::Task;

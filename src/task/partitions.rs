@@ -4,10 +4,10 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::find::find;
 use super::map::parallelism;
 use super::partition_key::PartitionKey;
 use super::place::Place;
-use super::until_up::{not_up, until_up, up};
 use crate::child::ChildSpec;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
@@ -154,8 +154,8 @@ impl PartitionedSupervisor {
     ///
     /// * [`ControlError::NoPartitions`] if the supervisor was resized to 0,
     /// * [`ControlError::NotStarted`] if it has never run,
-    /// * [`ControlError::NotRunning`] if the partition is down and isn't restarted, and
-    ///   [`ControlError::Ended`] if the tree has ended.
+    /// * those of [`SupervisorHandle::child`] if the partition is down and isn't restarted, such as
+    ///   [`ControlError::InvalidState`], and [`ControlError::Ended`] if the tree has ended.
     ///
     /// # Cancel safety
     ///
@@ -167,9 +167,9 @@ impl PartitionedSupervisor {
         loop {
             let active = self.active();
             let (tree, path) = self.address(key)?;
-            match until_up(&tree, &path).await {
+            match find(&tree, &path, true).await {
                 // It was terminated by a resize, and the key belongs to another one.
-                Err(ControlError::NotRunning { .. }) if self.active() != active => {}
+                Err(_) if self.active() != active => {}
                 found => return found,
             }
         }
@@ -186,10 +186,7 @@ impl PartitionedSupervisor {
         key: &K,
     ) -> Result<SupervisorHandle, ControlError> {
         let (tree, path) = self.address(key)?;
-        match up(&tree, &path) {
-            Some(partition) => Ok(partition),
-            None => Err(not_up(&tree, &path).await),
-        }
+        find(&tree, &path, false).await
     }
 
     /// Changes how many partitions are active, from 0 to [`partitions`](Self::partitions).

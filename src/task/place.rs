@@ -123,6 +123,15 @@ impl Place {
     }
 }
 
+/// Returns a handle to the root of the tree that `path` is in.
+pub(super) fn root(tree: &Tree<SupervisorShared>, path: &Path) -> Option<SupervisorHandle> {
+    let mut root = path.clone();
+    while let Some(above) = root.parent() {
+        root = above;
+    }
+    tree.supervisor(&root).map(SupervisorHandle::new)
+}
+
 impl LastStart {
     fn running(&self) -> Option<Arc<SupervisorShared>> {
         let kept = self.supervisor.upgrade().filter(|kept| !kept.inbox.is_closed());

@@ -164,7 +164,7 @@ async fn a_lookup_waits_for_the_supervisor_of_the_partitions_and_ends_with_the_t
 
     app.terminate_child("sessions/1").await.unwrap();
     for error in [sessions.partition(&1).await, sessions.try_partition(&1).await] {
-        assert!(matches!(error, Err(ControlError::NotRunning { .. })));
+        assert!(matches!(error, Err(ControlError::InvalidState { .. })));
     }
     app.kill_child("sessions").await.unwrap();
     settle().await;
@@ -175,10 +175,7 @@ async fn a_lookup_waits_for_the_supervisor_of_the_partitions_and_ends_with_the_t
     sleep(Duration::from_secs(1)).await;
     app.stop("enough").await.unwrap();
     let error = waiting.await.unwrap();
-    assert!(
-        matches!(error, ControlError::Ended { .. } | ControlError::NotRunning { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ControlError::ShuttingDown { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

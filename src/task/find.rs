@@ -1,0 +1,44 @@
+//! Finding a supervisor that is up.
+
+use super::place::root;
+use crate::error::ControlError;
+use crate::handle::SupervisorHandle;
+use crate::path::Path;
+use crate::runtime::phase::SupervisorPhase;
+use crate::runtime::{SupervisorShared, Tree};
+
+/// Returns the supervisor that is up at `path`. Waits while it is on its way up, if `wait` says so.
+///
+/// # Errors
+///
+/// Those of [`SupervisorHandle::child`], or of [`SupervisorHandle::try_child`].
+pub(super) async fn find(
+    tree: &Tree<SupervisorShared>,
+    path: &Path,
+    wait: bool,
+) -> Result<SupervisorHandle, ControlError> {
+    loop {
+        if let Some(supervisor) = up(tree, path) {
+            return Ok(supervisor);
+        }
+        // From the root, so that the restart of a supervisor in between is waited for.
+        let root = root(tree, path).ok_or_else(|| ControlError::Ended { path: path.clone() })?;
+        if wait {
+            root.child(path.as_str()).await?;
+        } else {
+            root.try_child(path.as_str()).await?;
+        }
+        match root.supervisor(path.as_str()).await {
+            // It has ended since.
+            Ok(_) | Err(ControlError::NotRunning { .. }) => tokio::task::yield_now().await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn up(tree: &Tree<SupervisorShared>, path: &Path) -> Option<SupervisorHandle> {
+    let supervisor = tree.supervisor(path)?;
+    let is_up = matches!(supervisor.progress.phase(), SupervisorPhase::Up)
+        && supervisor.progress.stopping_since().is_none();
+    is_up.then(|| SupervisorHandle::new(supervisor))
+}
