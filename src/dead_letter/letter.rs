@@ -22,14 +22,15 @@ use crate::path::Path;
 pub struct DeadLetter {
     /// Why the message was not delivered.
     pub reason: DeadLetterReason,
-    /// The path of the child that the message was for.
+    /// The path of the child that the message was for, or of the emitter of an event without a handler.
     pub target: Path,
-    /// The last incarnation of that child, counted from 1. 0 before its first start.
+    /// The last incarnation of that child, counted from 1. 0 before its first start, and for a supervisor
+    /// whose handle has emitted an event.
     pub incarnation: u32,
-    /// The type name of the message. `None` if the letter is about the child itself.
+    /// The type name of the message or event. `None` if the letter is about the child itself.
     pub event_type: Option<&'static str>,
     /// How the child exited, if the letter is about the child itself or a message was lost in its
-    /// failure.
+    /// failure; how a handler on the [bus](crate::bus) failed.
     pub error: Option<Arc<ExitReason>>,
     /// When the message was dropped, or the child was given up.
     #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
@@ -88,7 +89,7 @@ impl DeadLetter {
             error,
             at,
             suppressed,
-            payload: Some(Arc::new(Payload::new(type_id, payload))),
+            payload: Some(Arc::new(Payload::new(payload, type_id))),
         };
         (letter, Provenance { entry, origin: Some(origin) })
     }
@@ -99,6 +100,8 @@ impl DeadLetter {
     /// [lost](crate::dead_letter::DeadLetterReason::LostInFailure) itself, if a clone of the letter has
     /// taken it, or if it was replayed from a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). A
     /// message that is never taken is dropped with the last clone of its letter.
+    ///
+    /// An event or request `E` of the [bus](crate::bus) is taken as an `Arc<E>`.
     ///
     /// ```
     /// # fn look(letter: verger::dead_letter::DeadLetter) {
@@ -130,6 +133,6 @@ impl DeadLetter {
 pub(crate) struct Provenance {
     /// The entry that the message was replayed from.
     pub(crate) entry: Option<EntryId>,
-    /// The mailbox that the message was in. `None` for a letter about a child.
+    /// The mailbox that the message was in, which is gone if there was none. `None` for a letter about a child.
     pub(crate) origin: Option<Weak<dyn Redeliver>>,
 }

@@ -1,13 +1,15 @@
 //! Dead letters: messages that were not delivered, and children that were given up.
 //!
-//! A message becomes a [`DeadLetter`] if its [mailbox](crate::mailbox::Mailbox) can't deliver it. A
-//! child becomes one if its supervisor gives up on it. The [`DeadLetterReason`] says why.
+//! A message becomes a [`DeadLetter`] if its [mailbox](crate::mailbox::Mailbox) can't deliver it, and an
+//! event if no handler on the [bus](crate::bus) handles it. A child becomes one if its supervisor gives up on
+//! it. The [`DeadLetterReason`] says why.
 //!
 //! Each supervisor publishes its own letters and those from all supervisors below it:
 //!
 //! * in the log, throttled by a [`DeadLetterLog`];
 //! * to the subscribers of [`SupervisorHandle::dead_letters`](crate::SupervisorHandle::dead_letters),
 //!   which can take the message out of the letter;
+//! * to the children that have subscribed with [`Bus::on_dead_letter`](crate::bus::Bus::on_dead_letter);
 //! * to each [`DeadLetterStore`], which keeps letters, counts them, and replays their messages.
 //!
 //! ```
@@ -41,7 +43,7 @@
 // | --- | --- |
 // | `letter`, `reason` | a letter |
 // | `payload` | the message of a letter, which all its clones share |
-// | `undelivered`, `entry_id` | what a mailbox reports, and how a message is sent again |
+// | `undelivered`, `entry_id` | what a mailbox or the bus reports, and how a message is sent again |
 // | `options` | what a supervisor configures |
 // | `log` | the log lines |
 // | `store` | letters that are kept, to be inspected and replayed |
@@ -71,5 +73,5 @@ pub(crate) use self::payload::drop_afterwards;
 pub use self::reason::DeadLetterReason;
 pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, ReplayError};
 pub use self::undelivered::Refused;
-pub(crate) use self::undelivered::{Redeliver, Undelivered};
+pub(crate) use self::undelivered::{Redeliver, Undelivered, no_mailbox};
 pub use crate::policy::dead_letter_log::DeadLetterLog;

@@ -17,7 +17,9 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    pub(super) fn new(type_id: TypeId, message: Option<Message>) -> Self {
+    /// `lost` is the type of a message that is gone.
+    pub(super) fn new(message: Option<Message>, lost: TypeId) -> Self {
+        let type_id = message.as_ref().map_or(lost, |message| (**message).type_id());
         Self { type_id, message: Mutex::new(message) }
     }
 

@@ -1,25 +1,12 @@
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::cell::RefCell;
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use super::DeadLetterReason::*;
 use super::*;
 use crate::exit::{ExitError, ExitReason};
 use crate::path::Path;
-
-struct NoMailbox;
-
-impl Redeliver for NoMailbox {
-    fn redeliver(
-        self: Arc<Self>,
-        payload: Box<dyn Any + Send>,
-        _: EntryId,
-        _: Instant,
-    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
-        Err((payload, Refused::Closed))
-    }
-}
 
 fn letter<M: Send + 'static>(message: M) -> DeadLetter {
     let undelivered = Undelivered {
@@ -32,7 +19,7 @@ fn letter<M: Send + 'static>(message: M) -> DeadLetter {
         error: Some(Arc::new(ExitReason::Failed(ExitError::from("no such item")))),
         quiet: false,
         entry: None,
-        origin: Weak::<NoMailbox>::new(),
+        origin: no_mailbox(),
     };
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1500);
     DeadLetter::about_message(undelivered, at, false).0
@@ -109,6 +96,8 @@ fn seed3_05_reasons_are_stable_words() {
         (UndeliveredAtStop, "undelivered_at_stop"),
         (GaveUp, "gave_up"),
         (LostInFailure, "lost_in_failure"),
+        (NoHandler, "no_handler"),
+        (Timeout, "timeout"),
     ];
     for (reason, word) in words {
         assert_eq!(reason.to_string(), word);

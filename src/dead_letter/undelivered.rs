@@ -1,4 +1,4 @@
-//! What a mailbox reports of a message that it can't deliver, and how the message is sent again.
+//! What a mailbox or the bus reports of a message that it can't deliver, and how the message is sent again.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -16,8 +16,10 @@ pub(crate) struct Undelivered {
     pub(crate) target: Path,
     pub(crate) incarnation: u32,
     pub(crate) event_type: &'static str,
+    /// The type that [`event_type`](Self::event_type) names, by which letters are suppressed.
     pub(crate) type_id: TypeId,
-    /// `None` if the message itself is gone.
+    /// What is taken out of the letter: the message, or an `Arc` of an event. `None` if the message itself is
+    /// gone.
     pub(crate) payload: Option<Box<dyn Any + Send>>,
     pub(crate) error: Option<Arc<ExitReason>>,
     /// The loss is configured: the letter is logged at `DEBUG` only.
@@ -26,6 +28,25 @@ pub(crate) struct Undelivered {
     pub(crate) entry: Option<EntryId>,
     /// The mailbox that the message was in.
     pub(crate) origin: Weak<dyn Redeliver>,
+}
+
+/// Returns the origin of a message that was in no mailbox, and that can't be replayed to it.
+pub(crate) fn no_mailbox() -> Weak<dyn Redeliver> {
+    Weak::<NoMailbox>::new()
+}
+
+/// Never created.
+enum NoMailbox {}
+
+impl Redeliver for NoMailbox {
+    fn redeliver(
+        self: Arc<Self>,
+        _payload: Box<dyn Any + Send>,
+        _entry: EntryId,
+        _now: Instant,
+    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
+        match *self {}
+    }
 }
 
 /// A mailbox that accepts a message out of a dead letter.
