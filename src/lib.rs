@@ -56,6 +56,7 @@
 //! | --- | --- |
 //! | [`policy`] | restart policies, limits, presets, failure callbacks |
 //! | [`mod@mailbox`] | messages that survive restarts: addresses, inboxes, requests |
+//! | [`bus`] | events and requests between children that don't know each other |
 //! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
 //! | [`service`] | values that children provide to each other, and locks by name |
 //! | [`status`] | snapshots of a tree, events, subscriptions |
@@ -79,7 +80,7 @@
 //! | --- | --- |
 //! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again, a call has stopped, restarted, deleted or woken a child (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, the runtime was [late](ChildSpec::watchdog), or a value of [`task`] is used in two places (`WARN`), no loop turns (`ERROR`), each edge of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
-//! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
+//! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`); a [handler of dead letters](bus::Bus::on_dead_letter) has failed (`DEBUG`), or is so slow that it has missed letters (`WARN`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
 //! | `verger::config` | a reload begins or is over, each change of an applied plan (`INFO`), the check of a new value takes 5 s, the configuration isn't changed (`WARN`), each mistake or refusal (`ERROR`); feature `config` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
@@ -106,6 +107,7 @@
 //! * `testing`: the module `testing`.
 
 pub mod app;
+pub mod bus;
 mod child;
 mod clock;
 #[cfg(feature = "config")]
@@ -204,6 +206,8 @@ mod book {
     mod messages {}
     #[doc = include_str!("../book/src/delivery.md")]
     mod delivery {}
+    #[doc = include_str!("../book/src/bus.md")]
+    mod bus {}
     #[doc = include_str!("../book/src/dead-letters.md")]
     mod dead_letters {}
     #[doc = include_str!("../book/src/starting.md")]

@@ -149,6 +149,11 @@ impl Incarnation {
         helped.then(|| self.cell.helpers())
     }
 
+    /// Whether the child's own task has ended. Its helpers may still run.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & ENDED != 0
+    }
+
     /// Admits a helper, which delays the exit until its guard is dropped. `None` if the child has ended.
     pub(crate) fn admit_helper(&self) -> Option<HelperGuard> {
         let helpers = self.cell.helpers();

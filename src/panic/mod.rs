@@ -23,6 +23,11 @@ pub(crate) fn catch_panic<T>(foreign: impl FnOnce() -> T) -> Option<T> {
     done.map_err(discard).ok()
 }
 
+/// Calls `foreign` and returns its result, or the message of its panic.
+pub(crate) fn catch_panic_message<T>(foreign: impl FnOnce() -> T) -> Result<T, PanicMessage> {
+    catch_unwind(AssertUnwindSafe(foreign)).map_err(panic_message)
+}
+
 /// Returns the message of a panic, with its location if that is known, and drops its payload.
 pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> PanicMessage {
     let message = message::message_of(&*payload).to_owned();
@@ -54,7 +59,12 @@ impl<T: ?Sized> Foreign<T> {
     }
 
     pub(crate) fn shared(&self) -> &Arc<T> {
-        self.0.as_ref().expect("only `drop` takes it")
+        self.0.as_ref().expect("only `drop` and `into_shared` take it")
+    }
+
+    /// Returns the value, whose drop is then the caller's.
+    pub(crate) fn into_shared(mut self) -> Arc<T> {
+        self.0.take().expect("only `drop` and `into_shared` take it")
     }
 }
 
@@ -74,8 +84,9 @@ impl<T: ?Sized> Deref for Foreign<T> {
 
 impl<T: ?Sized> Drop for Foreign<T> {
     fn drop(&mut self) {
-        let value = self.0.take();
-        catch_panic(|| drop(value));
+        if let Some(value) = self.0.take() {
+            catch_panic(|| drop(value));
+        }
     }
 }
 

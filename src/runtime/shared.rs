@@ -181,6 +181,11 @@ impl SupervisorShared {
         std::iter::successors(Some(self), |supervisor| supervisor.above.as_deref())
     }
 
+    /// Returns the root of the tree.
+    pub(crate) fn root_of_tree(&self) -> &Self {
+        self.upward().last().unwrap_or(self)
+    }
+
     /// Whether these names are a full path rather than one below this supervisor: the first is the name of
     /// the tree's root, and more follow.
     pub(crate) fn is_full_path(&self, names: &str) -> bool {

@@ -1,7 +1,8 @@
 //! What all supervisors of a tree share.
 
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use super::leaks::Leaks;
@@ -19,6 +20,8 @@ pub(crate) struct Tree<T> {
     pub(crate) settings: Arc<Settings>,
     pub(crate) services: Arc<Services>,
     pub(crate) locks: Arc<Locks>,
+    /// The handlers of the event bus: a type of the module `bus`, made by its first use.
+    pub(crate) bus: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// The sequence number of the last event.
     seq: AtomicU64,
     /// How many event subscriptions exist.
@@ -36,6 +39,7 @@ impl<T> Tree<T> {
             settings,
             services: Arc::default(),
             locks: Arc::default(),
+            bus: OnceLock::new(),
             seq: AtomicU64::new(0),
             listeners: Arc::default(),
             missed_graces: AtomicUsize::new(0),

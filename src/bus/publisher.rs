@@ -1,0 +1,206 @@
+//! The bus as emitters and callers see it.
+
+use std::any::type_name;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::coop::consume_budget;
+
+use super::error::{BusError, CallError};
+use super::events::{EventTopic, Offered};
+use super::letters::Member;
+use super::requests::{Request, RequestTopic, Unanswered, ask};
+use super::topics::{BusShared, Channel, DEAD_LETTER_CHANNEL, TopicKey};
+use crate::dead_letter::DeadLetterReason;
+use crate::exit::ExitReason;
+use crate::panic::Foreign;
+use crate::runtime::SupervisorShared;
+
+/// Emits events and calls handlers on the bus of a tree; returned by
+/// [`SupervisorHandle::bus`](crate::SupervisorHandle::bus) and [`Bus::publisher`](crate::bus::Bus::publisher).
+///
+/// Cheap to clone. Dead letters name the child or supervisor that the publisher comes from.
+#[derive(Clone)]
+pub struct Publisher {
+    pub(super) shared: Arc<BusShared>,
+    pub(super) channel: Channel,
+    emitter: Member,
+}
+
+impl Publisher {
+    pub(super) fn new(supervisor: &SupervisorShared, emitter: Member) -> Self {
+        Self { shared: BusShared::of(supervisor), channel: Channel::default(), emitter }
+    }
+
+    /// Returns a publisher to a named channel: events reach the handlers that are registered on a
+    /// channel of the same name.
+    ///
+    /// Channels have no levels: the channel of a publisher to a channel is a channel of the bus.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Reserved`] for [`DEAD_LETTER_CHANNEL`](crate::bus::DEAD_LETTER_CHANNEL).
+    pub fn channel(&self, name: &str) -> Result<Self, BusError> {
+        if name == DEAD_LETTER_CHANNEL {
+            return Err(BusError::Reserved { channel: DEAD_LETTER_CHANNEL });
+        }
+        Ok(Self { channel: Channel::named(name), ..self.clone() })
+    }
+
+    /// Emits an event: queues it for each handler of its type, and returns at once.
+    ///
+    /// The handlers run later, in tasks of their own. An event that can't be delivered becomes a
+    /// [dead letter](crate::dead_letter), from which it is taken as an `Arc<E>`:
+    ///
+    /// * `no_handler` if no handler is registered, with the emitter as the target;
+    /// * `mailbox_full` for each handler whose queue is full, with the handler's child as the target.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use verger::Supervisor;
+    /// use verger::dead_letter::DeadLetterReason;
+    ///
+    /// struct Tick(u32);
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").build()?.start().await?;
+    /// let mut letters = app.dead_letters();
+    /// app.bus().emit(Tick(7));
+    ///
+    /// let letter = letters.next().await.expect("the tree runs");
+    /// assert_eq!(letter.reason, DeadLetterReason::NoHandler);
+    /// assert_eq!(letter.take::<Arc<Tick>>().expect("the event").0, 7);
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn emit<E: Send + Sync + 'static>(&self, event: E) {
+        let event = Foreign::new(Arc::new(event));
+        let key = TopicKey::new::<EventTopic<E>>(&self.channel);
+        let Some(handlers) = EventTopic::<E>::all(&self.shared, &key) else {
+            return self.no_handler(event);
+        };
+        let Some((last, others)) = handlers.split_last() else { return self.no_handler(event) };
+        let topic = (&*self.shared, &key);
+        let mut accepted = false;
+        for handler in others {
+            let offered = handler.offer(event.clone(), &self.emitter, topic);
+            accepted |= matches!(offered, Offered::Accepted);
+        }
+        if let Offered::Returned(event) = last.offer(event, &self.emitter, topic)
+            && !accepted
+        {
+            self.no_handler(event);
+        }
+    }
+
+    /// Sends a request to the handler of its type, and waits for the answer, at most for `timeout`. `None` waits
+    /// without a limit.
+    ///
+    /// If the queue of the handler is full, the call waits for room. When the time limit passes, or the future is
+    /// dropped, the handler is cancelled: its future is dropped at one of its await points.
+    ///
+    /// A handler answers one request at a time. So a handler that calls a request which it answers itself waits for
+    /// itself, until the time limit of one of the calls. A call never outlives the handler: if the handler's child
+    /// ends, the call fails.
+    ///
+    /// # Errors
+    ///
+    /// * [`CallError::NoHandler`] if no handler is registered, or if it ended before it was called,
+    /// * [`CallError::HandlerFailed`] if the handler returned an error, panicked, or was aborted with its child,
+    /// * [`CallError::TimedOut`] if the time limit has passed.
+    ///
+    /// Each of them also is a [dead letter](crate::dead_letter) with the request: `no_handler`, `handler_error` or
+    /// `timeout`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it has a time limit and is polled outside of a tokio runtime with timers enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// The request is sent by the first poll for which the queue has room. If the future is dropped later, the
+    /// handler is cancelled, or not called at all, and the answer is lost.
+    pub async fn call<R: Request>(
+        &self,
+        request: R,
+        timeout: impl Into<Option<Duration>> + Send,
+    ) -> Result<R::Reply, CallError> {
+        let (timeout, request) = (timeout.into(), Foreign::new(Arc::new(request)));
+        let key = TopicKey::new::<RequestTopic<R>>(&self.channel);
+        let Some(answerer) = RequestTopic::<R>::current(&self.shared, &key) else {
+            // A loop over calls without a handler would starve other tasks.
+            consume_budget().await;
+            return Err(self.unanswered(request, None, Failure::NoHandler));
+        };
+        let owner = Arc::clone(&answerer.owner);
+        let asking = ask(answerer, request.clone());
+        let answered = match timeout {
+            None => Ok(asking.await),
+            Some(after) => tokio::time::timeout(after, asking).await.map_err(|_| after),
+        };
+        let failure = match answered {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(Unanswered::NoHandler)) => Failure::NoHandler,
+            Ok(Err(Unanswered::Failed(reason))) => Failure::Failed(Arc::new(reason)),
+            Err(after) => Failure::TimedOut(after),
+        };
+        Err(self.unanswered(request, Some(&owner), failure))
+    }
+
+    /// Returns how often a handler of dead letters has failed in this tree. See
+    /// [`Bus::on_dead_letter`](crate::bus::Bus::on_dead_letter).
+    #[must_use]
+    pub fn failed_dead_letter_handlers(&self) -> u64 {
+        self.shared.failed_letter_handlers()
+    }
+
+    fn no_handler<E: Send + Sync + 'static>(&self, event: Foreign<E>) {
+        self.emitter.publish(DeadLetterReason::NoHandler, &self.emitter, event, None);
+    }
+
+    /// Publishes the letter of a call, and returns its error.
+    fn unanswered<R: Request>(
+        &self,
+        request: Foreign<R>,
+        owner: Option<&Member>,
+        failure: Failure,
+    ) -> CallError {
+        let target = owner.unwrap_or(&self.emitter);
+        let (name, handler) = (type_name::<R>(), target.path());
+        let (reason, error) = match &failure {
+            Failure::NoHandler => (DeadLetterReason::NoHandler, None),
+            Failure::Failed(error) => (DeadLetterReason::HandlerError, Some(Arc::clone(error))),
+            Failure::TimedOut(_) => (DeadLetterReason::Timeout, None),
+        };
+        self.emitter.publish(reason, target, request, error);
+        match failure {
+            Failure::NoHandler => CallError::NoHandler {
+                request: name,
+                channel: self.channel.name().cloned(),
+                handler: owner.map(|_| handler),
+            },
+            Failure::Failed(reason) => CallError::HandlerFailed { request: name, handler, reason },
+            Failure::TimedOut(after) => CallError::TimedOut { request: name, handler, after },
+        }
+    }
+}
+
+/// Why a call has failed.
+enum Failure {
+    NoHandler,
+    Failed(Arc<ExitReason>),
+    TimedOut(Duration),
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher")
+            .field("emitter", &self.emitter)
+            .field("channel", &self.channel.name())
+            .finish()
+    }
+}

@@ -1,0 +1,140 @@
+//! The registration of a handler, and the queue from which the handler's task takes.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::topics::{BusShared, HandlerId, TopicKey};
+
+/// A registered handler; returned by [`Bus::on`](crate::bus::Bus::on) and its siblings.
+///
+/// Dropping it has no effect: a handler stays registered until its child ends, or until
+/// [`unregister`](Self::unregister) is called.
+#[derive(Clone)]
+pub struct Registration(Option<Arc<Entry>>);
+
+impl Registration {
+    /// Ends the registration. The handler receives no more events.
+    ///
+    /// An event that is being handled is handled to its end. Those that wait in the queue become
+    /// [dead letters](crate::dead_letter) with the reason `undelivered_at_stop`, and requests that wait
+    /// fail. Has no effect if the registration has ended.
+    pub fn unregister(&self) {
+        if let Some(entry) = &self.0 {
+            entry.end();
+        }
+    }
+
+    /// Returns whether the handler is registered.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.0.as_ref().is_some_and(|entry| !entry.has_ended())
+    }
+
+    pub(super) fn new(entry: &Arc<Entry>) -> Self {
+        Self(Some(Arc::clone(entry)))
+    }
+
+    /// The registration of a child that is cancelled or has ended.
+    pub(super) const fn ended() -> Self {
+        Self(None)
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration").field("is_active", &self.is_active()).finish()
+    }
+}
+
+/// A handler that is registered.
+pub(super) struct Entry {
+    place: Place,
+    ended: AtomicBool,
+}
+
+/// What ends with the registration.
+enum Place {
+    /// A handler in a topic, with the only sender of its queue that is kept.
+    Topic { shared: Arc<BusShared>, key: TopicKey, id: HandlerId },
+    /// A handler of dead letters, whose task waits for this token.
+    DeadLetters(CancellationToken),
+}
+
+impl Entry {
+    pub(super) fn new(shared: &Arc<BusShared>, key: &TopicKey, id: HandlerId) -> Arc<Self> {
+        let place = Place::Topic { shared: Arc::clone(shared), key: key.clone(), id };
+        Arc::new(Self { place, ended: AtomicBool::new(false) })
+    }
+
+    /// Returns the entry of a handler of dead letters, which ends when the token is cancelled.
+    pub(super) fn of_dead_letters(token: &CancellationToken) -> Arc<Self> {
+        let place = Place::DeadLetters(token.clone());
+        Arc::new(Self { place, ended: AtomicBool::new(false) })
+    }
+
+    /// Ends the registration. A task that waits for its queue is woken.
+    pub(super) fn end(&self) {
+        if self.ended.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        match &self.place {
+            Place::Topic { shared, key, id } => shared.remove(key, *id),
+            Place::DeadLetters(token) => token.cancel(),
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+}
+
+/// Ends the registration when the task of the handler ends.
+pub(super) struct EndOnDrop(pub(super) Arc<Entry>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The end of a queue in the handler's task. Dropping it ends the registration, and then drops what is queued.
+pub(super) struct Inlet<T> {
+    entry: EndOnDrop,
+    queue: mpsc::Receiver<T>,
+}
+
+impl<T> Inlet<T> {
+    pub(super) fn new(entry: Arc<Entry>, queue: mpsc::Receiver<T>) -> Self {
+        Self { entry: EndOnDrop(entry), queue }
+    }
+
+    /// Waits for the next item, or returns `None` if the registration has ended and nothing is queued.
+    pub(super) async fn next(&mut self) -> Option<T> {
+        // The topic has the only sender that is kept, so `end` wakes a task that waits here.
+        self.queue.recv().await
+    }
+
+    /// Whether the registration has ended: what is still queued is not to be handled.
+    pub(super) fn has_ended(&self) -> bool {
+        self.entry.0.has_ended()
+    }
+
+    /// Ends the registration, and closes and returns the queue.
+    pub(super) fn close(self) -> mpsc::Receiver<T> {
+        let Self { entry, mut queue } = self;
+        drop(entry);
+        queue.close();
+        queue
+    }
+}
+
+/// Creates a queue with this capacity, as far as tokio can.
+pub(super) fn queue<T>(capacity: NonZeroUsize) -> (mpsc::Sender<T>, mpsc::Receiver<T>) {
+    mpsc::channel(capacity.get().min(Semaphore::MAX_PERMITS))
+}
