@@ -1,5 +1,6 @@
 //! How the parts of a tree find each other, and what children start beside them.
 
+mod bus;
 #[path = "../common/mod.rs"]
 mod common;
 mod helpers;
