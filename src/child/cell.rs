@@ -177,6 +177,24 @@ impl IncarnationCell {
         Poll::Pending
     }
 
+    /// Registers the child's own task, unless a waker is registered already.
+    ///
+    /// It is woken when the level rises, and by [`wake`](Self::wake).
+    pub(super) fn register(&self, waker: &Waker) {
+        let mut locked = self.locked.lock();
+        if self.level() == StopLevel::None {
+            locked.waker.get_or_insert_with(|| waker.clone());
+        }
+    }
+
+    /// Wakes the registered task, unless the level has risen, which has woken it.
+    pub(super) fn wake(&self) {
+        let waker = self.locked.lock().waker.clone();
+        if let Some(waker) = waker {
+            wake(waker);
+        }
+    }
+
     /// Returns a token that is cancelled when the level rises.
     pub(crate) fn token(&self) -> CancellationToken {
         let (token, stopped) = {
@@ -304,6 +322,29 @@ mod loom_tests {
             let pending = poll.expect("no other waker is registered").is_pending();
             assert_eq!(task.times_woken(), usize::from(pending));
             assert_eq!(cell.level(), StopLevel::Abort);
+        });
+    }
+
+    #[test]
+    fn loom_a_registered_task_sees_what_was_done_before_its_wake() {
+        loom::model(|| {
+            let cell = Arc::new(IncarnationCell::new(Properties::default()));
+            let done = Arc::new(AtomicU8::new(0));
+            let doing = {
+                let (cell, done) = (Arc::clone(&cell), Arc::clone(&done));
+                thread::spawn(move || {
+                    done.store(1, Ordering::Release);
+                    cell.wake();
+                })
+            };
+
+            let task = Task::new();
+            let waker = task.waker();
+            cell.register(&waker);
+            let seen = done.load(Ordering::Acquire) == 1;
+            doing.join().unwrap();
+
+            assert!(seen || task.times_woken() == 1);
         });
     }
 

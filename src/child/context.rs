@@ -165,16 +165,20 @@ impl Context {
         self.incarnation.property()
     }
 
-    /// Returns the supervisor of the child's own.
+    /// Returns the child's own supervisor, unless it has ended.
     pub(crate) fn own_supervisor(&self) -> Option<Arc<dyn OwnSupervisor>> {
         self.incarnation.helpers()?.own()
     }
 
-    /// Sets the supervisor of the child's own, or returns the one that it has.
+    /// Sets the child's own supervisor.
+    ///
+    /// # Errors
+    ///
+    /// Returns the one that it has. `None`: the child has ended.
     pub(crate) fn set_own_supervisor(
         &self,
         own: &Arc<dyn OwnSupervisor>,
-    ) -> Result<(), Arc<dyn OwnSupervisor>> {
+    ) -> Result<(), Option<Arc<dyn OwnSupervisor>>> {
         self.incarnation.cell.helpers().set_own(own)
     }
 

@@ -9,9 +9,8 @@ use std::task::{Context as TaskContext, Poll};
 use tokio::task::JoinHandle;
 use tracing::Span;
 
-use super::cell::StopLevel;
 use super::context::Context;
-use super::helpers::{HelperAbort, HelperGuard, HelperId, Helpers};
+use super::helpers::{HelperAbort, HelperGuard};
 use super::incarnation::Incarnation;
 use super::polls::watched;
 use super::span::InSpan;
@@ -23,12 +22,17 @@ impl Context {
     /// Spawns a helper task, which ends with this incarnation of the child.
     ///
     /// Use it instead of `tokio::spawn`, whose tasks go on when the child is restarted. A helper that returns
-    /// an error or panics fails the child, with that error or panic. One that returns `()` or `Ok` has just
-    /// ended. When the child's own function has returned, or was aborted, the helpers that are left are aborted.
-    /// The next incarnation starts once they have ended, so the two never overlap.
+    /// `()` or `Ok` ends without affecting the child. An error or a panic of a helper fails the child: its
+    /// function, or its [`activate`](crate::Child::activate) or [`run`](crate::Child::run), is dropped, and the
+    /// child ends as if that had returned the error. A [`deactivate`](crate::Child::deactivate) and the stop of
+    /// [its own children](Self::children) follow as usual.
     ///
-    /// A helper isn't aborted when the child is cancelled: it can use a clone of this context to learn of that.
-    /// A failure after that is only logged, because the child is about to stop anyway.
+    /// When the child has ended, the helpers that are left are aborted. The next incarnation starts once they have
+    /// ended, so the two never overlap. A helper that blocks its thread is reported as leaked, under the name of
+    /// the child.
+    ///
+    /// A helper isn't aborted when the child is cancelled: it can use a clone of this context to learn of that. A
+    /// failure from then on, or after the child's function has returned, is only logged.
     ///
     /// On the context of an incarnation that has ended, the future is dropped, and the helper has ended.
     ///
@@ -78,46 +82,45 @@ impl Context {
 
     /// Fails this incarnation as a helper that has failed does.
     pub(crate) fn fail(&self, error: ExitError) {
-        fail_or_log(&self.incarnation, self.incarnation.helpers().as_deref(), error);
+        if let Err(error) = self.incarnation.fail(error) {
+            log_failure(&self.incarnation, error);
+        }
     }
 
-    /// Runs the supervisor of the child's own, which isn't aborted with the other helpers.
-    pub(crate) fn spawn_own(&self, supervisor: impl Future<Output = Exit> + Send + 'static) {
-        self.spawn_guarded(supervisor, true);
+    /// Runs the child's own supervisor, which isn't aborted with the other helpers.
+    pub(crate) fn spawn_own(
+        &self,
+        guard: HelperGuard,
+        supervisor: impl Future<Output = Exit> + Send + 'static,
+    ) {
+        self.spawn_guarded(guard, supervisor, true);
     }
 
     fn spawn_helper<F>(&self, future: F, fails_child: bool) -> Helper
     where
         F: Future<Output: Outcome> + Send + 'static,
     {
-        let Some((task, helpers, id)) = self.spawn_guarded(future, fails_child) else {
-            return Helper(None);
-        };
+        let Some(guard) = self.incarnation.admit_helper() else { return Helper(None) };
+        let (helpers, id) = (Arc::clone(guard.helpers()), guard.id());
+        let task = self.spawn_guarded(guard, future, fails_child);
         helpers.aborted_by(id, HelperAbort::Task(task.abort_handle()));
         Helper(Some(task))
     }
 
-    fn spawn_guarded<F>(
-        &self,
-        future: F,
-        fails_child: bool,
-    ) -> Option<(JoinHandle<()>, Arc<Helpers>, HelperId)>
+    fn spawn_guarded<F>(&self, guard: HelperGuard, future: F, fails_child: bool) -> JoinHandle<()>
     where
         F: Future<Output: Outcome> + Send + 'static,
     {
-        let guard = self.incarnation.admit_helper()?;
         // The spans of the caller, which usually is the child.
         let future = InSpan::new(
             Box::pin(async move { future.await.into_exit() }),
             subscriber::call(Span::current).unwrap_or_else(Span::none),
         );
-        let (helpers, id) = (Arc::clone(guard.helpers()), guard.id());
         let running =
             Running { incarnation: Arc::clone(&self.incarnation), future: Box::pin(future) };
-        let task = HelperTask { running: Some(running), guard, fails_child };
+        let task = HelperTask { running: Some(running), _guard: guard, fails_child };
         #[expect(clippy::disallowed_methods, reason = "the task is aborted with its incarnation")]
-        let task = tokio::spawn(task);
-        Some((task, helpers, id))
+        tokio::spawn(task)
     }
 }
 
@@ -189,7 +192,7 @@ struct HelperTask {
     /// `None` once it has ended.
     running: Option<Running>,
     fails_child: bool,
-    guard: HelperGuard,
+    _guard: HelperGuard,
 }
 
 struct Running {
@@ -202,22 +205,15 @@ impl HelperTask {
     fn end(&mut self, exit: Exit) {
         let Some(Running { incarnation, future }) = self.running.take() else { return };
         let exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
+        // A helper has nothing to decline.
         let Err(error) = exit else { return };
-        let helpers = self.fails_child.then(|| self.guard.helpers());
-        fail_or_log(&incarnation, helpers.map(|helpers| &**helpers), error);
-    }
-}
-
-/// Fails the child of these helpers, unless it is about to stop or has failed already: then the failure is only
-/// logged, as without helpers.
-fn fail_or_log(incarnation: &Incarnation, helpers: Option<&Helpers>, error: ExitError) {
-    let failing = helpers.filter(|_| incarnation.cell.level() == StopLevel::None);
-    let left = match failing {
-        Some(helpers) => helpers.fail(error).err(),
-        None => Some(error),
-    };
-    if let Some(error) = left.filter(|error| !error.is_ignore()) {
-        log_failure(incarnation, error);
+        if error.is_ignore() {
+            return;
+        }
+        let left = if self.fails_child { incarnation.fail(error).err() } else { Some(error) };
+        if let Some(error) = left {
+            log_failure(&incarnation, error);
+        }
     }
 }
 

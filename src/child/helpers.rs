@@ -6,10 +6,10 @@
 //! # Invariants
 //!
 //! 1. The exit of an incarnation is reported once: when its own task and its last helper have ended.
-//! 2. The first failure of a helper is returned once, by [`Helpers::poll_failure`] or [`Helpers::close`]. A task
-//!    that has polled without a failure is woken by the next one.
-//! 3. Once it is closed, no helper is admitted, and every failure is returned to the helper.
-//! 4. No waker is called, and nothing is dropped or aborted, while the lock is held.
+//! 2. The first failure of a helper is kept until the child takes it, and every other one is returned to the
+//!    helper. So are all failures once the child has settled how it ends.
+//! 3. Once it is closed, no helper is admitted.
+//! 4. Nothing is dropped or aborted while the lock is held.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -17,13 +17,12 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::ExitError;
-use crate::panic::{catch_panic, wake};
+use crate::panic::catch_panic;
 use crate::sync::Mutex;
 
 /// A supervisor that belongs to one incarnation of a worker.
@@ -33,6 +32,8 @@ pub(crate) trait OwnSupervisor: Any + fmt::Debug + Send + Sync {
 
     /// Aborts everything below it, and lets it end.
     fn abort(&self);
+
+    fn has_ended(&self) -> bool;
 }
 
 /// See the [module](self).
@@ -46,12 +47,13 @@ struct State {
     /// Those that run, with what aborts them.
     running: HashMap<HelperId, Option<HelperAbort>>,
     next: HelperId,
+    /// What the child is about to fail with.
     failure: Option<ExitError>,
-    /// The waker of the child's own task.
-    waker: Option<Waker>,
+    /// Whether the child's function has returned, or has failed.
+    settled: bool,
     own: Option<Arc<dyn OwnSupervisor>>,
-    /// Whether `own` was stopped in order.
-    own_stopped: bool,
+    /// Whether `own` is being stopped in order.
+    own_stops: bool,
     closed: bool,
     /// Reports the exit, while the last helpers are awaited.
     report: Option<Report>,
@@ -114,88 +116,75 @@ impl Helpers {
         }
     }
 
-    /// Returns the supervisor of the child's own.
+    /// Returns the child's own supervisor, unless it has ended.
     pub(crate) fn own(&self) -> Option<Arc<dyn OwnSupervisor>> {
-        self.state.lock().own.clone()
+        self.state.lock().own.clone().filter(|own| !own.has_ended())
     }
 
-    /// Sets the supervisor of the child's own.
+    /// Sets the child's own supervisor, in place of one that has ended.
     ///
     /// # Errors
     ///
-    /// Returns the supervisor that the child has already.
+    /// Returns the supervisor that the child has already. `None`: the child has ended.
     pub(super) fn set_own(
         &self,
         own: &Arc<dyn OwnSupervisor>,
-    ) -> Result<(), Arc<dyn OwnSupervisor>> {
-        match &mut self.state.lock().own {
-            Some(own) => Err(Arc::clone(own)),
-            none => {
-                *none = Some(Arc::clone(own));
-                Ok(())
-            }
+    ) -> Result<(), Option<Arc<dyn OwnSupervisor>>> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(None);
         }
-    }
-
-    /// Stops the supervisor of the child's own in order. Only the first call does.
-    pub(super) fn stop_own(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let own = {
-            let mut state = self.state.lock();
-            let own = state.own.clone()?;
-            (!std::mem::replace(&mut state.own_stopped, true)).then_some(own)?
-        };
-        Some(own.stop())
-    }
-
-    /// Fails the child.
-    ///
-    /// # Errors
-    ///
-    /// Returns the failure if the child has failed or ended already.
-    pub(super) fn fail(&self, failure: ExitError) -> Result<(), ExitError> {
-        let waker = {
-            let mut state = self.state.lock();
-            if state.closed || state.failure.is_some() {
-                return Err(failure);
-            }
-            state.failure = Some(failure);
-            state.waker.take()
-        };
-        if let Some(waker) = waker {
-            wake(waker);
+        if let Some(own) = state.own.as_ref().filter(|own| !own.has_ended()) {
+            return Err(Some(Arc::clone(own)));
         }
+        let ended = state.own.replace(Arc::clone(own));
+        drop(state);
+        drop(ended);
         Ok(())
     }
 
-    /// Resolves to the failure of a helper.
-    pub(super) fn poll_failure(&self, cx: &mut Context<'_>) -> Poll<ExitError> {
-        let replaced = {
-            let mut state = self.state.lock();
-            if let Some(failure) = state.failure.take() {
-                return Poll::Ready(failure);
-            }
-            if state.waker.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
-                return Poll::Pending;
-            }
-            state.waker.replace(cx.waker().clone())
-        };
-        drop(replaced);
-        Poll::Pending
+    /// Returns the child's own supervisor to the one caller that stops it in order.
+    pub(super) fn own_to_stop(&self) -> Option<Arc<dyn OwnSupervisor>> {
+        let mut state = self.state.lock();
+        let own = state.own.clone()?;
+        (!std::mem::replace(&mut state.own_stops, true)).then_some(own)
     }
 
-    /// Admits no more helpers. Returns a failure that the child's own task hasn't seen.
+    /// Fails the child, which has to be woken then.
+    ///
+    /// # Errors
+    ///
+    /// Returns the failure if the child fails or ends already.
+    pub(super) fn fail(&self, failure: ExitError) -> Result<(), ExitError> {
+        let mut state = self.state.lock();
+        if state.settled || state.failure.is_some() {
+            return Err(failure);
+        }
+        state.failure = Some(failure);
+        Ok(())
+    }
+
+    /// Takes the failure of a helper.
+    pub(super) fn take_failure(&self) -> Option<ExitError> {
+        self.state.lock().failure.take()
+    }
+
+    /// Notes that it is settled how the child ends. Returns a failure that came before.
+    pub(super) fn settle(&self) -> Option<ExitError> {
+        let mut state = self.state.lock();
+        state.settled = true;
+        state.failure.take()
+    }
+
+    /// Admits no more helpers. Returns a failure that the child hasn't taken.
     pub(super) fn close(&self) -> Option<ExitError> {
-        let (failure, waker) = {
-            let mut state = self.state.lock();
-            state.closed = true;
-            (state.failure.take(), state.waker.take())
-        };
-        drop(waker);
-        failure
+        let mut state = self.state.lock();
+        (state.closed, state.settled) = (true, true);
+        state.failure.take()
     }
 
-    /// Aborts what runs, and calls `report` once that has ended.
-    pub(super) fn finish(&self, report: impl FnOnce() + Send + 'static) {
+    /// Aborts what runs, and calls `report` once that has ended. Returns whether it has been called.
+    pub(super) fn finish(&self, report: impl FnOnce() + Send + 'static) -> bool {
         let (tasks, own, report) = {
             let mut state = self.state.lock();
             state.report = Some(Report(Box::new(report)));
@@ -208,9 +197,11 @@ impl Helpers {
         if let Some(own) = own {
             own.abort();
         }
+        let is_last = report.is_some();
         if let Some(Report(report)) = report {
             report();
         }
+        is_last
     }
 }
 
@@ -258,16 +249,13 @@ impl Drop for HelperGuard {
 
 #[cfg(all(test, verger_loom))]
 mod loom_tests {
-    use std::future::poll_fn;
-    use std::pin::pin;
-
     use loom::thread;
 
     use super::*;
-    use crate::sync::model::{Task, check};
+    use crate::sync::model::check;
 
     #[test]
-    fn loom_a_failure_wakes_the_task_or_is_returned() {
+    fn loom_a_failure_is_taken_once_or_returned() {
         check(|| {
             let helpers = Arc::new(Helpers::default());
             let failing = ["a", "b"].map(|text| {
@@ -275,13 +263,11 @@ mod loom_tests {
                 thread::spawn(move || helpers.fail(text.into()).is_ok())
             });
 
-            let first = Task::new().run(pin!(poll_fn(|cx| helpers.poll_failure(cx))));
-            let second = helpers.close();
+            let taken = [helpers.take_failure(), helpers.settle(), helpers.close()];
             let kept = failing.map(|it| it.join().unwrap());
 
-            assert!(["a", "b"].contains(&&*first.to_string()));
-            let seen = 1 + usize::from(second.is_some());
-            assert_eq!(kept.iter().filter(|&&kept| kept).count(), seen, "none is lost");
+            let taken = taken.iter().filter(|failure| failure.is_some()).count();
+            assert_eq!(kept.iter().filter(|&&kept| kept).count(), taken, "none is lost");
         });
     }
 

@@ -4,12 +4,13 @@ use std::any::Any;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::cell::{IncarnationCell, StopLevel};
 use super::helpers::{HelperGuard, Helpers};
 use super::identity::ChildIdentity;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
-use crate::exit::ExitReason;
+use crate::exit::{ExitError, ExitReason};
 use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use crate::path::{Path, SerialName};
 use crate::policy::{RestartPolicy, RestartType, StartCause};
@@ -54,6 +55,8 @@ const WATCHED: u16 = 64;
 const HELPED: u16 = 128;
 /// Flag: the child's own task has ended.
 const ENDED: u16 = 256;
+/// Flag: the child's own task can be woken.
+const REGISTERED: u16 = 512;
 
 /// See the [module](self).
 pub(crate) struct Incarnation {
@@ -131,6 +134,41 @@ impl Incarnation {
 
     fn child_id(&self) -> ChildId {
         ChildId::new(&self.parent, self.key)
+    }
+
+    /// Lets the child's own task be woken. Called by each of its polls.
+    pub(super) fn register_task(&self, waker: &Waker) {
+        if self.flags.load(Ordering::Relaxed) & REGISTERED == 0 {
+            self.flags.fetch_or(REGISTERED, Ordering::Relaxed);
+            self.cell.register(waker);
+        }
+    }
+
+    /// Returns the failure of a helper, which the child fails with.
+    pub(super) fn take_failure(&self) -> Option<ExitError> {
+        self.helpers()?.take_failure()
+    }
+
+    /// Fails the child, unless it fails, stops or ends already.
+    ///
+    /// # Errors
+    ///
+    /// Returns the failure in these cases.
+    pub(super) fn fail(&self, failure: ExitError) -> Result<(), ExitError> {
+        match self.helpers() {
+            Some(helpers) if self.cell.level() == StopLevel::None => {
+                helpers.fail(failure)?;
+                self.cell.wake();
+                Ok(())
+            }
+            _ => Err(failure),
+        }
+    }
+
+    /// Reports that the child's own task has ended, while a helper that was aborted still runs.
+    pub(super) fn report_remaining(&self, reason: Option<ExitReason>) {
+        let (key, incarnation) = (self.key, self.number);
+        self.parent.notify(MachineEvent::Remaining { key, incarnation, reason });
     }
 
     /// Reports how the incarnation ended, or that it declined to start (`None`).

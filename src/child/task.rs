@@ -4,8 +4,8 @@
 //! is aborted, loses its runtime or panics while it is dropped is always reported. So no second task
 //! watches the first one.
 //!
-//! A child with helpers also ends with the first failure of one of them, and its exit is reported once the
-//! last of them has ended.
+//! A child with helpers also ends with the first failure of one of them. Its exit is reported once the last
+//! of them has ended, and until then that they remain.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,20 +45,16 @@ impl ChildTask {
     /// Drops the child, and then reports its exit: the next incarnation may need what it holds.
     fn end(&mut self, exit: Exit) {
         let Some(Alive { incarnation, future }) = self.0.take() else { return };
-        let mut exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
+        let exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
         let helpers = incarnation.close_helpers();
-        if let Some(failure) = helpers.as_ref().and_then(|helpers| helpers.close()) {
-            match exit {
-                Ok(()) => exit = Err(failure),
-                Err(_) => log_failure(&incarnation, failure),
-            }
-        }
-        let reason = reason_of(&incarnation, exit);
+        let failure = helpers.as_ref().and_then(|helpers| helpers.close());
+        let reason = reason_of(&incarnation, with_failure(&incarnation, exit, failure));
         // What depends on the incarnation is gone when its exit is known.
         incarnation.cancel_contexts();
-        match helpers {
-            Some(helpers) => helpers.finish(move || incarnation.report_exit(reason)),
-            None => incarnation.report_exit(reason),
+        let Some(helpers) = helpers else { return incarnation.report_exit(reason) };
+        let (reporting, remaining) = (Arc::clone(&incarnation), reason.clone());
+        if !helpers.finish(move || reporting.report_exit(reason)) {
+            incarnation.report_remaining(remaining);
         }
     }
 }
@@ -68,10 +64,12 @@ impl Future for ChildTask {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let Some(Alive { incarnation, future }) = &mut self.0 else { return Poll::Ready(()) };
+        // Before the child is polled, so that a helper which fails from then on wakes it.
+        incarnation.register_task(cx.waker());
         let poll = || watched(incarnation, || catch(|| future.as_mut().poll(cx)));
         let mut polled = log_panics(incarnation, poll);
         if let Some(helpers) = incarnation.helpers() {
-            polled = poll_beside(future, polled, &helpers, cx);
+            polled = beside(incarnation, future, polled, &helpers, cx);
         }
         let Poll::Ready(exit) = polled else { return Poll::Pending };
         self.end(exit);
@@ -79,30 +77,50 @@ impl Future for ChildTask {
     }
 }
 
-/// Polls what runs beside a child that was polled.
-fn poll_beside(
+/// Ends a child that was polled because a helper has failed, and stops its own supervisor before it ends.
+fn beside(
+    incarnation: &Incarnation,
     future: &mut ExitFuture,
     polled: Poll<Exit>,
     helpers: &Helpers,
     cx: &mut TaskContext<'_>,
 ) -> Poll<Exit> {
-    let mut polled = polled;
+    let (exit, panicked) = match (polled, helpers.take_failure()) {
+        (Poll::Pending, None) => return Poll::Pending,
+        (Poll::Pending, Some(failure)) => (Err(failure), false),
+        (Poll::Ready(exit), failure) => {
+            let panicked = exit.as_ref().is_err_and(ExitError::is_panic);
+            (with_failure(incarnation, exit, failure), panicked)
+        }
+    };
+    let exit = with_failure(incarnation, exit, helpers.settle());
     // A child that has panicked stops nothing in order any more.
-    if let Poll::Ready(exit) = &polled
-        && !exit.as_ref().is_err_and(ExitError::is_panic)
-        && let Some(stop) = helpers.stop_own()
-    {
-        let exit = std::mem::replace(&mut polled, Poll::Pending);
-        let Poll::Ready(exit) = exit else { return Poll::Pending };
-        *future = Box::pin(async move {
-            stop.await;
+    let Some(own) = (!panicked).then(|| helpers.own_to_stop()).flatten() else {
+        return Poll::Ready(exit);
+    };
+    let function = std::mem::replace(future, Box::pin(std::future::pending()));
+    let exit = log_panics(incarnation, || drop_after(exit, || drop(function)));
+    *future = Box::pin(async move {
+        own.stop().await;
+        exit
+    });
+    future.as_mut().poll(cx)
+}
+
+/// Returns the exit of a child, one of whose helpers may have failed meanwhile.
+pub(super) fn with_failure(
+    incarnation: &Incarnation,
+    exit: Exit,
+    failure: Option<ExitError>,
+) -> Exit {
+    match (exit, failure) {
+        (Ok(()), Some(failure)) => Err(failure),
+        (exit, failure) => {
+            if let Some(failure) = failure {
+                log_failure(incarnation, failure);
+            }
             exit
-        });
-        polled = future.as_mut().poll(cx);
-    }
-    match polled {
-        Poll::Ready(exit) => Poll::Ready(exit),
-        Poll::Pending => helpers.poll_failure(cx).map(Err),
+        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! The life of a child that is a value: `activate`, `run`, `deactivate`.
 
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::child_trait::Child;
 use super::context::Context;
 use super::incarnation::Signal;
 use super::spec::Phases;
-use super::task::{drop_after, panicked};
+use super::task::{drop_after, panicked, with_failure};
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::CatchPanic;
 
@@ -22,26 +24,43 @@ pub(super) async fn live(mut child: Box<dyn Child>, ctx: Context, phases: Phases
 }
 
 async fn run_phases(child: &mut dyn Child, ctx: &Context, phases: Phases) -> Exit {
-    child.activate(ctx).await?;
+    tokio::select! {
+        biased;
+        exit = child.activate(ctx) => exit?,
+        failure = helper_failure(ctx) => return Err(failure),
+    }
     if phases.signals_ready {
         ctx.incarnation.notify(Signal::Ready);
     }
-    let exit = {
-        let overdue = pin!(overdue(ctx, phases.grace));
-        let run = async {
-            let exit = child.run(ctx).await;
-            // What the child has started stops before what it needs is given up.
-            if let Some(stop) = ctx.incarnation.helpers().and_then(|helpers| helpers.stop_own()) {
-                stop.await;
-            }
-            exit
-        };
-        tokio::select! {
-            biased;
-            exit = run => exit,
-            () = overdue => Err(ExitError::from_reason(ExitReason::Killed)),
+    let mut overdue = pin!(overdue(ctx, phases.grace));
+    let mut is_overdue = false;
+    let mut exit = tokio::select! {
+        biased;
+        exit = child.run(ctx) => exit,
+        failure = helper_failure(ctx) => Err(failure),
+        () = &mut overdue => {
+            is_overdue = true;
+            Err(ExitError::from_reason(ExitReason::Killed))
         }
     };
+    // Failures of helpers from now on are logged.
+    if let Some(helpers) = ctx.incarnation.helpers() {
+        exit = with_failure(&ctx.incarnation, exit, helpers.settle());
+        if let Some(own) = helpers.own_to_stop() {
+            let patience = async {
+                match phases.grace {
+                    Some(grace) if is_overdue => tokio::time::sleep(grace / 8).await,
+                    _ => overdue.await,
+                }
+            };
+            // What the child has started stops before the child gives up what it needs.
+            tokio::select! {
+                biased;
+                () = Arc::clone(&own).stop() => {}
+                () = patience => own.abort(),
+            }
+        }
+    }
     let deactivated = CatchPanic(child.deactivate(ctx)).await;
     let failure = match deactivated {
         Ok(Ok(())) => None,
@@ -55,6 +74,11 @@ async fn run_phases(child: &mut dyn Child, ctx: &Context, phases: Phases) -> Exi
         incarnation.parent.deactivate_failed(&incarnation, reason);
     }
     exit
+}
+
+/// Resolves to the failure of a helper. A poll without one is repeated when there is: the child's task is woken.
+fn helper_failure(ctx: &Context) -> impl Future<Output = ExitError> {
+    poll_fn(|_| ctx.incarnation.take_failure().map_or(Poll::Pending, Poll::Ready))
 }
 
 /// Resolves when three quarters of the grace have passed, which leaves the last one to `deactivate`.

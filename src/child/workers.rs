@@ -97,7 +97,8 @@ where
 /// # drop(connection);
 /// ```
 ///
-/// The child is [temporary](crate::RestartType::Temporary) and can't be anything else. A restart of its group
+/// The child is [temporary](crate::RestartType::Temporary) and can't be anything else: a policy that it sets
+/// itself has no effect. A restart of its group
 /// forgets it once it has begun; one that still waits to be started keeps its function and starts with the
 /// group. Clones of the spec share the function. A second start, by a clone or after a restart of the
 /// supervisor, fails with an error that says so.

@@ -25,6 +25,8 @@ pub(crate) enum MachineEvent {
     Ignored { key: Key, incarnation: IncarnationNumber },
     /// The incarnation is over.
     Exited { key: Key, incarnation: IncarnationNumber, reason: ExitReason },
+    /// The child's own task has ended. What it has started beside it was aborted and still runs.
+    Remaining { key: Key, incarnation: IncarnationNumber, reason: Option<ExitReason> },
     /// The child reports that it works, which resets its backoff.
     Healthy { key: Key, incarnation: IncarnationNumber },
     /// The result of the child's health check has changed. `None`: it passes.

@@ -81,6 +81,12 @@ impl Machine {
                 }
             }
             (MachineEvent::Exited { reason, .. }, Some(key)) => self.on_exited(key, reason, cx),
+            (MachineEvent::Remaining { reason, .. }, Some(key)) => {
+                // In a supervisor that ends, the child is stopped and aborted anyway.
+                if !self.is_ending() {
+                    self.children_mut().on_remaining(key, reason, cx);
+                }
+            }
             (MachineEvent::Healthy { .. }, Some(key)) => self.children_mut().on_healthy(key),
             (MachineEvent::Acked { .. }, Some(key)) => {
                 self.children_mut().recover_on(key, Reset::OnAck)

@@ -125,15 +125,25 @@ impl Services {
                 provider: Arc::as_ptr(&provider).addr(),
             };
             // If the incarnation is cancelled by now, the guard has been dropped, which withdraws the value.
-            if let Some(id) = provider.cell.hold(Box::new(guard))
-                && let Some(mut entry) = self.entries.get_mut(&key)
-                && let Some(offer) = &mut entry.offer
-                && Arc::ptr_eq(&offer.provider, &provider)
-            {
-                offer.guard = Some(id);
+            let Some(id) = provider.cell.hold(Box::new(guard)) else { return Ok(()) };
+            if !self.guard(&key, &provider, id) {
+                // The value was withdrawn in the meantime.
+                drop(provider.cell.release(id));
             }
         }
         Ok(())
+    }
+
+    /// Notes the guard of a value. Returns `false` if there is no such value.
+    fn guard(&self, key: &ServiceKey, provider: &Arc<Incarnation>, id: GuardId) -> bool {
+        let Some(mut entry) = self.entries.get_mut(key) else { return false };
+        match &mut entry.offer {
+            Some(offer) if Arc::ptr_eq(&offer.provider, provider) => {
+                offer.guard = Some(id);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Withdraws the value of this incarnation, if it provides one there.

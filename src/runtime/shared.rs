@@ -207,7 +207,7 @@ impl SupervisorShared {
     }
 
     /// Removes the ended supervisor from the tree, and resolves everything that waits for it.
-    pub(super) fn close(self: &Arc<Self>, end: End) {
+    pub(crate) fn close(self: &Arc<Self>, end: End) {
         self.tree.registry.remove(&self.key, self);
         let mut left = self.inbox.close();
         while let Some(event) = left.next_event() {
@@ -244,6 +244,11 @@ impl SupervisorShared {
     /// Returns why the supervisor stops, or the nearest one above that does.
     pub(crate) fn stop_reason(&self) -> Option<Arc<str>> {
         self.upward().find_map(|supervisor| supervisor.stop_reason.lock().clone())
+    }
+
+    /// Why a worker's own supervisor stops.
+    fn owner_stops(&self) -> Arc<str> {
+        format!("`{}` stops", self.path()).into()
     }
 
     /// Discards an event that the ended supervisor can't handle any more, but notes the end of a leak.
@@ -353,7 +358,7 @@ impl Parent for SupervisorShared {
 
 impl OwnSupervisor for SupervisorShared {
     fn stop(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let reason = self.stop_reason().unwrap_or_else(|| "its child has ended".into());
+        let reason = self.stop_reason().unwrap_or_else(|| self.owner_stops());
         self.inbox.push_stop(StopRequest { reason, level: StopLevel::Cancel });
         Box::pin(async move {
             self.progress.reached(|phase| matches!(phase, SupervisorPhase::Ended { .. })).await;
@@ -361,8 +366,12 @@ impl OwnSupervisor for SupervisorShared {
     }
 
     fn abort(&self) {
-        let reason = "its child has ended".into();
+        let reason = self.owner_stops();
         self.inbox.push_stop(StopRequest { reason, level: StopLevel::Abort });
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.progress.phase(), SupervisorPhase::Ended { .. })
     }
 }
 

@@ -96,20 +96,20 @@ impl Context {
         ServiceKey { scope, type_id: TypeId::of::<T>(), name }
     }
 
-    /// Waits until another child provides a value of type `T`, and returns a clone of it.
+    /// Waits until a value of type `T` is provided, and returns a clone of it.
     ///
-    /// Where it looks, and which of several values it finds, is described in the module
-    /// [`service`](crate::service). A wait of 10 s is logged, with what it waits for; it ends with nothing but a
-    /// value or the stop of this child.
+    /// The module [`service`](crate::service) describes where it looks, and which of several values it finds. A
+    /// wait of 10 s is logged, with the type and the likely cause. It ends only when a value is provided or this
+    /// child is cancelled.
     ///
     /// Under a supervisor that starts its children one after the other, a child that isn't ready must not wait
-    /// for a sibling that is declared behind it: the sibling is started only after that. The log line of the
-    /// wait then says so.
+    /// for a sibling that is declared after it: the sibling starts only when the child is ready. The log line of
+    /// the wait then says so.
     ///
     /// # Errors
     ///
-    /// A shutdown, if the child is cancelled, or if its incarnation has ended. Return it with `?`: the child has
-    /// then stopped as it was asked to.
+    /// A shutdown, if the child is cancelled, or if its incarnation has ended. Return it with `?`: the exit of
+    /// the child is then [`Shutdown`](crate::ExitReason::Shutdown).
     ///
     /// # Cancel safety
     ///
@@ -146,13 +146,13 @@ impl Context {
         }
     }
 
-    /// Returns a clone of the value of type `T` that another child provides now, if one does.
+    /// Returns a clone of the value of type `T` that is provided now, if there is one.
     #[must_use]
     pub fn try_service<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         self.find_service(None)
     }
 
-    /// Returns a clone of the value of this type and name that another child provides now, if one does.
+    /// Returns a clone of the value of this type and name that is provided now, if there is one.
     #[must_use]
     pub fn try_service_named<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Option<T> {
         self.find_service(Some(name))
@@ -163,7 +163,7 @@ impl Context {
         Some(cloned(&value))
     }
 
-    /// Returns the value of type `T` that other children provide, and a way to learn of each change.
+    /// Returns the value of type `T` that is provided, and a way to learn of each change.
     #[must_use]
     pub fn watch_service<T: Clone + Send + Sync + 'static>(&self) -> Service<T> {
         Service::new(self, Lookup::of_child::<T>(self, None))

@@ -45,6 +45,10 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::Ended`] or [`ControlError::NotRunning`] if the supervisor ends before, or has ended.
     ///
+    /// # Panics
+    ///
+    /// If it has to wait outside of a tokio runtime with a timer.
+    ///
     /// # Cancel safety
     ///
     /// This method is cancel safe.
@@ -52,6 +56,9 @@ impl SupervisorHandle {
         tokio::task::coop::consume_budget().await;
         let supervisor = self.here().await?;
         let lookup = Lookup::of_supervisor::<T>(supervisor.clone(), None);
+        if let Some(value) = lookup.find() {
+            return Ok(cloned(&value));
+        }
         let mut watch = Watch::new(lookup);
         let ended = |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
         tokio::select! {

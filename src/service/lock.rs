@@ -13,13 +13,14 @@ use crate::panic::CatchWakerPanic;
 use crate::runtime::locks::NamedLock;
 
 impl Context {
-    /// Waits until no other child of the tree holds the lock with this name, and takes it.
+    /// Waits until the lock with this name is free, and takes it.
     ///
-    /// Use it for work that one child at a time may do, whichever child that is. The lock is released when the
-    /// returned value is dropped: also if its child panics or is aborted. Children that wait get it in the
-    /// order of their calls. One that is stopped while it waits is passed over.
+    /// Use it for work that only one child of the tree may do at a time. The lock is released when the returned
+    /// value is dropped, also if its child panics or is aborted. Children that wait get it in the order of their
+    /// calls. A child that is cancelled while it waits is skipped. A child that holds the lock and calls this
+    /// again waits for itself.
     ///
-    /// The lock is one of this tree in this process.
+    /// The lock is local to this tree and process.
     ///
     /// ```
     /// # use verger::{Context, Exit};
@@ -33,7 +34,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// A shutdown, if this child is cancelled. Return it with `?`.
+    /// A shutdown, if the child is cancelled. Return it with `?`.
     ///
     /// # Cancel safety
     ///

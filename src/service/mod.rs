@@ -52,7 +52,7 @@
 //! incarnation provides a new one. A user of the value learns of that in one of two ways:
 //!
 //! * It *watches*: [`Service::changed`] resolves when the value is withdrawn or replaced.
-//! * It is *restarted* with its provider: it is declared behind the provider, under
+//! * It is *restarted* with its provider: it is declared after the provider, under
 //!   [`Strategy::RestForOne`](crate::Strategy::RestForOne), and asks again when it starts.
 
 mod context;

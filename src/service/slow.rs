@@ -1,6 +1,4 @@
-//! Log lines about a wait for a service that takes long.
-//!
-//! It decides nothing: the wait goes on.
+//! Log lines about a wait for a service that takes long. They don't end the wait.
 
 use std::future::Future;
 use std::pin::pin;

@@ -75,13 +75,13 @@ impl<T: Clone + Send + Sync + 'static> Service<T> {
 
     /// Waits until there is a value, and returns a clone of it.
     ///
-    /// A wait of 10 s is logged, with what it waits for. Nothing but a value and the stop of the child ends
-    /// it.
+    /// A wait of 10 s is logged, with the type and the likely cause. It ends only when a value is provided or the
+    /// child is cancelled.
     ///
     /// # Errors
     ///
-    /// A shutdown, if the child is cancelled. Return it with `?`: the child has then stopped as it was asked
-    /// to.
+    /// A shutdown, if the child is cancelled. Return it with `?`: the exit of the child is then
+    /// [`Shutdown`](ExitReason::Shutdown).
     ///
     /// # Cancel safety
     ///
@@ -92,8 +92,8 @@ impl<T: Clone + Send + Sync + 'static> Service<T> {
         ctx.run_until_cancelled(wait).await.ok_or_else(shutdown)
     }
 
-    /// Waits until the value is not the one that was returned last, and returns a clone of it. `None`: it was
-    /// withdrawn, and there is no other yet.
+    /// Waits until the value is not the one that was returned last, or that was there when this `Service` was
+    /// created, and returns a clone of it. `None`: it was withdrawn, and there is no other yet.
     ///
     /// A value that comes and goes while no task waits may be missed. The last one isn't.
     ///

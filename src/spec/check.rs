@@ -39,10 +39,19 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     Ok(Supervisor::new(Arc::new(blueprint), warnings))
 }
 
-/// Checks the dynamic supervisor that the child at `path` has of its own.
-pub(super) fn own(description: &Description, path: &LazyPath) -> Result<Blueprint, BuildError> {
+/// Checks the own dynamic supervisor of the child at `path`.
+///
+/// `leak_timeout`: how long the child may take to end after it was aborted. The supervisor reports its own
+/// leaks before that, so that they are named, and not the child.
+pub(super) fn own(
+    description: &Description,
+    path: &LazyPath,
+    leak_timeout: Duration,
+) -> Result<Blueprint, BuildError> {
     let mut warnings = Vec::new();
-    let blueprint = blueprint(description, path, Vec::new(), &mut warnings)?;
+    let mut blueprint = blueprint(description, path, Vec::new(), &mut warnings)?;
+    let rules = Arc::make_mut(&mut blueprint.rules);
+    rules.leak_timeout = rules.leak_timeout.min(leak_timeout / 2);
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }

@@ -12,20 +12,23 @@ use crate::handle::{SupervisorHandle, supervisor_below, supervisor_of};
 use crate::runtime::{End, SupervisorShared, supervise};
 
 impl Context {
-    /// Returns a handle to a dynamic supervisor of the child's own, which the first call starts.
+    /// Returns a handle to the child's own dynamic supervisor, which the first call starts.
     ///
     /// Its children are below the path of this child: a child `conn` of `app/listener` is
     /// `app/listener/conn#1`. They belong to this incarnation. When the child's function, or its
     /// [`run`](crate::Child::run), has returned, they are stopped in parallel, each within its own grace, and
-    /// before [`deactivate`](crate::Child::deactivate). All this is inside of the grace of the child itself, if
-    /// the child was cancelled. If the child panics or is aborted, they are aborted. The next incarnation begins
-    /// once all have ended, and without any of them.
+    /// before [`deactivate`](crate::Child::deactivate). If the child was cancelled, all this is within its own
+    /// grace: children that don't stop in time are aborted. If the child panics or is aborted, they are aborted.
+    /// The next incarnation begins once all have ended, and without any of them.
     ///
     /// The defaults are those of [`DynamicSupervisor::builder`]; to change them, use
     /// [`children_with`](Self::children_with). If the supervisor gives up, the child fails as
     /// [`Escalated`](crate::ExitReason::Escalated).
     ///
-    /// On the context of an incarnation that has ended, the calls of the handle fail.
+    /// As every handle, it addresses the supervisor that runs at its path: when the child was restarted, that
+    /// of the next incarnation. If the supervisor has ended while the child runs, for example because a call
+    /// has stopped it, the next call of this method starts another one. On the context of an incarnation that
+    /// has ended, it starts none.
     ///
     /// ```
     /// use verger::{Child, Context, Exit, Supervisor, async_trait, component, worker};
@@ -90,16 +93,25 @@ impl Context {
             return Ok(handle(own));
         }
         let path = supervisor_of(self).lazy_path().child(&self.incarnation.segment());
-        let blueprint = check::own(&builder.description, &path)?;
+        let leak_timeout = supervisor_of(self).blueprint().rules.leak_timeout;
+        let blueprint = check::own(&builder.description, &path, leak_timeout)?;
         let shared = supervisor_below(self, &Arc::new(blueprint));
         let own: Arc<dyn OwnSupervisor> = Arc::clone(&shared) as _;
-        match self.set_own_supervisor(&own) {
-            Ok(()) => {
-                self.spawn_own(supervise(Arc::clone(&shared), None, exit));
+        // Before anything is changed: it panics outside of a runtime.
+        let _runtime = tokio::runtime::Handle::current();
+        let admitted = self.incarnation.admit_helper();
+        match admitted.map(|guard| (guard, self.set_own_supervisor(&own))) {
+            Some((guard, Ok(()))) => {
+                self.spawn_own(guard, supervise(Arc::clone(&shared), None, exit));
                 Ok(SupervisorHandle::new(shared))
             }
-            // Another task of the child was faster.
-            Err(own) => Ok(handle(own)),
+            // Another task of the child has started it.
+            Some((_, Err(Some(own)))) => Ok(handle(own)),
+            // The child has ended.
+            Some((_, Err(None))) | None => {
+                shared.close(End::Aborted);
+                Ok(SupervisorHandle::new(shared))
+            }
         }
     }
 }

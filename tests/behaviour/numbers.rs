@@ -14,7 +14,7 @@ const SOURCES: [&str; 7] = ["seed0", "seed1", "seed2", "seed3", "seed4", "kin", 
 const REQUIRED: [(&str, &[RangeInclusive<u32>]); 3] = [
     ("seed4", &[1..=51]),
     ("kin", &[99..=128, 136..=143, 147..=164]),
-    ("otp", &[1..=5, 7..=59, 61..=92, 103..=122]),
+    ("otp", &[1..=5, 7..=124]),
 ];
 
 /// The source of a rule and its number there.

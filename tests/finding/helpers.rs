@@ -240,3 +240,170 @@ async fn a_helper_that_panics_while_it_is_dropped_fails_no_other_incarnation() {
     assert_eq!(exits(&mut events), ["failed: first"]);
     app.stop("enough").await.unwrap();
 }
+
+/// Returns a child that passes its contexts to the test, and runs until it is cancelled.
+fn passing(name: &str) -> (verger::ChildSpec, mpsc::UnboundedReceiver<Context>) {
+    let (pass, passed) = mpsc::unbounded_channel();
+    let child = worker(name, move |ctx: Context| {
+        let pass = pass.clone();
+        async move {
+            pass.send(ctx.clone()).unwrap();
+            // Not awaiting the cancellation, which would register a waker.
+            std::future::pending::<()>().await;
+        }
+    });
+    (child.shutdown(verger::Shutdown::BrutalKill), passed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_helper_that_is_spawned_from_elsewhere_fails_its_child_as_well() {
+    let (child, mut passed) = passing("a");
+    let app = start(child.restart(RestartType::Temporary)).await;
+    let mut events = app.events();
+    let ctx = passed.recv().await.unwrap();
+    settle().await;
+    ctx.spawn(async { Err::<(), _>("the helper's error") });
+    settle().await;
+    assert_eq!(exits(&mut events), ["failed: the helper's error"]);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_helper_that_declines_has_just_ended() {
+    let (child, mut passed) = passing("a");
+    let app = start(child).await;
+    let ctx = passed.recv().await.unwrap();
+    ctx.spawn(async { Err::<(), _>(verger::ExitError::ignore()) }).await;
+    settle().await;
+    assert_eq!(app.which_child("a").await.unwrap().lifecycle, Lifecycle::Active);
+    app.stop("enough").await.unwrap();
+}
+
+/// A component that notes what happens to it.
+struct Noting {
+    journal: Arc<std::sync::Mutex<Vec<String>>>,
+    fails_in: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Activate,
+    Run,
+    Deactivate,
+}
+
+#[verger::async_trait]
+impl verger::Child for Noting {
+    async fn activate(&mut self, ctx: &Context) -> Exit {
+        if self.fails_in == Phase::Activate {
+            ctx.spawn(async { Err::<(), _>("the helper's error") });
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        let journal = Arc::clone(&self.journal);
+        ctx.children()
+            .start_once("x", async move |ctx: Context| {
+                ctx.cancelled().await;
+                sleep(Duration::from_secs(1)).await;
+                journal.lock().unwrap().push("x stopped".to_owned());
+            })
+            .await?;
+        let delay = if self.fails_in == Phase::Run { 0 } else { 1_500 };
+        ctx.spawn(async move {
+            sleep(Duration::from_millis(delay)).await;
+            Err::<(), _>("the helper's error")
+        });
+        match self.fails_in {
+            Phase::Run => std::future::pending().await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+        sleep(Duration::from_secs(1)).await;
+        self.journal.lock().unwrap().push("deactivated".to_owned());
+        Ok(())
+    }
+}
+
+/// Runs such a component to its end. Returns what it has noted, and its exit.
+async fn noted(fails_in: Phase) -> (Vec<String>, Vec<String>) {
+    let journal = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&journal);
+    let noting = verger::child("a", move || Noting { journal: Arc::clone(&noted), fails_in });
+    let app = Supervisor::builder("app").build().unwrap().start().await.unwrap();
+    let mut events = app.events();
+    _ = app.start_child(noting.restart(RestartType::Temporary)).await;
+    sleep(Duration::from_secs(9)).await;
+    let exits = exits(&mut events);
+    app.stop("enough").await.unwrap();
+    (std::mem::take(&mut journal.lock().unwrap()), exits)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_helper_ends_run_as_an_error_of_run_does() {
+    let (journal, exits) = noted(Phase::Run).await;
+    assert_eq!(journal, ["x stopped", "deactivated"]);
+    assert_eq!(exits[1..], ["failed: the helper's error"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_helper_fails_the_activation() {
+    let (journal, exits) = noted(Phase::Activate).await;
+    assert_eq!(journal, [""; 0]);
+    assert_eq!(exits, ["activation failed: the helper's error"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_after_the_child_has_returned_is_logged_and_cuts_nothing_short() {
+    let log = Log::at(LevelFilter::WARN);
+    let (journal, exits) = noted(Phase::Deactivate).await;
+    assert_eq!(journal, ["x stopped", "deactivated"]);
+    assert_eq!(exits[1..], ["ended normally"]);
+    let line = "WARN verger::lifecycle: a helper has failed child=app/a incarnation=1 cause=\"failed: \
+                the helper's error\"";
+    assert_eq!(log.lines(), [line]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_helper_that_blocks_its_thread_is_a_leak_of_its_child_also_if_that_has_returned() {
+    for fails in [true, false] {
+        let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
+        let goes_on = Arc::new(std::sync::Mutex::new(goes_on));
+        let (blocks, mut is_blocked) = mpsc::unbounded_channel();
+        let (end, ends) = tokio::sync::watch::channel(());
+        let child = worker("a", move |ctx: Context| {
+            let (goes_on, blocks, mut ends) = (Arc::clone(&goes_on), blocks.clone(), ends.clone());
+            async move {
+                ctx.spawn(async move {
+                    blocks.send(()).unwrap();
+                    _ = goes_on.lock().unwrap().recv();
+                });
+                // The wake comes from a thread that isn't blocked.
+                ends.changed().await.unwrap();
+                if fails { Err("over") } else { Ok(()) }
+            }
+        });
+        let app = Supervisor::builder("app").leak_timeout(Duration::from_millis(50));
+        let app = app.child(child.restart(RestartType::Temporary));
+        let app = app.build().unwrap().start().await.unwrap();
+        let mut events = app.events();
+        is_blocked.recv().await.unwrap();
+        end.send(()).unwrap();
+        let leaked = async |events: &mut Subscription<verger::status::Event>, ended: bool| loop {
+            let event = events.next().await.unwrap();
+            match event.kind {
+                EventKind::Leaked if !ended => return event.path.to_string(),
+                EventKind::LeakEnded if ended => return event.path.to_string(),
+                _ => {}
+            }
+        };
+        assert_eq!(leaked(&mut events, false).await, "app/a");
+        go_on.send(()).unwrap();
+        assert_eq!(leaked(&mut events, true).await, "app/a");
+        app.stop("enough").await.unwrap();
+    }
+}

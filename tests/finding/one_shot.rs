@@ -156,3 +156,26 @@ async fn the_status_shows_the_version_of_a_child() {
     assert_eq!(status.lines().nth(1), Some(line));
     app.stop("enough").await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_one_shot_child_is_not_restarted_by_a_policy_or_a_callback() {
+    let app = Supervisor::builder("app").on_child_failure(|_| true);
+    let app = app.build().unwrap().start().await.unwrap();
+    let mut events = app.events();
+    app.start_once("a", async |ctx: Context| -> Exit {
+        let permanent = verger::policy::RestartPolicy::new().restart(RestartType::Permanent);
+        ctx.set_restart_policy(Some(permanent))?;
+        Err("first".into())
+    })
+    .await
+    .unwrap();
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let mut reasons = Vec::new();
+    while let Some(event) = events.try_next() {
+        if let verger::status::EventKind::Moved { reason: Some(reason), .. } = event.kind {
+            reasons.push(reason.to_string());
+        }
+    }
+    assert_eq!(reasons, ["failed: first"]);
+    app.stop("enough").await.unwrap();
+}

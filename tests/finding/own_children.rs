@@ -221,3 +221,136 @@ async fn the_context_of_an_ended_incarnation_starts_no_children() {
     let refused = ctx.children().start_once("b", async |_| {}).await.unwrap_err();
     assert!(matches!(refused, ControlError::Ended { .. }), "{refused}");
 }
+
+/// Returns a child that passes its contexts to the test, and has a child of its own.
+fn owner() -> (ChildSpec, mpsc::UnboundedReceiver<Context>) {
+    let (pass, passed) = mpsc::unbounded_channel();
+    let owner = worker("owner", move |ctx: Context| {
+        let pass = pass.clone();
+        async move {
+            ctx.children().start_once("x", async |ctx: Context| ctx.cancelled().await).await?;
+            pass.send(ctx.clone()).unwrap();
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    });
+    (owner, passed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_context_does_not_hide_the_children_of_the_next_incarnation() {
+    let (owner, mut passed) = owner();
+    let app = Supervisor::builder("app").child(owner).build().unwrap().start().await.unwrap();
+    let stale = passed.recv().await.unwrap();
+    app.restart("owner").await.unwrap();
+    passed.recv().await.unwrap();
+    drop(stale.children());
+    let own = app.supervisor("owner").await.unwrap();
+    assert_eq!(own.count_children().await.unwrap().specs, 1);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_that_were_stopped_by_a_call_can_be_started_again() {
+    let (owner, mut passed) = owner();
+    let app = Supervisor::builder("app").child(owner).build().unwrap().start().await.unwrap();
+    let ctx = passed.recv().await.unwrap();
+    app.supervisor("owner").await.unwrap().stop("by hand").await.unwrap();
+    settle().await;
+    assert_eq!(app.which_child("owner").await.unwrap().incarnation, 1);
+    let child = ctx.children().start_once("y", async |ctx: Context| ctx.cancelled().await).await;
+    assert_eq!(child.unwrap().path().as_str(), "app/owner/y#1");
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_stop_before_deactivate_also_if_run_ignores_its_cancellation() {
+    struct Stubborn(Journal);
+
+    #[async_trait]
+    impl Child for Stubborn {
+        async fn run(&mut self, ctx: &Context) -> Exit {
+            let journal = Arc::clone(&self.0);
+            ctx.children()
+                .start_once("x", async move |ctx: Context| {
+                    ctx.cancelled().await;
+                    note(&journal, "x cancelled");
+                })
+                .await?;
+            std::future::pending().await
+        }
+
+        async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+            note(&self.0, "deactivate");
+            Ok(())
+        }
+    }
+
+    let journal = Journal::default();
+    let noted = Arc::clone(&journal);
+    let stubborn = child("a", move || Stubborn(Arc::clone(&noted)));
+    let app = Supervisor::builder("app").child(stubborn.shutdown(Duration::from_secs(4)));
+    let app = app.build().unwrap().start().await.unwrap();
+    settle().await;
+    let began = Instant::now();
+    app.stop("enough").await.unwrap();
+    assert_eq!(taken(&journal), ["x cancelled", "deactivate"]);
+    assert_eq!(
+        began.elapsed(),
+        Duration::from_secs(3),
+        "three quarters of the grace are for `run`"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_children_know_why_they_stop() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let owner = worker("owner", move |ctx: Context| {
+        let tell = tell.clone();
+        async move {
+            ctx.children()
+                .start_once("x", async move |ctx: Context| {
+                    ctx.cancelled().await;
+                    tell.send(ctx.stop_reason().unwrap().to_string()).unwrap();
+                })
+                .await?;
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    });
+    let app = Supervisor::builder("app").child(owner).build().unwrap().start().await.unwrap();
+    settle().await;
+    app.restart("owner").await.unwrap();
+    assert_eq!(told.recv().await.unwrap(), "`app/owner` stops");
+    settle().await;
+    app.stop("the end of the day").await.unwrap();
+    assert_eq!(told.recv().await.unwrap(), "the end of the day");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_own_child_that_leaks_is_named_and_not_its_owner() {
+    let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
+    let (blocks, mut is_blocked) = mpsc::unbounded_channel();
+    let goes_on = Mutex::new(Some((goes_on, blocks)));
+    let owner = worker("owner", move |ctx: Context| {
+        let (goes_on, blocks) = goes_on.lock().unwrap().take().unwrap();
+        async move {
+            ctx.children()
+                .start_once("x", async move |_| {
+                    blocks.send(()).unwrap();
+                    _ = goes_on.recv();
+                })
+                .await?;
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    });
+    let owner = owner.shutdown(Duration::from_millis(50));
+    let app = Supervisor::builder("app").leak_timeout(Duration::from_millis(500)).child(owner);
+    let app = app.build().unwrap().start().await.unwrap();
+    is_blocked.recv().await.unwrap();
+    let leaked = app.stop("enough").await.unwrap_err();
+    let text = leaked.to_string();
+    assert!(text.contains("app/owner/x#1") && !text.contains("app/owner`"), "{text}");
+    go_on.send(()).unwrap();
+}

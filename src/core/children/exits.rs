@@ -23,11 +23,7 @@ impl Children {
         cx: &mut StepCx<'_>,
     ) -> (bool, Arc<ExitReason>) {
         let active = self.state(key) == Some(ChildState::Active);
-        let reason = match reason {
-            ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
-            reason => reason,
-        };
-        let reason = Arc::new(reason);
+        let reason = seen(reason, active);
         let ending = Some(reason.kind());
         self.push_ended(key, &reason, cx);
         if reason.is_clean() {
@@ -85,7 +81,7 @@ impl Children {
         cx: &mut StepCx<'_>,
     ) {
         let active = self.state(key) == Some(ChildState::Active);
-        let reason = Arc::new(reason);
+        let reason = seen(reason, active);
         self.push_ended(key, &reason, cx);
         self.enter(key, Lifecycle::Errored, Some(reason.kind()), cx);
         self.remember(key, &reason);
@@ -95,6 +91,28 @@ impl Children {
             self.abort(key, cx);
         } else {
             self.begin_stop(key, why, cx);
+        }
+    }
+
+    /// The child's own task has ended, and what is left of the incarnation was aborted. It ends or leaks now.
+    pub(in crate::core) fn on_remaining(
+        &mut self,
+        key: Key,
+        reason: Option<ExitReason>,
+        cx: &mut StepCx<'_>,
+    ) {
+        match (self.entry(key).state, reason) {
+            (ChildState::Active | ChildState::Activating, Some(reason)) if !reason.is_clean() => {
+                self.fail_running(key, reason, true, cx);
+            }
+            (ChildState::Active | ChildState::Activating, _) => {
+                self.enter(key, Lifecycle::Deactivating, None, cx);
+                let why = StopReason::OwnRequest;
+                self.set(key, ChildState::Stopping { why, aborted: false });
+                self.abort(key, cx);
+            }
+            (ChildState::Stopping { .. }, _) => self.abort(key, cx),
+            _ => {}
         }
     }
 
@@ -181,4 +199,12 @@ impl Children {
             }
         });
     }
+}
+
+/// Returns a reason as it is reported: an error before the child was active is a failed activation.
+fn seen(reason: ExitReason, active: bool) -> Arc<ExitReason> {
+    Arc::new(match reason {
+        ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
+        reason => reason,
+    })
 }

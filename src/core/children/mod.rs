@@ -169,7 +169,8 @@ impl Children {
     /// Sets or resets the restart policy that the current incarnation has for itself.
     pub(super) fn set_policy(&mut self, key: Key, policy: Option<Arc<RestartPolicy>>) {
         let entry = self.entry(key);
-        if policy.is_some() || entry.history.is_some() {
+        // A child that has one incarnation has nothing to restart.
+        if !entry.options.once && (policy.is_some() || entry.history.is_some()) {
             entry.history_mut().policy = policy;
         }
     }
@@ -180,6 +181,7 @@ impl Children {
             MachineEvent::Ready { key, incarnation }
             | MachineEvent::Ignored { key, incarnation }
             | MachineEvent::Exited { key, incarnation, .. }
+            | MachineEvent::Remaining { key, incarnation, .. }
             | MachineEvent::Healthy { key, incarnation }
             | MachineEvent::Health { key, incarnation, .. }
             | MachineEvent::Heartbeat { key, incarnation, .. }

@@ -7,6 +7,7 @@ mod group_restart;
 mod leak;
 mod overlapping_groups;
 mod parking;
+mod remaining;
 mod restart;
 mod stop;
 

@@ -29,6 +29,7 @@ use std::time::Instant;
 use super::{ChildAccount, Invariants, PendingDecision, Violation, ensure, is_ending};
 use crate::core::child::{ChildState, DownState};
 use crate::core::{ChildAnswer, ChildRequest, IncarnationNumber, Key, Machine, MachineEvent};
+use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
@@ -109,6 +110,14 @@ impl Invariants {
                 let child = self.child(key);
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 child.stops_itself |= runs && child.live && child.incarnation == incarnation;
+            }
+            // A failure is reported by the child's lifecycle.
+            MachineEvent::Remaining { key, incarnation, ref reason } if !self.ending => {
+                let clean = reason.as_ref().is_none_or(ExitReason::is_clean);
+                let child = self.child(key);
+                let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
+                child.stops_itself |=
+                    clean && runs && child.live && child.incarnation == incarnation;
             }
             // A configuration that takes it out stops it by itself.
             MachineEvent::Configured { key, ref options, .. }

@@ -22,6 +22,8 @@ pub(super) enum ScriptStep {
     Ready(usize),
     Healthy(usize),
     StopSelf(usize),
+    /// The child's own task has ended, well or not, and what is left was aborted.
+    Remaining(usize, bool),
     /// Acknowledges a message.
     Acked(usize),
     /// A message is pending for the child.
@@ -51,6 +53,7 @@ pub(super) fn step() -> impl Strategy<Value = ScriptStep> {
         2 => index.clone().prop_map(ScriptStep::Ready),
         1 => index.clone().prop_map(ScriptStep::Healthy),
         1 => index.clone().prop_map(ScriptStep::StopSelf),
+        1 => (index.clone(), any::<bool>()).prop_map(|(index, well)| ScriptStep::Remaining(index, well)),
         1 => index.clone().prop_map(ScriptStep::Acked),
         2 => index.clone().prop_map(ScriptStep::MessagePending),
         1 => (index.clone(), own_policy()).prop_map(|(index, policy)| ScriptStep::Policy(index, Box::new(policy))),
@@ -121,6 +124,16 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
                         ScriptStep::Acked(_) => MachineEvent::Acked { key, incarnation },
                         _ => MachineEvent::StopSelf { key, incarnation },
                     });
+                }
+            }
+            ScriptStep::Remaining(index, well) => {
+                let picked = present.get(index % present.len().max(1));
+                if let Some((key, incarnation)) =
+                    picked.and_then(|&(_, key)| sim.live(key).map(|live| (key, live)))
+                {
+                    let script = if well { Script::End } else { Script::Fail };
+                    let reason = Some(script.reason());
+                    sim.event(MachineEvent::Remaining { key, incarnation, reason });
                 }
             }
             ScriptStep::Policy(index, policy) => {
