@@ -425,4 +425,42 @@ pub use verger_macros::Supervisor;
 /// child is added, on the spec or above a field, win. A sibling that a worker `requires` is checked
 /// when the tree is built.
 #[doc(inline)]
+///
+/// # On a method of that block: handlers of events
+///
+/// A method with `#[on]` handles [events](crate::bus) of the type of its parameter, which is an `Arc`. It is
+/// registered when the component has been activated, and ends with the incarnation.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// use verger::{Context, component, worker};
+///
+/// struct Saved {
+///     id: u32,
+/// }
+///
+/// #[derive(Clone, Default)]
+/// struct Indexer {
+///     last: Arc<AtomicU32>,
+/// }
+///
+/// #[worker]
+/// impl Indexer {
+///     async fn run(&mut self, ctx: &Context) {
+///         ctx.cancelled().await;
+///     }
+///
+///     #[on(capacity = 128)]
+///     async fn saved(&self, event: Arc<Saved>) {
+///         self.last.store(event.id, Ordering::Relaxed);
+///     }
+/// }
+/// # drop(component("indexer", Indexer::default()));
+/// ```
+///
+/// A handler runs beside `run`, on a clone of the component, so it takes `&self`, and may take `&Context` before
+/// the event. It returns what `run` may return. The options are those of [`Bus`](crate::bus::Bus):
+/// `capacity = 128`, `channel = "orders"`, `errors_fail_child`.
 pub use verger_macros::worker;

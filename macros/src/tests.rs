@@ -152,6 +152,21 @@ fn a_worker_that_is_an_impl_block() {
 }
 
 #[test]
+fn a_worker_that_handles_events() {
+    assert_expansion!(work(
+        "",
+        r#"impl Indexer {
+             async fn activate(&mut self) -> Exit { Ok(()) }
+             async fn run(&mut self, ctx: &Context) { ctx.cancelled().await }
+             #[on]
+             async fn saved(&self, event: Arc<Saved>) -> Exit { Ok(()) }
+             #[on(errors_fail_child, capacity = 8, channel = "orders")]
+             async fn sold(&self, ctx: &Context, event: Arc<Sold>) {}
+         }"#,
+    ));
+}
+
+#[test]
 fn a_supervisor_with_every_policy() {
     assert_expansion!(node(
         r#"preset = Preset::kubelet(), intensity = Intensity::tumbling(5, MINUTE),

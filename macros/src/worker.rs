@@ -9,7 +9,7 @@ use syn::{Attribute, Error, Item, ItemFn, ItemImpl, Safety, Signature};
 use crate::attributes::take_second;
 use crate::errors::Errors;
 use crate::keys::Place;
-use crate::model::{Bodies, child_methods_mut};
+use crate::model::{Bodies, Handler, child_methods_mut};
 use crate::parse::Args;
 use crate::{check, expand};
 
@@ -60,6 +60,7 @@ fn function(options: TokenStream, mut item: ItemFn, bodies: Bodies) -> TokenStre
 
 fn block(options: TokenStream, mut item: ItemImpl, bodies: Bodies) -> TokenStream {
     let (args, mut errors) = args(Place::Block, options, &mut item.attrs);
+    let handlers = Handler::take(&mut item);
     let expansion = if let Some((path, _)) = &item.trait_ {
         errors.at(
             path,
@@ -69,11 +70,12 @@ fn block(options: TokenStream, mut item: ItemImpl, bodies: Bodies) -> TokenStrea
         expand::foreign_trait(&args, &item, bodies)
     } else {
         check::block(&args, &item, &bodies, &mut errors);
+        handlers.iter().for_each(|handler| check::handler(handler, &mut errors));
         let correct = errors.is_empty();
         if !correct {
             child_methods_mut(&mut item).for_each(|method| remove_qualifiers(&mut method.sig));
         }
-        expand::block(&args, item, bodies, correct)
+        expand::block(&args, item, &handlers, bodies, correct)
     };
     quote!(#expansion #errors)
 }

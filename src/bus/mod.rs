@@ -52,7 +52,7 @@
 // | `events`, `requests`, `letter_handlers` | the three kinds of handlers: how they are found, and the loops that call them |
 // | `registration` | how a handler ends, and its queue |
 // | `handling` | the call of a handler, with its panics caught |
-// | `letters` | who uses the bus, and the dead letters of what it emits |
+// | `letters` | the emitter of an event, and the dead letters of its events |
 //
 // Invariants:
 //

@@ -121,13 +121,19 @@ async fn fill_all(
 ) -> Result<Facts, ControlError> {
     let (tree, blueprint) = (handle.clone(), Arc::clone(root));
     let (facts, wanted) = aside(handle, move || {
-        let running = tree.all_running().into_iter();
+        let running = tree.all_running().into_iter().filter(has_sections);
         let mut wanted: Wanted = running.map(|it| (facts.below_root(it.path()), None)).collect();
         wanted.extend(all_declared(blueprint).into_iter().map(|(path, _)| (path, None)));
         (facts, wanted)
     })
     .await?;
     fill(handle, root, facts, wanted).await
+}
+
+/// Whether a configuration can name the children of a supervisor. A worker's own supervisor comes and goes with the
+/// worker, so whether a file is valid would depend on the moment.
+fn has_sections(supervisor: &Arc<SupervisorShared>) -> bool {
+    !supervisor.blueprint().is_own
 }
 
 /// Gathers what is known of one child.
@@ -170,7 +176,7 @@ pub(super) async fn ask(
     names: Option<Vec<Segment>>,
 ) -> Result<Option<SupervisorFacts>, ControlError> {
     let (mut blueprint, mut children) = (None, Vec::new());
-    for supervisor in handle.all_at(path) {
+    for supervisor in handle.all_at(path).into_iter().filter(has_sections) {
         let answer = match &names {
             Some(names) => some(handle, &supervisor, names).await,
             None => handle.all_facts(&supervisor, usize::MAX).await,

@@ -248,8 +248,8 @@ pub enum ExitReason {
     /// The child was aborted by its supervisor, after its grace, without a grace, or because the
     /// supervisor was aborted itself.
     Killed,
-    /// The child is a supervisor and gave up: one of its children exceeded a restart limit, or its
-    /// exit fails the supervisor ([`OnExit::FailSupervisor`](crate::policy::OnExit::FailSupervisor)).
+    /// The child is a supervisor and gave up, or [a worker whose own supervisor](crate::Context::children) did:
+    /// a child below exceeded a restart limit, or its exit fails the supervisor ([`OnExit::FailSupervisor`](crate::policy::OnExit::FailSupervisor)).
     ///
     /// In OTP this is `shutdown`, a clean exit, so a transient supervisor that gives up isn't
     /// restarted there.

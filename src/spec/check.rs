@@ -50,6 +50,7 @@ pub(super) fn own(
 ) -> Result<Blueprint, BuildError> {
     let mut warnings = Vec::new();
     let mut blueprint = blueprint(description, path, Vec::new(), &mut warnings)?;
+    blueprint.is_own = true;
     let rules = Arc::make_mut(&mut blueprint.rules);
     rules.leak_timeout = rules.leak_timeout.min(leak_timeout / 2);
     for warning in &warnings {
@@ -104,6 +105,7 @@ fn blueprint(
         name: path.name().into(),
         rules: Arc::new(rules),
         dynamic: description.dynamic,
+        is_own: false,
         on_child_failure: description.options.on_child_failure.clone(),
         dead_letters: description.options.dead_letters.clone(),
         children: Arc::default(),

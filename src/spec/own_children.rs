@@ -25,6 +25,8 @@ impl Context {
     /// [`children_with`](Self::children_with). If the supervisor gives up, the child fails as
     /// [`Escalated`](crate::ExitReason::Escalated).
     ///
+    /// A configuration file can't name children of a worker, but its `[common]` section applies to them, too.
+    ///
     /// As every handle, it addresses the supervisor that runs at its path: when the child was restarted, that
     /// of the next incarnation. If the supervisor has ended while the child runs, for example because a call
     /// has stopped it, the next call of this method starts another one. On the context of an incarnation that

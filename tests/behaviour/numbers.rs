@@ -11,11 +11,8 @@ const README: &str = include_str!("../README.md");
 const SOURCES: [&str; 7] = ["seed0", "seed1", "seed2", "seed3", "seed4", "kin", "otp"];
 
 /// The rules that need a test or a reason for having none.
-const REQUIRED: [(&str, &[RangeInclusive<u32>]); 3] = [
-    ("seed4", &[1..=51]),
-    ("kin", &[99..=128, 136..=143, 147..=164]),
-    ("otp", &[1..=5, 7..=124]),
-];
+const REQUIRED: [(&str, &[RangeInclusive<u32>]); 3] =
+    [("seed4", &[1..=51]), ("kin", &[99..=128, 136..=143, 147..=164]), ("otp", &[1..=5, 7..=124])];
 
 /// The source of a rule and its number there.
 type Rule = (&'static str, u32);

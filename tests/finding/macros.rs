@@ -50,3 +50,54 @@ async fn services_are_parameters_beside_the_context_the_inbox_and_the_arguments(
     assert_eq!(answered.await.unwrap(), "7 None");
     app.stop("enough").await.unwrap();
 }
+
+struct Saved(u32);
+
+struct Sold(u32);
+
+/// Counts what it has handled, in all of its incarnations.
+#[derive(Clone, Default)]
+struct Indexer {
+    seen: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
+}
+
+#[worker]
+impl Indexer {
+    async fn activate(&mut self) {
+        self.seen.lock().unwrap().push("activated".to_owned());
+    }
+
+    async fn run(&mut self, ctx: &Context) {
+        ctx.cancelled().await;
+    }
+
+    #[on]
+    async fn saved(&self, event: std::sync::Arc<Saved>) {
+        self.seen.lock().unwrap().push(format!("saved {}", event.0));
+    }
+
+    #[on(errors_fail_child, capacity = 8, channel = "orders")]
+    async fn sold(&self, ctx: &Context, event: std::sync::Arc<Sold>) -> Exit {
+        self.seen.lock().unwrap().push(format!("{} sold {}", ctx.incarnation(), event.0));
+        Err("sold out".into())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn methods_of_a_component_handle_events() {
+    let indexer = Indexer::default();
+    let child = verger::component("indexer", indexer.clone());
+    let child = child.backoff(verger::Backoff::none());
+    let app = Supervisor::builder("app").child(child).build().unwrap().start().await.unwrap();
+    let taken = || std::mem::take(&mut *indexer.seen.lock().unwrap());
+    assert_eq!(taken(), ["activated"]);
+    app.bus().emit(Saved(1));
+    settle().await;
+    app.bus().channel("orders").unwrap().emit(Sold(2));
+    settle().await;
+    assert_eq!(taken(), ["saved 1", "1 sold 2", "activated"]);
+    app.bus().emit(Saved(3));
+    settle().await;
+    assert_eq!(taken(), ["saved 3"]);
+    app.stop("enough").await.unwrap();
+}

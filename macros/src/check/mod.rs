@@ -2,10 +2,12 @@
 
 mod block;
 mod function;
+mod handlers;
 mod node;
 mod options;
 mod worker;
 
 pub(crate) use block::block;
 pub(crate) use function::function;
+pub(crate) use handlers::handler;
 pub(crate) use node::node;

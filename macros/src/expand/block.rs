@@ -9,8 +9,9 @@ use syn::spanned::Spanned;
 use syn::{ImplItem, ImplItemFn, ItemImpl, parse_quote};
 
 use super::calls::calls;
+use super::handlers;
 use crate::attributes::cfgs;
-use crate::model::{Bodies, child_methods, child_methods_mut, typed_params};
+use crate::model::{Bodies, Handler, child_methods, child_methods_mut, typed_params};
 use crate::parse::Args;
 use crate::paths::Krate;
 use crate::span::{SpanRange, generated_at};
@@ -19,6 +20,7 @@ use crate::span::{SpanRange, generated_at};
 pub(crate) fn block(
     args: &Args,
     mut block: ItemImpl,
+    handlers: &[Handler],
     bodies: Bodies,
     correct: bool,
 ) -> TokenStream {
@@ -33,7 +35,7 @@ pub(crate) fn block(
             )]
         });
     }
-    let child = child(args, &block, correct);
+    let child = child(args, &block, handlers, correct);
     let block = bodies.put_back(block.into_token_stream());
     quote!(#block #child)
 }
@@ -55,11 +57,11 @@ pub(crate) fn foreign_trait(args: &Args, block: &ItemImpl, bodies: Bodies) -> To
     quote!(#async_trait #block)
 }
 
-fn child(args: &Args, block: &ItemImpl, correct: bool) -> TokenStream {
+fn child(args: &Args, block: &ItemImpl, handlers: &[Handler], correct: bool) -> TokenStream {
     let krate = &args.krate();
     let mut generics = block.generics.clone();
     let (spec, methods) = if correct {
-        (spec(args, krate), distinct(block).map(|method| forward(method, krate)).collect())
+        (spec(args, krate), methods(block, handlers, krate))
     } else {
         // Enough for the code that uses the type.
         generics.make_where_clause().predicates.push(parse_quote!(Self: 'static));
@@ -76,6 +78,19 @@ fn child(args: &Args, block: &ItemImpl, correct: bool) -> TokenStream {
             #methods
         }
     }
+}
+
+/// Returns the trait's methods, which call those of the type.
+fn methods(block: &ItemImpl, handlers: &[Handler], krate: &Krate) -> TokenStream {
+    if handlers.is_empty() {
+        return distinct(block).map(|method| forward(method, krate)).collect();
+    }
+    let (activate, others): (Vec<_>, Vec<_>) =
+        distinct(block).partition(|method| method.sig.ident == "activate");
+    let body = handlers::activate(&activate, handlers, krate);
+    let activate = of_child(&parse_quote!(activate), &quote!(__ctx), krate, &body);
+    let others = others.into_iter().map(|method| forward(method, krate));
+    quote!(#activate #(#others)*)
 }
 
 /// Returns the trait's methods. Several of one name are kept only if they have conditions.

@@ -6,6 +6,7 @@ mod block;
 mod calls;
 mod config;
 mod function;
+mod handlers;
 mod mailbox;
 mod node;
 mod values;

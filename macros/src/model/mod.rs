@@ -1,6 +1,7 @@
 //! The annotated item: which fields are children, and which parameters are special.
 
 mod bodies;
+mod handlers;
 mod inbox;
 mod methods;
 mod node;
@@ -8,6 +9,7 @@ mod service;
 mod signature;
 
 pub(crate) use bodies::Bodies;
+pub(crate) use handlers::{Handler, is_arc};
 pub(crate) use inbox::{InboxParam, UnknownMessage, is_inbox, message_type};
 pub(crate) use methods::{METHODS, child_methods, child_methods_mut};
 pub(crate) use node::{ChildField, FieldKind, Form, Node};
