@@ -23,6 +23,7 @@ mod reload;
 mod report;
 mod restart;
 mod row;
+mod services;
 mod snapshot;
 mod start;
 mod tokio_only;
@@ -64,6 +65,8 @@ const ROWS: &[Row] = &[
     row("ask",            Tokio(50_000),                 AtMost(1.3),   "1.8",  Nanos,     messages::ask,            "question and answer, p50"),
     row("emit",           Tokio(500_000),                AtMost(2.0),   "–",    Nanos,     bus::emit,                "an emit to one handler, beside a raw mpsc send"),
     row("lookup",         Tokio(100_000),                AtMost(1.3),   "0.9",  Nanos,     lookup::by_path,          "lookup of one of 100,000 paths, 2 threads"),
+    row("provide",        Itself(1_000, 100_000),        AtMost(2.0),   "–",    Nanos,     services::provide,        "a value provided by one of 100,000 children against one of 1,000"),
+    row("service",        Itself(1_000, 100_000),        AtMost(2.0),   "–",    Nanos,     services::service,        "a service looked up by one of 100,000 children against one of 1,000"),
     row("snapshot",       Alone(100_000),                AtMost(150e6), "280 ms", Nanos,   snapshot::taken,          "snapshot of 100,000 children"),
     row("snapshot-hold",  Alone(100_000),                AtMost(1e6),   "280 ms", Nanos,   snapshot::longest_hold,   "snapshot of 100,000 children: longest hold of a loop"),
     row("reload",         Alone(10_000),                 AtMost(1e9),    "–",    Nanos,     reload::all,              "reload of a file with 10,000 changed policies"),
