@@ -119,7 +119,7 @@ fn build(app: SupervisorBuilder) -> Supervisor {
 
 // One declared child, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (declared().build()), config = at_most(3_900))]
+#[bench::child(args = (declared().build()), config = at_most(4_050))]
 #[bench::supervisor(args = (chain().build()), config = at_most(12_300))]
 fn start(app: Result<Supervisor, BuildError>) -> Running {
     Running::start(app)
@@ -135,8 +135,8 @@ fn start_child(running: Running) -> Running {
 // One declared child in order, one child of a dynamic supervisor, or one supervisor of a chain.
 #[library_benchmark]
 #[bench::child(args = (Running::start(declared().build())), config = at_most(7_400))]
-#[bench::dynamic(args = (full()), config = at_most(7_400))]
-#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(13_800))]
+#[bench::dynamic(args = (full()), config = at_most(7_700))]
+#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(14_200))]
 fn stop(running: Running) -> Running {
     running.runtime.block_on(running.tree.stop("done")).expect("it stops");
     running
@@ -191,7 +191,7 @@ async fn wait() {
 
 // From an exit until the next incarnation has started.
 #[library_benchmark]
-#[bench::error(args = (flaky(error, Backoff::none())), config = at_most(8_400))]
+#[bench::error(args = (flaky(error, Backoff::none())), config = at_most(8_600))]
 #[bench::panic(args = (panicking()), config = at_most(51_200))]
 #[bench::backoff(
     args = (flaky(error, Backoff::exponential(Duration::from_millis(10), Duration::from_secs(1)))),
@@ -266,7 +266,7 @@ async fn ask_each(address: &Address<Message>) {
 }
 
 // One question with its answer.
-#[library_benchmark(config = at_most(2_150))]
+#[library_benchmark(config = at_most(2_200))]
 #[bench::each(reader(64))]
 fn ask((running, address): (Running, Address<Message>)) -> Running {
     running.runtime.block_on(ask_each(&address));
@@ -287,7 +287,7 @@ async fn which_each(tree: &SupervisorHandle, names: &[String]) {
 }
 
 // One call for one of a thousand children.
-#[library_benchmark(config = at_most(6_000))]
+#[library_benchmark(config = at_most(6_200))]
 #[bench::each(with_names(declared()))]
 fn which_child((running, names): (Running, Vec<String>)) -> Running {
     running.runtime.block_on(which_each(&running.tree, &names));
@@ -314,7 +314,7 @@ fn lookup((running, names): (Running, Vec<String>)) -> Running {
 }
 
 // One child of the snapshot.
-#[library_benchmark(config = at_most(1_850))]
+#[library_benchmark(config = at_most(2_000))]
 #[bench::each(Running::start(declared().build()))]
 fn status(running: Running) -> (Running, Status) {
     let status = running.runtime.block_on(running.tree.status()).expect("it runs");

@@ -65,7 +65,8 @@ impl SupervisorShared {
         now: Instant,
         wall_clock: SystemTime,
     ) -> Arc<Self> {
-        let tree = Arc::new(Tree::new(settings, now, wall_clock));
+        let name = Arc::clone(&blueprint.name);
+        let tree = Arc::new(Tree::new(name, settings, now, wall_clock));
         Self::new(PathKey::root(&blueprint.name), None, tree, blueprint, now)
     }
 
@@ -189,9 +190,7 @@ impl SupervisorShared {
     /// Whether these names are a full path rather than one below this supervisor: the first is the name of
     /// the tree's root, and more follow.
     pub(crate) fn is_full_path(&self, names: &str) -> bool {
-        let own = self.path().as_str();
-        let root = own.split_once('/').map_or(own, |(root, _)| root);
-        names.strip_prefix(root).is_some_and(|below| below.starts_with('/'))
+        self.tree.is_full_path(names)
     }
 
     /// Returns the supervisor that runs at these names: from the root down if `is_full`, else below this

@@ -15,6 +15,8 @@ use crate::path::Path;
 /// See the [module](self). `T` is what is shared of one supervisor.
 #[derive(Debug)]
 pub(crate) struct Tree<T> {
+    /// The name of the root.
+    root: Arc<str>,
     pub(super) registry: Registry<T>,
     pub(super) leaks: Leaks,
     pub(crate) settings: Arc<Settings>,
@@ -32,8 +34,14 @@ pub(crate) struct Tree<T> {
 }
 
 impl<T> Tree<T> {
-    pub(super) fn new(settings: Arc<Settings>, now: Instant, wall_clock: SystemTime) -> Self {
+    pub(super) fn new(
+        root: Arc<str>,
+        settings: Arc<Settings>,
+        now: Instant,
+        wall_clock: SystemTime,
+    ) -> Self {
         Self {
+            root,
             registry: Registry::new(),
             leaks: Leaks::default(),
             settings,
@@ -73,6 +81,11 @@ impl<T> Tree<T> {
 
     pub(crate) fn missed_graces(&self) -> usize {
         self.missed_graces.load(Ordering::Relaxed)
+    }
+
+    /// Whether these names are a full path: the first is the name of the root, and more follow.
+    pub(crate) fn is_full_path(&self, names: &str) -> bool {
+        names.as_bytes().get(self.root.len()) == Some(&b'/') && names.starts_with(&*self.root)
     }
 
     /// Returns the supervisor that runs at `path`.
