@@ -10,6 +10,7 @@
 //! | `event`, `effect`, `view`, `waits` | the interface: what goes in, what comes out, what can be seen |
 //! | `machine` | the entry points, and what both kinds of supervisor share |
 //! | `ordered`, `dynamic` | the two kinds: children in an order, many equal children |
+//! | `find` | callers that seek a child |
 //! | `group` | the state of an operation over several children in order |
 //! | `children`, `child` | what happens to one child, and its state |
 //! | `history`, `limits` | the failures of one child, and its restart limits |
@@ -36,6 +37,7 @@ mod children;
 mod dynamic;
 mod effect;
 mod event;
+mod find;
 mod group;
 mod history;
 mod limits;
