@@ -214,7 +214,7 @@ impl Bus {
         }
         let entry = Entry::new(shared, &key, id);
         let registration = Registration::new(&entry);
-        self.spawn(answer_all(Inlet::new(entry, receiver), handler, self.fails_child));
+        self.spawn(answer_all(Inlet::new(&self.owner, entry, receiver), handler, self.fails_child));
         Ok(registration)
     }
 
@@ -223,7 +223,8 @@ impl Bus {
     ///
     /// A failure or panic of the handler makes no letter. It is logged at `DEBUG` and counted by
     /// [`Publisher::failed_dead_letter_handlers`], and the handler goes on. Events that the handler emits and that
-    /// can't be delivered make no letters either. As for any [subscription](crate::status::Subscription),
+    /// can't be delivered make no letters either. But an event that it emits, and whose handler then fails, does: don't
+    /// emit such events from here, because each letter about one would lead to the next. As for any [subscription](crate::status::Subscription),
     /// letters about suppressed types are skipped, and a handler that lags more than 1024 letters behind misses the
     /// oldest, which is logged. The [capacity](Self::capacity) and the channel of this bus don't matter.
     ///
@@ -287,7 +288,7 @@ impl Bus {
         let handler = EventHandler::new(id, &self.owner, sender, once);
         let entry = Entry::new(shared, &key, id);
         let registration = Registration::new(&entry);
-        let inlet = Inlet::new(entry, receiver);
+        let inlet = Inlet::new(&self.owner, entry, receiver);
         let handling =
             EventLoop::new(inlet, Arc::downgrade(&handler), &self.owner, self.fails_child);
         let replaced = shared.add(&key, |topic: &mut EventTopic<E>| topic.add(handler));

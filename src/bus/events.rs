@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::{Future, pending};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc::error::TrySendError;
@@ -161,12 +161,14 @@ impl<E: Send + Sync + 'static> EventLoop<E> {
         let exit = run(call, pending()).await.unwrap_or(Ok(()));
         let Some(event) = in_hand.handled() else { return Ok(()) };
         match exit {
+            // A handler has nothing to decline.
+            Err(error) if error.is_ignore() => {}
             Err(error) if self.fails_child => return Err(error),
-            Err(error) if !error.is_ignore() => {
+            Err(error) => {
                 let (owner, error) = (&self.owner, Arc::new(error.into_reason()));
                 owner.publish(DeadLetterReason::HandlerError, owner, event, Some(error));
             }
-            Ok(()) | Err(_) => {}
+            Ok(()) => {}
         }
         Ok(())
     }
@@ -178,8 +180,13 @@ impl<E: Send + Sync + 'static> Drop for EventLoop<E> {
         let mut queue = inlet.close();
         return_all(&mut queue, &self.owner);
         // An emitter may have passed the queue before it was closed, and push its event only now.
-        if let Some(handler) = self.handler.upgrade() {
-            *handler.left.lock() = Some(queue);
+        match self.handler.upgrade() {
+            Some(handler) => *handler.left.lock() = Some(queue),
+            // The last emitter has dropped the handler since, after its push.
+            None => {
+                fence(Ordering::Acquire);
+                return_all(&mut queue, &self.owner);
+            }
         }
     }
 }

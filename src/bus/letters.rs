@@ -38,6 +38,11 @@ impl Member {
         }
     }
 
+    /// The number of the incarnation. 0 for a supervisor.
+    pub(super) fn incarnation(&self) -> u32 {
+        self.incarnation.as_ref().map_or(0, |incarnation| incarnation.number)
+    }
+
     /// Whether the task of the child has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.incarnation.as_ref().is_some_and(|incarnation| incarnation.has_ended())
@@ -64,7 +69,7 @@ impl Member {
         let undelivered = Undelivered {
             reason,
             target: target.path(),
-            incarnation: target.incarnation.as_ref().map_or(0, |incarnation| incarnation.number),
+            incarnation: target.incarnation(),
             event_type: type_name::<E>(),
             type_id: TypeId::of::<E>(),
             payload: Some(Box::new(event.into_shared())),

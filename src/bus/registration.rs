@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::letters::Member;
 use super::topics::{BusShared, HandlerId, TopicKey};
 
 /// A registered handler; returned by [`Bus::on`](crate::bus::Bus::on) and its siblings.
@@ -105,13 +106,14 @@ impl Drop for EndOnDrop {
 
 /// The end of a queue in the handler's task. Dropping it ends the registration, and then drops what is queued.
 pub(super) struct Inlet<T> {
+    owner: Arc<Member>,
     entry: EndOnDrop,
     queue: mpsc::Receiver<T>,
 }
 
 impl<T> Inlet<T> {
-    pub(super) fn new(entry: Arc<Entry>, queue: mpsc::Receiver<T>) -> Self {
-        Self { entry: EndOnDrop(entry), queue }
+    pub(super) fn new(owner: &Arc<Member>, entry: Arc<Entry>, queue: mpsc::Receiver<T>) -> Self {
+        Self { owner: Arc::clone(owner), entry: EndOnDrop(entry), queue }
     }
 
     /// Waits for the next item, or returns `None` if the registration has ended and nothing is queued.
@@ -120,14 +122,15 @@ impl<T> Inlet<T> {
         self.queue.recv().await
     }
 
-    /// Whether the registration has ended: what is still queued is not to be handled.
+    /// Whether the registration or its child has ended: what is still queued is not to be handled. A handler that
+    /// blocks its thread can outlive its child.
     pub(super) fn has_ended(&self) -> bool {
-        self.entry.0.has_ended()
+        self.entry.0.has_ended() || self.owner.has_ended()
     }
 
     /// Ends the registration, and closes and returns the queue.
     pub(super) fn close(self) -> mpsc::Receiver<T> {
-        let Self { entry, mut queue } = self;
+        let Self { entry, mut queue, owner: _ } = self;
         drop(entry);
         queue.close();
         queue

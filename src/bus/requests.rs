@@ -98,7 +98,10 @@ impl<R: Request> RequestTopic<R> {
     pub(super) fn set(&mut self, answerer: Answerer<R>) -> Result<Option<Arc<Answerer<R>>>, Path> {
         if let Some(Answerer { owner, queue, .. }) = self.0.as_deref() {
             let path = owner.path();
-            if path != answerer.owner.path() && !owner.has_ended() && !queue.is_closed() {
+            let is_other = path != answerer.owner.path();
+            // An incarnation that ends just now can't replace the handler of the next one.
+            let is_later = owner.incarnation() > answerer.owner.incarnation();
+            if (is_other || is_later) && !owner.has_ended() && !queue.is_closed() {
                 return Err(path);
             }
         }
@@ -168,7 +171,7 @@ where
             Some(Ok(answer)) => question.settle(Ok(answer)),
             Some(Err(error)) => {
                 question.settle(Err(Unanswered::Failed(error.clone().into_reason())));
-                if fails_child {
+                if fails_child && !error.is_ignore() {
                     return Err(error);
                 }
             }

@@ -39,7 +39,7 @@ pub enum ControlError {
     /// The child is waiting for a restart: its own, or that of its group or of a supervisor above it.
     ///
     /// Also the answer of [`try_child`](crate::SupervisorHandle::try_child) about a child that is starting.
-    #[error("`{path}` is about to be restarted; use `terminate_child` first, or wait")]
+    #[error("`{path}` is about to be restarted; wait, or use `terminate_child` first")]
     Restarting {
         /// The child.
         path: Path,

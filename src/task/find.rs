@@ -18,8 +18,18 @@ pub(super) async fn find(
     wait: bool,
 ) -> Result<SupervisorHandle, ControlError> {
     loop {
-        if let Some(supervisor) = up(tree, path) {
-            return Ok(supervisor);
+        if let Some(supervisor) = tree.supervisor(path) {
+            if supervisor.progress.stopping_since().is_some() {
+                if !wait {
+                    return Err(ControlError::ShuttingDown { path: path.clone() });
+                }
+                // The supervisor above still counts it as active.
+                let ended =
+                    |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
+                supervisor.progress.reached(ended).await;
+            } else if matches!(supervisor.progress.phase(), SupervisorPhase::Up) {
+                return Ok(SupervisorHandle::new(supervisor));
+            }
         }
         // From the root, so that the restart of a supervisor in between is waited for.
         let root = root(tree, path).ok_or_else(|| ControlError::Ended { path: path.clone() })?;
@@ -34,11 +44,4 @@ pub(super) async fn find(
             Err(error) => return Err(error),
         }
     }
-}
-
-fn up(tree: &Tree<SupervisorShared>, path: &Path) -> Option<SupervisorHandle> {
-    let supervisor = tree.supervisor(path)?;
-    let is_up = matches!(supervisor.progress.phase(), SupervisorPhase::Up)
-        && supervisor.progress.stopping_since().is_none();
-    is_up.then(|| SupervisorHandle::new(supervisor))
 }

@@ -165,12 +165,17 @@ impl PartitionedSupervisor {
         key: &K,
     ) -> Result<SupervisorHandle, ControlError> {
         loop {
-            let active = self.active();
+            let before = (self.inner.place.starts(), self.active());
             let (tree, path) = self.address(key)?;
-            match find(&tree, &path, true).await {
-                // It was terminated by a resize, and the key belongs to another one.
-                Err(_) if self.active() != active => {}
-                found => return found,
+            let error = match find(&tree, &path, true).await {
+                Ok(partition) => return Ok(partition),
+                Err(error) => error,
+            };
+            // A resize may have terminated it, and the key belongs to another one.
+            if self.inner.resizing.try_lock().is_err() {
+                drop(self.inner.resizing.lock().await);
+            } else if (self.inner.place.starts(), self.active()) == before {
+                return Err(error);
             }
         }
     }

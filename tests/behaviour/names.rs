@@ -153,7 +153,7 @@ async fn a_child_is_found_once_it_is_active_and_not_before() {
     assert_eq!(try_child(&tree, "sub/a").await, "app/sub/a#3");
 
     fakes.end("a", End::Error).await;
-    let restarting = "`app/sub/a` is about to be restarted; use `terminate_child` first, or wait";
+    let restarting = "`app/sub/a` is about to be restarted; wait, or use `terminate_child` first";
     assert_eq!(try_child(&tree, "sub/a").await, restarting);
     assert_eq!(child(&tree, "sub/a").await, "app/sub/a#4");
     tree.stop("done").await.unwrap();
@@ -185,7 +185,7 @@ async fn a_wait_goes_on_while_a_supervisor_above_restarts() {
     let waits = seek(&tree, "outer/inner/a").await;
     assert_eq!(
         try_child(&tree, "outer/inner/a").await,
-        "`app/outer/inner/a` is about to be restarted; use `terminate_child` first, or wait",
+        "`app/outer/inner/a` is about to be restarted; wait, or use `terminate_child` first",
     );
     tree.kill_child("outer").await.unwrap();
     settle().await;

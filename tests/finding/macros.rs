@@ -72,6 +72,7 @@ impl Indexer {
     }
 
     #[on]
+    #[on(channel = "archive")]
     async fn saved(&self, event: std::sync::Arc<Saved>) {
         self.seen.lock().unwrap().push(format!("saved {}", event.0));
     }
@@ -99,5 +100,8 @@ async fn methods_of_a_component_handle_events() {
     app.bus().emit(Saved(3));
     settle().await;
     assert_eq!(taken(), ["saved 3"]);
+    app.bus().channel("archive").unwrap().emit(Saved(4));
+    settle().await;
+    assert_eq!(taken(), ["saved 4"]);
     app.stop("enough").await.unwrap();
 }

@@ -203,6 +203,35 @@ async fn a_lookup_that_waits_follows_a_resize() {
     app.stop("enough").await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_lookup_waits_while_a_partition_stops_by_itself() {
+    let partition = |_| {
+        let slow = verger::worker("slow", async |ctx: verger::Context| {
+            ctx.cancelled().await;
+            sleep(Duration::from_secs(1)).await;
+        });
+        let end = verger::worker("end", async |ctx: verger::Context| {
+            if ctx.path().as_str() == "app/sessions/0/end" {
+                sleep(Duration::from_secs(1)).await;
+            }
+        });
+        let partition = Supervisor::builder("any")
+            .auto_shutdown(verger::policy::AutoShutdown::AnySignificant)
+            .child(slow)
+            .child(end.restart(verger::RestartType::Temporary).significant());
+        partition.into_child().backoff(Backoff::constant(Duration::from_secs(1)))
+    };
+    let sessions = PartitionedSupervisor::new("sessions", 1, partition);
+    let app = start(&sessions).await;
+    sleep(Duration::from_millis(1_500)).await;
+    let began = Instant::now();
+    let stopping = sessions.try_partition(&0).await.unwrap_err();
+    assert!(matches!(stopping, ControlError::ShuttingDown { .. }), "{stopping}");
+    sessions.partition(&0).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::from_millis(1_500), "it stops for 1 s and waits for 1 s");
+    app.stop("enough").await.unwrap();
+}
+
 #[test]
 #[should_panic(expected = "`sessions` has 0 partitions; write 1 or more, or use `per_core`")]
 fn no_partitions_are_refused() {

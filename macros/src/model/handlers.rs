@@ -21,9 +21,11 @@ impl Handler {
         for item in &mut block.items {
             let ImplItem::Fn(method) = item else { continue };
             let is_on = |attribute: &mut Attribute| attribute.path().is_ident("on");
-            let Some(attribute) = method.attrs.extract_if(.., is_on).last() else { continue };
-            let options = options(&attribute);
-            handlers.push(Self { method: method.clone(), options });
+            // Each attribute is a registration, on a channel of its own.
+            let attributes: Vec<_> = method.attrs.extract_if(.., is_on).collect();
+            for attribute in attributes {
+                handlers.push(Self { method: method.clone(), options: options(&attribute) });
+            }
         }
         handlers
     }

@@ -375,3 +375,72 @@ async fn each_event_is_handled_or_a_letter_and_each_call_ends_while_handlers_com
     app.stop("enough").await.unwrap();
     assert_eq!(handled.load(Ordering::Relaxed) + store.counts().total, 2 * EVENTS + failed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_declines_goes_on_even_if_its_errors_fail_the_child() {
+    struct Number(u32);
+
+    let (note, mut notes) = mpsc::unbounded_channel();
+    let child = worker("a", move |ctx: Context| {
+        let note = note.clone();
+        async move {
+            ctx.bus().errors_fail_child().on(move |number: Arc<Number>| {
+                note.send(number.0).unwrap();
+                async { Err::<(), _>(verger::ExitError::ignore()) }
+            });
+            ctx.cancelled().await;
+        }
+    });
+    let app = Supervisor::builder("app").child(child).build().unwrap().start().await.unwrap();
+    settle().await;
+    for number in 1..=3 {
+        app.bus().emit(Number(number));
+    }
+    settle().await;
+    assert_eq!(
+        [notes.recv().await, notes.recv().await, notes.recv().await],
+        [Some(1), Some(2), Some(3)]
+    );
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_has_blocked_beyond_the_end_of_its_child_handles_nothing_more() {
+    struct Number(u32);
+
+    let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
+    let goes_on = Arc::new(std::sync::Mutex::new(goes_on));
+    let (note, mut notes) = mpsc::unbounded_channel();
+    let (registered, mut is_registered) = mpsc::unbounded_channel();
+    let child = worker("a", move |ctx: Context| {
+        let (goes_on, note, registered) = (Arc::clone(&goes_on), note.clone(), registered.clone());
+        async move {
+            let incarnation = ctx.incarnation();
+            ctx.bus().on(move |number: Arc<Number>| {
+                note.send((incarnation, number.0)).unwrap();
+                if incarnation == 1 {
+                    _ = goes_on.lock().unwrap().recv();
+                }
+                async {}
+            });
+            registered.send(()).unwrap();
+            ctx.cancelled().await;
+        }
+    });
+    let child = child.shutdown(Duration::from_millis(10)).backoff(verger::Backoff::none());
+    let app = Supervisor::builder("app").leak_timeout(Duration::from_millis(10)).child(child);
+    let app = app.build().unwrap().start().await.unwrap();
+    is_registered.recv().await.unwrap();
+    app.bus().emit(Number(1));
+    assert_eq!(notes.recv().await, Some((1, 1)));
+    app.kill_child("a").await.unwrap();
+    is_registered.recv().await.unwrap();
+    let mut letters = app.dead_letters();
+    app.bus().emit(Number(2));
+    assert_eq!(notes.recv().await, Some((2, 2)));
+    go_on.send(()).unwrap();
+    let letter = letters.next().await.unwrap();
+    assert_eq!(letter.reason, verger::dead_letter::DeadLetterReason::UndeliveredAtStop);
+    assert_eq!((letter.incarnation, notes.try_recv().ok()), (1, None));
+    app.stop("enough").await.unwrap();
+}
