@@ -27,9 +27,9 @@ impl Context {
     /// child ends as if that had returned the error. A [`deactivate`](crate::Child::deactivate) and the stop of
     /// [its own children](Self::children) follow as usual.
     ///
-    /// When the child has ended, the helpers that are left are aborted. The next incarnation starts once they have
-    /// ended, so the two never overlap. A helper that blocks its thread is reported as leaked, under the name of
-    /// the child.
+    /// When the child has ended, the helpers that are left are aborted, and the next incarnation starts once they
+    /// have ended. A helper that blocks its thread is reported as a leak of the child;
+    /// [`on_leak`](crate::ChildSpec::on_leak) decides whether the next incarnation starts beside it.
     ///
     /// A helper isn't aborted when the child is cancelled: it can use a clone of this context to learn of that. A
     /// failure from then on, or after the child's function has returned, is only logged.

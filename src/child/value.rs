@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::child_trait::Child;
 use super::context::Context;
+use super::helpers::Helpers;
 use super::incarnation::Signal;
 use super::spec::Phases;
 use super::task::{drop_after, panicked, with_failure};
@@ -43,22 +44,12 @@ async fn run_phases(child: &mut dyn Child, ctx: &Context, phases: Phases) -> Exi
             Err(ExitError::from_reason(ExitReason::Killed))
         }
     };
-    // Failures of helpers from now on are logged.
     if let Some(helpers) = ctx.incarnation.helpers() {
+        // Failures of helpers from now on are logged.
         exit = with_failure(&ctx.incarnation, exit, helpers.settle());
-        if let Some(own) = helpers.own_to_stop() {
-            let patience = async {
-                match phases.grace {
-                    Some(grace) if is_overdue => tokio::time::sleep(grace / 8).await,
-                    _ => overdue.await,
-                }
-            };
-            // What the child has started stops before the child gives up what it needs.
-            tokio::select! {
-                biased;
-                () = Arc::clone(&own).stop() => {}
-                () = patience => own.abort(),
-            }
+        match phases.grace.filter(|_| is_overdue) {
+            Some(grace) => stop_own(&helpers, tokio::time::sleep(grace / 8)).await,
+            None => stop_own(&helpers, overdue).await,
         }
     }
     let deactivated = CatchPanic(child.deactivate(ctx)).await;
@@ -74,6 +65,18 @@ async fn run_phases(child: &mut dyn Child, ctx: &Context, phases: Phases) -> Exi
         incarnation.parent.deactivate_failed(&incarnation, reason);
     }
     exit
+}
+
+/// Stops the child's own supervisor in order, and aborts it when `patience` has passed.
+///
+/// What the child has started may need what `deactivate` gives up.
+async fn stop_own(helpers: &Helpers, patience: impl Future<Output = ()>) {
+    let Some(own) = helpers.own_to_stop() else { return };
+    tokio::select! {
+        biased;
+        () = Arc::clone(&own).stop() => {}
+        () = patience => own.abort(),
+    }
 }
 
 /// Resolves to the failure of a helper. A poll without one is repeated when there is: the child's task is woken.

@@ -407,3 +407,50 @@ async fn a_helper_that_blocks_its_thread_is_a_leak_of_its_child_also_if_that_has
         app.stop("enough").await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn helpers_that_are_spawned_while_their_child_ends_never_meet_the_next_incarnation() {
+    const RESTARTS: u32 = 1_000;
+    let alive = Arc::new(AtomicU32::new(0));
+    let (done, mut is_done) = mpsc::unbounded_channel();
+    let running = Arc::clone(&alive);
+    let child = worker("a", move |ctx: Context| {
+        let (alive, done) = (Arc::clone(&running), done.clone());
+        async move {
+            assert_eq!(alive.load(Ordering::SeqCst), 0, "helpers of the last incarnation");
+            if ctx.incarnation() == RESTARTS {
+                done.send(()).unwrap();
+                ctx.cancelled().await;
+                return Exit::Ok(());
+            }
+            let (spawning, runtime) = (ctx.clone(), tokio::runtime::Handle::current());
+            tokio::task::spawn_blocking(move || {
+                let _runtime = runtime.enter();
+                for _ in 0..20 {
+                    let alive = Arc::clone(&alive);
+                    spawning.spawn(async move {
+                        alive.fetch_add(1, Ordering::SeqCst);
+                        let _leaving = Leaving(alive);
+                        std::future::pending::<()>().await;
+                    });
+                }
+            });
+            for _ in 0..ctx.incarnation() % 8 {
+                tokio::task::yield_now().await;
+            }
+            Err("again".into())
+        }
+    });
+    struct Leaving(Arc<AtomicU32>);
+    impl Drop for Leaving {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    let app = Supervisor::builder("app").unlimited_restarts();
+    let app = app.child(child.backoff(Backoff::none())).build().unwrap();
+    let app = app.start().await.unwrap();
+    is_done.recv().await.unwrap();
+    app.stop("enough").await.unwrap();
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}

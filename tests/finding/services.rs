@@ -546,3 +546,38 @@ async fn otp_107_a_lock_goes_to_the_next_waiter_when_its_holder_panics_or_is_kil
     assert_eq!(notes.try_recv().unwrap(), "after");
     app.stop("enough").await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_value_of_an_incarnation_is_found_once_its_exit_is_known() {
+    const RESTARTS: u32 = 2_000;
+    let child = worker("a", async |ctx: Context| -> Exit {
+        ctx.provide(ctx.incarnation())?;
+        for _ in 0..ctx.incarnation() % 4 {
+            tokio::task::yield_now().await;
+        }
+        match ctx.incarnation() {
+            RESTARTS => ctx.cancelled().await,
+            number if number % 3 == 0 => return Ok(()),
+            _ => return Err("again".into()),
+        }
+        Ok(())
+    });
+    let app = Supervisor::builder("app").unlimited_restarts();
+    let app = app.child(child.backoff(Backoff::none())).build().unwrap();
+    let app = app.start().await.unwrap();
+    let mut events = app.events();
+    let (mut seen, mut last) = (0, 0);
+    while last < RESTARTS - 1 && events.missed() == 0 {
+        let event = events.next().await.unwrap();
+        if let verger::status::EventKind::Moved { reason: Some(_), .. } = event.kind {
+            last = event.incarnation;
+            if let Some(found) = app.try_service::<u32>() {
+                assert!(found > last, "found {found} after the exit of {last}");
+                seen += 1;
+            }
+        }
+    }
+    // How many depends on the scheduler; the last one stays.
+    assert!(seen <= RESTARTS);
+    app.stop("enough").await.unwrap();
+}
