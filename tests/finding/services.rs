@@ -487,6 +487,41 @@ async fn otp_104_a_stalled_cleanup_of_a_dead_owner_blocks_no_other_owner() {
     assert_eq!(app.try_service::<Pool>(), None);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_exit_of_a_child_is_known_only_when_its_values_are_withdrawn() {
+    #[derive(Clone)]
+    #[expect(dead_code, reason = "it is dropped")]
+    struct Stalling(Arc<Mutex<Stall>>);
+
+    struct Stall(mpsc::UnboundedSender<()>, std_mpsc::Receiver<()>);
+    impl Drop for Stall {
+        fn drop(&mut self) {
+            self.0.send(()).unwrap();
+            _ = self.1.recv();
+        }
+    }
+
+    let (stalled, mut is_stalled) = mpsc::unbounded_channel();
+    let (go_on, goes_on) = std_mpsc::channel();
+    let value = Stalling(Arc::new(Mutex::new(Stall(stalled, goes_on))));
+    let app = Supervisor::builder("app").build().unwrap().start().await.unwrap();
+    app.start_once("a", async move |ctx: Context| -> Exit {
+        ctx.provide(value)?;
+        Err("over".into())
+    })
+    .await
+    .unwrap();
+    is_stalled.recv().await.unwrap();
+    // The call is answered behind everything that was reported before.
+    assert_eq!(app.which_child("a").await.unwrap().incarnation, 1);
+    assert_eq!(app.services(), []);
+    let mut events = app.events();
+    go_on.send(()).unwrap();
+    let removed = |kind| matches!(kind, verger::status::EventKind::Removed);
+    while !removed(events.next().await.unwrap().kind) {}
+    app.stop("enough").await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn otp_105_nothing_is_left_of_an_owner_that_has_died() {
     let app = start(Supervisor::builder("app")).await;
