@@ -1,5 +1,5 @@
 //! What runs beside the task of an incarnation and ends with it: helper tasks, closures on other threads, and
-//! a supervisor of the child's own.
+//! the child's own supervisor.
 //!
 //! Knows which helpers run and how the child's own task has ended. It doesn't know what they do.
 //!
