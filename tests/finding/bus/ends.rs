@@ -438,9 +438,12 @@ async fn a_handler_that_has_blocked_beyond_the_end_of_its_child_handles_nothing_
     let mut letters = app.dead_letters();
     app.bus().emit(Number(2));
     assert_eq!(notes.recv().await, Some((2, 2)));
+    let mut events = app.events();
     go_on.send(()).unwrap();
     let letter = letters.next().await.unwrap();
     assert_eq!(letter.reason, verger::dead_letter::DeadLetterReason::UndeliveredAtStop);
     assert_eq!((letter.incarnation, notes.try_recv().ok()), (1, None));
+    let leak_ended = |kind| matches!(kind, verger::status::EventKind::LeakEnded);
+    while !leak_ended(events.next().await.unwrap().kind) {}
     app.stop("enough").await.unwrap();
 }
