@@ -346,7 +346,7 @@ async fn an_own_child_that_leaks_is_named_and_not_its_owner() {
         }
     });
     let owner = owner.shutdown(Duration::from_millis(50));
-    let app = Supervisor::builder("app").leak_timeout(Duration::from_millis(500)).child(owner);
+    let app = Supervisor::builder("app").leak_timeout(Duration::from_secs(2)).child(owner);
     let app = app.build().unwrap().start().await.unwrap();
     is_blocked.recv().await.unwrap();
     let leaked = app.stop("enough").await.unwrap_err();
