@@ -78,7 +78,7 @@ impl Member {
             entry: None,
             origin: no_mailbox(),
         };
-        // A panic in the `Drop` of the event must not reach the caller, who has given the event away.
+        // A panic in the `Drop` of the event must not reach the caller: the event is no longer the caller's.
         catch_panic(|| self.supervisor.dead_letter(undelivered, now()));
     }
 }

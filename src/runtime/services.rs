@@ -1,7 +1,7 @@
 //! The values that the children of one tree provide to each other, by scope, type and name.
 //!
-//! Knows which incarnation provides a value, and who watches for it. Doesn't know which scopes a child looks
-//! into, nor the types.
+//! Knows which incarnation provides a value, and which watchers an entry has. Doesn't know which scopes a child
+//! looks into, nor the types.
 //!
 //! # Invariants
 //!
