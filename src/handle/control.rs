@@ -414,11 +414,5 @@ pub(super) fn admit(
 }
 
 pub(super) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
-    let is_over = |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
-    match supervisor.progress.reached(is_over).await {
-        SupervisorPhase::Ended { end, .. } => end.result(supervisor.path()),
-        SupervisorPhase::Starting | SupervisorPhase::Up => {
-            unreachable!("only `Ended` is waited for")
-        }
-    }
+    supervisor.progress.until_ended().await.result(supervisor.path())
 }

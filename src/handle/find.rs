@@ -20,7 +20,6 @@ use crate::error::ControlError;
 use crate::mailbox::Address;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
-use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::Request;
 use crate::status::ChildKind;
 
@@ -193,8 +192,7 @@ impl SupervisorHandle {
         if let Some(it) = stopping.find(holds_own) {
             return Err(ControlError::ShuttingDown { path: it.path().clone() });
         }
-        let is_over = |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
-        supervisor.progress.reached(is_over).await;
+        supervisor.progress.until_ended().await;
         Ok(())
     }
 }

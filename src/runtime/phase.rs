@@ -62,6 +62,16 @@ impl Progress {
         self.entered.notify_waiters();
     }
 
+    /// Waits until the supervisor has ended.
+    pub(crate) async fn until_ended(&self) -> End {
+        match self.reached(|phase| matches!(phase, SupervisorPhase::Ended { .. })).await {
+            SupervisorPhase::Ended { end, .. } => end,
+            SupervisorPhase::Starting | SupervisorPhase::Up => {
+                unreachable!("only `Ended` is waited for")
+            }
+        }
+    }
+
     /// Waits until the phase satisfies `is_such`.
     pub(crate) async fn reached(
         &self,

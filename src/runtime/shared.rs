@@ -360,7 +360,7 @@ impl OwnSupervisor for SupervisorShared {
         let reason = self.stop_reason().unwrap_or_else(|| self.owner_stops());
         self.inbox.push_stop(StopRequest { reason, level: StopLevel::Cancel });
         Box::pin(async move {
-            self.progress.reached(|phase| matches!(phase, SupervisorPhase::Ended { .. })).await;
+            self.progress.until_ended().await;
         })
     }
 

@@ -8,7 +8,6 @@ use super::watch::Watch;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
-use crate::runtime::phase::SupervisorPhase;
 
 /// A value that a child provides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -60,11 +59,10 @@ impl SupervisorHandle {
             return Ok(cloned(&value));
         }
         let mut watch = Watch::new(lookup);
-        let ended = |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
         tokio::select! {
             biased;
             value = watch.get(Waiter::Handle(&supervisor)) => Ok(value),
-            _ = supervisor.progress.reached(ended) => Err(self.not_running(supervisor.path()).await),
+            _ = supervisor.progress.until_ended() => Err(self.not_running(supervisor.path()).await),
         }
     }
 

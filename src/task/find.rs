@@ -24,9 +24,7 @@ pub(super) async fn find(
                     return Err(ControlError::ShuttingDown { path: path.clone() });
                 }
                 // The supervisor above still counts it as active.
-                let ended =
-                    |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
-                supervisor.progress.reached(ended).await;
+                supervisor.progress.until_ended().await;
             } else if matches!(supervisor.progress.phase(), SupervisorPhase::Up) {
                 return Ok(SupervisorHandle::new(supervisor));
             }
