@@ -17,6 +17,7 @@ use super::history::FailureHistory;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     Backoff, ChildOptions, FailureLog, Limits, OnExhausted, RestartPolicy, Rules, StartCause,
+    Withheld,
 };
 
 /// A child's place in the start order. A place is never used again.
@@ -26,7 +27,7 @@ pub(super) type Position = u64;
 pub(super) enum ChildState {
     /// There is no task, and none is started without an event from outside or a group operation.
     Down(DownState),
-    /// The child is due to start, but lacks a requirement, or its configuration prevents that.
+    /// The child is due to start, but lacks a requirement, or its configuration or a caller prevents that.
     Gated(StartCause),
     /// The task runs and is not ready.
     Activating,
@@ -128,6 +129,8 @@ pub(super) struct ChildEntry {
     pub(super) lifecycle: Lifecycle,
     /// A start has passed the child: it has been Active, has finished, or has declined.
     pub(super) has_passed: bool,
+    /// A caller keeps it from being started.
+    pub(super) held: bool,
     /// Never higher than that of the child before it in the start order.
     pub(super) stop_order: i8,
 }
@@ -182,9 +185,14 @@ impl ChildEntry {
         idle && self.options.on_message
     }
 
-    /// Whether the child is due to start, and its configuration prevents that.
+    /// Why nothing starts the child: its configuration or a caller prevents that.
+    pub(super) fn withheld(&self) -> Option<Withheld> {
+        self.options.withheld.or(self.held.then_some(Withheld::OnHold))
+    }
+
+    /// Whether the child is due to start, and its configuration or a caller prevents that.
     pub(super) fn is_withheld(&self) -> bool {
-        matches!(self.state, ChildState::Gated(_)) && self.options.withheld.is_some()
+        matches!(self.state, ChildState::Gated(_)) && self.withheld().is_some()
     }
 
     /// Whether a message waits for the child that no incarnation was started for.
@@ -272,7 +280,7 @@ impl ChildEntry {
             ChildState::Down(DownState::NotRestarted) => Some("not restarted"),
             ChildState::Down(DownState::Leaked) => Some("leaked"),
             ChildState::AwaitingDecision { .. } => Some("being decided on"),
-            ChildState::Gated(_) => match self.options.withheld {
+            ChildState::Gated(_) => match self.withheld() {
                 Some(withheld) => Some(withheld.word()),
                 None => Some("waits for a requirement"),
             },

@@ -89,6 +89,12 @@ pub(crate) enum ChildRequest {
     Retry,
     /// Ends the child's backoff now.
     Wake,
+    /// Forgets the restarts that were counted, and the place on the backoff's curve.
+    Reset,
+    /// Keeps the child from being started, once it is down. A child that runs goes on.
+    Hold,
+    /// Ends a hold, and starts the child if it would have been started meanwhile.
+    Release,
     /// Finds the incarnation that is Active. It changes nothing.
     Find {
         /// Whether the answer may wait while the child is on its way up.

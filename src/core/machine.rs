@@ -123,11 +123,14 @@ impl Machine {
                 let answer = match self.children().state(key) {
                     None => Some(ChildAnswer::NotFound),
                     Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
-                    Some(_) if request.starts() && self.withheld(key).is_some() => {
-                        self.withheld(key).map(ChildAnswer::Withheld)
+                    Some(_) if request.starts() && self.refuses_start(key).is_some() => {
+                        self.refuses_start(key).map(ChildAnswer::Withheld)
                     }
                     Some(_) => match request {
                         ChildRequest::Find { wait } => self.find(ticket, key, wait),
+                        ChildRequest::Reset => self.children_mut().reset(key),
+                        ChildRequest::Hold => self.children_mut().hold(key, cx),
+                        ChildRequest::Release => self.children_mut().release(ticket, key),
                         _ => each!(self, kind => kind.on_request(ticket, key, request, cx)),
                     },
                 };
@@ -425,10 +428,17 @@ impl Machine {
         matches!(state, Some(ChildState::Stopping { why: StopReason::Failing { .. }, .. }))
     }
 
-    /// Returns why the child, which is due to start, isn't started, if its configuration prevents that.
+    /// Returns why the child, which is due to start, isn't started, if its configuration or a caller prevents
+    /// that.
     pub(super) fn withheld(&self, key: Key) -> Option<Withheld> {
         let entry = self.children().entries.get(key).filter(|entry| entry.is_withheld())?;
-        entry.options.withheld
+        entry.withheld()
+    }
+
+    /// Returns why no call starts the child. One that is held would be down afterwards.
+    fn refuses_start(&self, key: Key) -> Option<Withheld> {
+        let held = self.children().entries.get(key).is_some_and(|entry| entry.held);
+        if held { Some(Withheld::OnHold) } else { self.withheld(key) }
     }
 
     /// Whether the supervisor is ending, or has ended.

@@ -20,6 +20,8 @@ pub(crate) struct View {
     pub(crate) since: Instant,
     /// Why the child is in this state, where its lifecycle alone does not tell.
     pub(crate) why: Option<&'static str>,
+    /// Whether a caller keeps the child from being started.
+    pub(crate) held: bool,
     /// Whether the failure callback is deciding on the child.
     pub(crate) undecided: bool,
     /// The restart policy that the current or last incarnation has set for itself.

@@ -85,8 +85,9 @@ pub enum ControlError {
         /// The call.
         call: &'static str,
     },
-    /// The configuration of the child prevents its start: it is disabled, or has no configuration yet.
-    #[error("`{path}` {}; change its configuration", Withheld(.why))]
+    /// The child isn't started: its configuration disables it, it has no configuration yet, or a caller
+    /// [holds](crate::SupervisorHandle::hold) it.
+    #[error("`{path}` {}", Withheld(.why))]
     Withheld {
         /// The child.
         path: Path,
@@ -259,14 +260,15 @@ impl fmt::Display for DidYouMean<'_> {
     }
 }
 
-/// Why a child isn't started, as a part of a sentence.
+/// Why a child isn't started and what to do, as a part of a sentence.
 struct Withheld<'a>(&'a str);
 
 impl fmt::Display for Withheld<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self("disabled") => f.write_str("is disabled"),
-            Self(why) => f.write_str(why),
+            Self("disabled") => f.write_str("is disabled; change its configuration"),
+            Self("held") => f.write_str("is held; call `release`"),
+            Self(why) => write!(f, "{why}; change its configuration"),
         }
     }
 }

@@ -76,6 +76,8 @@ pub(crate) enum Withheld {
     Unconfigured,
     /// It is stopped for a new configuration, and is started again with that.
     Held,
+    /// A caller holds it.
+    OnHold,
 }
 
 impl Withheld {
@@ -84,6 +86,7 @@ impl Withheld {
             Self::Disabled => "disabled",
             Self::Unconfigured => "waits for its configuration",
             Self::Held => "gets a new configuration",
+            Self::OnHold => "held",
         }
     }
 }

@@ -50,23 +50,13 @@ impl Children {
                 WaitFor::Down
             }
             (_, true, ChildState::Stopping { .. }) => WaitFor::Down,
-            (false, true, ChildState::Backoff(cause)) => {
-                self.launch(key, cause, cx);
+            (false, true, _) => {
+                self.withhold(key, cx);
                 return Some(ChildAnswer::Done);
             }
-            (false, true, ChildState::Gated(_)) => {
-                self.requirements.stop_waiting(key);
-                return Some(ChildAnswer::Done);
-            }
-            (true, false, ChildState::Gated(cause)) => {
-                if cause == StartCause::Restart {
-                    // No wait that the child was in before has ended.
-                    self.set(key, ChildState::Gated(StartCause::Manual));
-                }
-                // A group that is being stopped starts the child later.
-                self.requirements.release(key);
+            (true, false, ChildState::Gated(_)) if !entry.held => {
                 // Its configuration has done its part. The requirement may need long.
-                if self.requirements.lacks(key).is_some() {
+                if !self.admit(key) {
                     return Some(ChildAnswer::Gated);
                 }
                 if trial { WaitFor::Configured } else { WaitFor::Renewed }
@@ -74,6 +64,28 @@ impl Children {
             _ => return Some(ChildAnswer::Done),
         };
         ticket.and_then(|ticket| self.wait(key, ticket, goal))
+    }
+
+    /// Gates a child without a task that is on its way up, now that something withholds it.
+    pub(super) fn withhold(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        match self.entry(key).state {
+            // Whatever starts it later, that is no end of its backoff.
+            ChildState::Backoff(_) => self.launch(key, StartCause::Manual, cx),
+            ChildState::Gated(_) => self.requirements.stop_waiting(key),
+            _ => {}
+        }
+    }
+
+    /// Starts a gated child, now that nothing withholds it any more. Returns `false` if it lacks a
+    /// requirement.
+    pub(super) fn admit(&mut self, key: Key) -> bool {
+        if self.entry(key).state == ChildState::Gated(StartCause::Restart) {
+            // No wait that the child was in before has ended.
+            self.set(key, ChildState::Gated(StartCause::Manual));
+        }
+        // A group that is being stopped starts the child later.
+        self.requirements.release(key);
+        self.requirements.lacks(key).is_none()
     }
 
     /// Holds a child back whose start with a new configuration has failed, until it is configured again.

@@ -14,6 +14,7 @@
 //! | `callback` | the failure callback |
 //! | `messages` | children that a message starts |
 //! | `configure` | options and rules that change while children run |
+//! | `hold` | children that a caller keeps from being started, and counters that a caller resets |
 //! | `watchdog` | children that have to send heartbeats |
 //!
 //! # Invariants
@@ -31,6 +32,7 @@ mod callback;
 mod configure;
 mod exhausted;
 mod exits;
+mod hold;
 mod messages;
 mod restart;
 mod start;
@@ -116,6 +118,7 @@ impl Children {
             state: ChildState::Down(down),
             lifecycle: Lifecycle::Discovered,
             has_passed: false,
+            held: false,
             stop_order,
         })
     }
@@ -329,6 +332,7 @@ impl Children {
                 || entry.state == ChildState::Down(DownState::Dormant)
                 || entry.is_withheld(),
             why: entry.why(),
+            held: entry.held,
             undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),
             policy: entry.own_policy().map(Arc::clone),
             history: entry.history.as_ref().map(|history| {

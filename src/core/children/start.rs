@@ -16,7 +16,7 @@ impl Children {
     /// Starts a child that has no task, or gates it.
     pub(in crate::core) fn launch(&mut self, key: Key, cause: StartCause, cx: &mut StepCx<'_>) {
         self.timers.disarm(Timer::Child(key));
-        if self.entry(key).options.withheld.is_some() {
+        if self.entry(key).withheld().is_some() {
             return self.gate(key, cause, cx);
         }
         if let Some((lacking, _)) = self.requirements.lacks(key) {
@@ -68,7 +68,7 @@ impl Children {
             self.enter(key, Lifecycle::Discovered, None, cx);
         }
         self.set(key, ChildState::Gated(cause));
-        if self.entry(key).options.withheld.is_some() {
+        if self.entry(key).withheld().is_some() {
             self.answer_down(key, cx);
         }
         // The requirement may never be met, so callers do not wait for it.

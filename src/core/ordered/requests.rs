@@ -35,7 +35,10 @@ impl Ordered {
             ChildRequest::Delete => self.delete(key, cx),
             ChildRequest::Retry => self.retry(ticket, key, cx),
             ChildRequest::Wake => self.wake(key, cx),
-            ChildRequest::Find { .. } => unreachable!("`machine` answers it for both kinds"),
+            ChildRequest::Find { .. }
+            | ChildRequest::Reset
+            | ChildRequest::Hold
+            | ChildRequest::Release => unreachable!("`machine` answers it for both kinds"),
         }
     }
 

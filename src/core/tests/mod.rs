@@ -7,6 +7,7 @@ mod delivery;
 mod dynamic;
 mod health;
 mod history;
+mod hold;
 mod limits;
 mod messages;
 mod otp_scale;

@@ -193,6 +193,7 @@ impl Fingerprint {
 
     fn entry(&mut self, entry: &ChildEntry, children: &Children) {
         (entry.state, entry.lifecycle, entry.incarnation == 0, entry.has_passed).hash(self);
+        entry.held.hash(self);
         self.pos(entry.pos);
         if let Some(interval) = children.rules.watchdog(&entry.options)
             && entry.state == ChildState::Active

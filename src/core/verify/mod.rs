@@ -18,7 +18,7 @@ pub(super) mod simulation;
 use super::ChildRequest;
 
 /// All requests.
-pub(super) const REQUESTS: [ChildRequest; 10] = [
+pub(super) const REQUESTS: [ChildRequest; 13] = [
     ChildRequest::Start,
     ChildRequest::Terminate,
     ChildRequest::RestartStopped,
@@ -29,4 +29,7 @@ pub(super) const REQUESTS: [ChildRequest; 10] = [
     ChildRequest::Wake,
     ChildRequest::Find { wait: true },
     ChildRequest::Find { wait: false },
+    ChildRequest::Reset,
+    ChildRequest::Hold,
+    ChildRequest::Release,
 ];

@@ -53,8 +53,8 @@ struct Bound {
 }
 
 const SMALL: [Bound; 3] = [
-    Bound { children: 1, depth: 3, sample: 4 },
-    Bound { children: 2, depth: 2, sample: 31 },
+    Bound { children: 1, depth: 3, sample: 7 },
+    Bound { children: 2, depth: 2, sample: 53 },
     Bound { children: 3, depth: 1, sample: 53 },
 ];
 
@@ -91,7 +91,7 @@ fn every_order_of_events_keeps_the_promises() {
 #[test]
 fn states_that_are_merged_have_the_same_future() {
     let mut compared = 0;
-    for (children, depth, sample) in [(1, 4, 13), (2, 2, 101)] {
+    for (children, depth, sample) in [(1, 4, 41), (2, 2, 211)] {
         for plan in plans(children).iter().step_by(sample) {
             compared += compare_merged(plan, depth);
         }

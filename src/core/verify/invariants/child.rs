@@ -47,6 +47,8 @@ pub(in super::super) struct ChildAccount {
     pub(super) stops_itself: bool,
     /// Its configuration has taken it out since it was started. It is brought back even if it is temporary.
     pub(super) taken_out: bool,
+    /// A caller holds it.
+    pub(super) on_hold: bool,
     /// Its last incarnation has leaked.
     pub(super) leaked: bool,
     /// Its exit was decided, since its last start.
@@ -125,6 +127,7 @@ impl ChildAccount {
             was_active: false,
             stops_itself: false,
             taken_out: false,
+            on_hold: false,
             leaked: false,
             decided: false,
             returns: false,

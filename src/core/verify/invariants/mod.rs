@@ -382,6 +382,7 @@ impl Invariants {
         ensure(!self.ending, "nothing is started once the end has begun")?;
         let child = self.child(key);
         ensure(!child.live, "a child has one live incarnation")?;
+        ensure(!child.on_hold, "a held child is not started")?;
         ensure(incarnation == child.incarnation + 1, "incarnations are counted")?;
         ensure(child.lifecycle == Lifecycle::Activating, "a child that is started is activating")?;
         child.incarnation = incarnation;

@@ -137,7 +137,9 @@ impl Invariants {
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 let waits = child.lifecycle == Lifecycle::Restarting;
                 let awaited = child.awaits_restart();
+                let refused = child.removed || (child.on_hold && request.starts());
                 match request {
+                    _ if refused => {}
                     ChildRequest::RestartRunning if runs && child.live => {
                         self.begin_group_stop(key, true)
                     }
@@ -151,6 +153,14 @@ impl Invariants {
                         self.child(key).own_grants.clear();
                         self.group_stays_down = false;
                     }
+                    ChildRequest::Reset => {
+                        self.granted.clear();
+                        let child = self.child(key);
+                        (child.consecutive_failures, child.drawn) = (0, 0);
+                        child.own_grants.clear();
+                    }
+                    ChildRequest::Hold => self.child(key).on_hold = true,
+                    ChildRequest::Release => self.child(key).on_hold = false,
                     _ => {}
                 }
             }
