@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 ///
 /// Serializes as these words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
     /// Declared. A requirement is not met.

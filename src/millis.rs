@@ -18,6 +18,13 @@ pub(crate) fn since_epoch<S: Serializer>(
     serializer.serialize_u64(millis(at.duration_since(UNIX_EPOCH).unwrap_or_default()))
 }
 
+pub(crate) fn optional_since_epoch<S: Serializer>(
+    at: &Option<SystemTime>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    at.map(|at| millis(at.duration_since(UNIX_EPOCH).unwrap_or_default())).serialize(serializer)
+}
+
 pub(crate) fn duration<S: Serializer>(
     duration: &Duration,
     serializer: S,

@@ -15,7 +15,7 @@ use crate::error::{RunError, StartError};
 use crate::handle::{self, SupervisorHandle, request_stop, until_up};
 use crate::path::Path;
 use crate::runtime::settings::Settings;
-use crate::runtime::{Blueprint, End, SupervisorShared, supervise};
+use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared, supervise};
 use crate::subscriber;
 
 /// How long a poll may take until its child blocks a thread.
@@ -29,10 +29,14 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    pub(super) fn spawn(blueprint: Arc<Blueprint>, settings: Arc<Settings>) -> Self {
+    pub(super) fn spawn(
+        blueprint: Arc<Blueprint>,
+        settings: Arc<Settings>,
+        early_events: EarlyEvents,
+    ) -> Self {
         // Panics here, in the caller, if the runtime has no timers.
         drop(tokio::time::sleep(Duration::ZERO));
-        let shared = handle::root(blueprint, settings);
+        let shared = handle::root(blueprint, settings, early_events);
         let run = supervise(Arc::clone(&shared), None, |_| ());
         #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
         let task = tokio::spawn(run);

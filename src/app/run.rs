@@ -41,7 +41,8 @@ impl Supervisor {
 
     /// Spawns the task of the tree, which has not been polled when this returns.
     pub(crate) fn spawn(self) -> Root {
-        Root::spawn(self.blueprint(), self.settings())
+        let (blueprint, settings) = (self.blueprint(), self.settings());
+        Root::spawn(blueprint, settings, self.early_events())
     }
 
     /// Runs the tree until it ends by itself.

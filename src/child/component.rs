@@ -15,11 +15,13 @@ use super::workers::child;
 )]
 pub trait Component {
     /// Returns the spec of the child, under this name.
+    #[track_caller]
     fn into_spec(self, name: String) -> ChildSpec;
 }
 
 /// The value is a prototype: each incarnation is a clone of it.
 impl<C: Child + Clone + Sync> Component for C {
+    #[track_caller]
     fn into_spec(self, name: String) -> ChildSpec {
         child(name, move || self.clone())
     }
@@ -65,6 +67,7 @@ impl Component for ChildSpec {
 /// assert_eq!(clock.name(), "clock");
 /// # drop(greeter);
 /// ```
+#[track_caller]
 pub fn component(name: impl Into<String>, value: impl Component) -> ChildSpec {
     value.into_spec(name.into())
 }

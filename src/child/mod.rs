@@ -63,7 +63,9 @@ pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;
 #[cfg(feature = "testing")]
 pub(crate) use self::spec::IncarnationFactory;
-pub(crate) use self::spec::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
+pub(crate) use self::spec::{
+    ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved, outside,
+};
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;
 pub(crate) use self::task::log_panics;

@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::Location;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ pub struct ChildSpec {
 }
 
 impl ChildSpec {
+    #[track_caller]
     pub(crate) fn new(name: String, kind: FactoryKind) -> Self {
         // Most children share one of these until an option is set.
         static OF_FUNCTION: LazyLock<Arc<ChildOptions>> = LazyLock::new(Arc::default);
@@ -258,17 +260,38 @@ pub(crate) struct Resolved {
     pub(crate) gives_up: Option<FailsAfter>,
 }
 
+/// Returns a location that isn't in this crate.
+pub(crate) fn outside(location: &'static Location<'static>) -> Option<&'static Location<'static>> {
+    let sources = file!().strip_suffix("child/spec.rs").unwrap_or("src/");
+    (!location.file().starts_with(sources)).then_some(location)
+}
+
 /// See the [module](self).
 #[derive(Clone)]
 pub(crate) struct ChildFactory {
     pub(crate) identity: Arc<ChildIdentity>,
     pub(crate) kind: FactoryKind,
+    /// Where the child is described.
+    pub(crate) defined_at: &'static Location<'static>,
 }
 
 impl ChildFactory {
+    #[track_caller]
     pub(crate) fn new(name: Arc<str>, kind: FactoryKind) -> Self {
         let mailbox = kind.meta().mailbox();
-        Self { identity: Arc::new(ChildIdentity { name, mailbox, config: None }), kind }
+        let identity = Arc::new(ChildIdentity { name, mailbox, config: None });
+        Self { identity, kind, defined_at: Location::caller() }
+    }
+
+    /// Returns where the child is described, unless this crate does that.
+    pub(crate) fn location(&self) -> Option<&'static Location<'static>> {
+        outside(self.defined_at)
+    }
+
+    /// Sets where the child is described.
+    pub(crate) fn defined_at(mut self, location: &'static Location<'static>) -> Self {
+        self.defined_at = location;
+        self
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {

@@ -43,6 +43,7 @@ use crate::sync::Mutex;
 /// let spec = worker("clock", clock);
 /// # drop(spec);
 /// ```
+#[track_caller]
 pub fn worker<F, Fut, O>(name: impl Into<String>, run: F) -> ChildSpec
 where
     F: Fn(Context) -> Fut + Send + Sync + 'static,
@@ -68,6 +69,7 @@ where
 /// });
 /// # drop(spec);
 /// ```
+#[track_caller]
 pub fn worker_with<S, F, Fut, O>(name: impl Into<String>, state: S, run: F) -> ChildSpec
 where
     S: Clone + Send + Sync + 'static,
@@ -105,6 +107,7 @@ where
 ///
 /// Under a running dynamic supervisor, [`start_once`](crate::SupervisorHandle::start_once) does the same in
 /// one call.
+#[track_caller]
 pub fn once<F, Fut, O>(name: impl Into<String>, run: F) -> ChildSpec
 where
     F: FnOnce(Context) -> Fut + Send + 'static,
@@ -130,6 +133,7 @@ where
 /// The child is ready when its [`activate`](Child::activate) returns `Ok`. The factory is called in
 /// the child's own task: a panic in it is a failure of the child. The spec starts from what the type
 /// sets in [`child_spec`](Child::child_spec).
+#[track_caller]
 pub fn child<C: Child>(
     name: impl Into<String>,
     factory: impl Fn() -> C + Send + Sync + 'static,
@@ -162,6 +166,7 @@ pub fn child<C: Child>(
 /// let spec = worker_with_mailbox("greeter", mailbox, run);
 /// # drop((address, spec));
 /// ```
+#[track_caller]
 pub fn worker_with_mailbox<M, F, Fut, O>(
     name: impl Into<String>,
     mailbox: Mailbox<M>,
@@ -207,6 +212,7 @@ where
 /// let spec = child_with_mailbox("greeter", mailbox, |inbox| Greeter { inbox });
 /// # drop((address, spec));
 /// ```
+#[track_caller]
 pub fn child_with_mailbox<M: Send + 'static, C: Child>(
     name: impl Into<String>,
     mailbox: Mailbox<M>,

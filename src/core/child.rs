@@ -122,6 +122,9 @@ pub(super) struct ChildEntry {
     pub(super) options: Arc<ChildOptions>,
     pub(super) history: Option<Box<FailureHistory>>,
     pub(super) pos: Position,
+    pub(super) created: Instant,
+    /// When its current or last incarnation was started.
+    pub(super) started: Option<Instant>,
     /// When it entered its lifecycle state.
     pub(super) since: Instant,
     pub(super) incarnation: IncarnationNumber,

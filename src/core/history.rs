@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::LimitTracker;
-use super::view::FailureSummary;
-use crate::exit::ExitReason;
+use super::view::{FailureSummary, PastExit};
 use crate::policy::{Backoff, CurvePosition, Random, RestartPolicy};
 
 /// See the [module](self).
@@ -21,7 +20,7 @@ pub(crate) struct FailureHistory {
     /// Since when the health check of the current incarnation passes, if its failure would be the child's.
     pub(crate) healthy_since: Option<Instant>,
     /// How the last incarnation ended.
-    pub(crate) last: Option<Arc<ExitReason>>,
+    pub(crate) last: Option<PastExit>,
     /// When the next attempt is due, and the delay that was drawn for it.
     pub(crate) next: Option<(Instant, Duration)>,
     /// The restart policy that the current or last incarnation has set for itself.
@@ -113,7 +112,7 @@ impl FailureHistory {
         let attempt = life.map_or(self.consecutive_failures, |life| {
             self.consecutive_failures_after(backoff, life)
         });
-        FailureSummary { attempt, next: self.next, last: self.last.as_deref().cloned() }
+        FailureSummary { attempt, next: self.next, last: self.last.clone() }
     }
 }
 

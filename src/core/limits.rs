@@ -77,6 +77,11 @@ impl LimitTracker {
         })
     }
 
+    /// How many restarts count for the child's own intensity.
+    pub(crate) fn restarts(&self, now: Instant) -> usize {
+        self.window.as_ref().map_or(0, |window| window.count(now))
+    }
+
     #[cfg(test)]
     fn admits(&self, limits: &Limits, failed: Instant, now: Instant) -> bool {
         self.exceeded(limits, failed, now).is_none()

@@ -386,6 +386,11 @@ impl Machine {
         Some(view)
     }
 
+    /// Whether the child provides what its siblings require of it.
+    pub(crate) fn is_met(&self, key: Key) -> bool {
+        self.children().state(key).is_some_and(ChildState::is_met)
+    }
+
     /// Whether the child runs, or will without a request of a caller, so that its messages need not be
     /// dead letters.
     ///

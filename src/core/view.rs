@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::event::IncarnationNumber;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, RestartPolicy};
+use crate::policy::{ChildOptions, Intensity, RestartPolicy};
 
 /// The state of one child.
 #[derive(Clone, Debug)]
@@ -16,6 +16,10 @@ pub(crate) struct View {
     pub(crate) incarnation: IncarnationNumber,
     /// Whether nothing more is expected of the child than what it does.
     pub(crate) settled: bool,
+    /// When the child was added.
+    pub(crate) created: Instant,
+    /// When the current or last incarnation was started.
+    pub(crate) started: Option<Instant>,
     /// When the child entered this lifecycle state.
     pub(crate) since: Instant,
     /// Why the child is in this state, where its lifecycle alone does not tell.
@@ -27,6 +31,18 @@ pub(crate) struct View {
     /// The restart policy that the current or last incarnation has set for itself.
     pub(crate) policy: Option<Arc<RestartPolicy>>,
     pub(crate) history: Option<FailureSummary>,
+    /// The child's own limit, and how many restarts count for it.
+    pub(crate) limit: Option<(Intensity, usize)>,
+}
+
+/// How an incarnation ended.
+#[derive(Clone, Debug)]
+pub(crate) struct PastExit {
+    pub(crate) reason: Arc<ExitReason>,
+    pub(crate) incarnation: IncarnationNumber,
+    pub(crate) at: Instant,
+    /// How long the child had been Active, if it was.
+    pub(crate) lived: Option<Duration>,
 }
 
 /// The failures of one child so far.
@@ -36,7 +52,7 @@ pub(crate) struct FailureSummary {
     pub(crate) attempt: u32,
     /// When the next attempt is due, and the delay that was drawn for it.
     pub(crate) next: Option<(Instant, Duration)>,
-    pub(crate) last: Option<ExitReason>,
+    pub(crate) last: Option<PastExit>,
 }
 
 /// How many children a supervisor has.

@@ -138,7 +138,7 @@ impl SupervisorHandle {
         segment: Segment,
     ) -> Result<(), ControlError> {
         let (call, request) = ("start_child", core::ChildRequest::Start);
-        let act = |answer| Request::Act { segment, call, request, answer };
+        let act = |answer| Request::Act { segment, call, note: None, request, answer };
         self.call(supervisor, act).await.map(drop)
     }
 

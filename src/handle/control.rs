@@ -34,7 +34,7 @@ impl SupervisorHandle {
                 if takes_a_step() {
                     consume_budget().await;
                 }
-                return Ok(Self::new(supervisor));
+                return Ok(Self { supervisor, note: self.note.clone() });
             }
             Err(error) => {
                 consume_budget().await;
@@ -240,6 +240,49 @@ impl SupervisorHandle {
         self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)
     }
 
+    /// Holds a child: it runs on, and is not started again once it is down.
+    ///
+    /// Use it to look at a child that keeps failing, or to keep it out of the way. While a child is held, no
+    /// backoff that ends, no restart of its group, no message and no call starts it; it is
+    /// [`Discovered`](crate::Lifecycle::Discovered) instead, and its siblings start without it. Its failures are charged
+    /// as ever. [`release`](Self::release) ends the hold, and so does a restart of its supervisor.
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn hold(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "hold", core::ChildRequest::Hold).await.map(drop)
+    }
+
+    /// Ends the hold of a child, and starts the child if it would have been started meanwhile. Resolves when the
+    /// child is up.
+    ///
+    /// Has no effect on a child that isn't held. A child that was stopped or given up stays down.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
+    ///   decides what follows, which the error names ([`NextStep`](crate::NextStep)),
+    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
+    ///
+    /// and the common errors.
+    pub async fn release(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "release", core::ChildRequest::Release).await.map(drop)
+    }
+
+    /// Resets what is counted of a child's failures.
+    ///
+    /// The restarts so far no longer count, neither against the supervisor's limit, which all its children
+    /// share, nor against the child's own ones, and the child's backoff begins again. A delay that was drawn
+    /// stays. The number of the incarnation, and with it [`restarts`](ChildInfo::restarts), goes on.
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn reset_counters(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "reset_counters", core::ChildRequest::Reset).await.map(drop)
+    }
+
     /// Returns all children of this supervisor, in start order.
     ///
     /// # Errors
@@ -375,8 +418,9 @@ impl SupervisorHandle {
         request: core::ChildRequest,
     ) -> Result<ChildRef, ControlError> {
         let (supervisor, segment) = self.find(path).await?;
+        let note = self.note.clone();
         let started = self
-            .call(&supervisor, |answer| Request::Act { segment, call, request, answer })
+            .call(&supervisor, |answer| Request::Act { segment, call, note, request, answer })
             .await?;
         Ok(ChildRef::new(&supervisor, started))
     }

@@ -152,7 +152,7 @@ impl SupervisorHandle {
             }
             let act = |answer| {
                 let (segment, request) = (segment.to_owned(), ChildRequest::Find { wait });
-                Request::Act { segment, call, request, answer }
+                Request::Act { segment, call, note: None, request, answer }
             };
             match ask(&supervisor, act).await {
                 Some(Ok(found)) if is_last => return Ok(ChildRef::new(&supervisor, found)),

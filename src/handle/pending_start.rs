@@ -61,7 +61,13 @@ impl PendingStart {
         let (segment, call) = (child.name().to_owned(), "terminate_child");
         let request = core::ChildRequest::Terminate;
         let stopped = SupervisorHandle::new(Arc::clone(&self.supervisor))
-            .call(&self.supervisor, |answer| Request::Act { segment, call, request, answer })
+            .call(&self.supervisor, |answer| Request::Act {
+                segment,
+                call,
+                note: None,
+                request,
+                answer,
+            })
             .await;
         if let Err(ControlError::ShuttingDown { .. }) = stopped {
             // How it ends is of no interest here.

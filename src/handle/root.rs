@@ -9,7 +9,7 @@ use crate::clock::{now, wall_clock};
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::settings::Settings;
-use crate::runtime::{Blueprint, End, SupervisorShared};
+use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared};
 
 impl Context {
     /// Returns a handle to the supervisor of this child.
@@ -34,8 +34,12 @@ pub(crate) fn supervisor_below(ctx: &Context, blueprint: &Arc<Blueprint>) -> Arc
 }
 
 /// Creates the shared state of a root.
-pub(crate) fn root(blueprint: Arc<Blueprint>, settings: Arc<Settings>) -> Arc<SupervisorShared> {
-    SupervisorShared::root(blueprint, settings, now(), wall_clock())
+pub(crate) fn root(
+    blueprint: Arc<Blueprint>,
+    settings: Arc<Settings>,
+    early_events: EarlyEvents,
+) -> Arc<SupervisorShared> {
+    SupervisorShared::root(blueprint, settings, early_events, now(), wall_clock())
 }
 
 /// Waits until a root is up. Returns its end if it has ended before.

@@ -9,7 +9,7 @@ use crate::error::ControlError;
 use crate::panic::CatchWakerPanic;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::{Request, Responder, Segment};
+use crate::runtime::request::{CallNote, Request, Responder, Segment};
 use crate::status::ChildKind;
 
 /// A handle to inspect and control a running supervisor.
@@ -51,11 +51,42 @@ use crate::status::ChildKind;
 #[derive(Clone, Debug)]
 pub struct SupervisorHandle {
     pub(super) supervisor: Arc<SupervisorShared>,
+    /// On whose behalf its calls are made.
+    pub(super) note: Option<Arc<CallNote>>,
 }
 
 impl SupervisorHandle {
     pub(crate) fn new(supervisor: Arc<SupervisorShared>) -> Self {
-        Self { supervisor }
+        Self { supervisor, note: None }
+    }
+
+    /// Returns a handle whose calls are made on behalf of somebody, such as an operator.
+    ///
+    /// Each call that changes a child then appears with `by` and `reason` in the log, in the event
+    /// [`Called`](crate::status::EventKind::Called) and in the status of the child as its
+    /// [`last_call`](crate::status::ChildInfo::last_call), so that a child that was stopped or held says so.
+    /// An empty reason counts as none.
+    ///
+    /// ```
+    /// # use verger::{Context, Supervisor, worker};
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// # let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    /// app.on_behalf_of("operator", "disk swap").terminate_child("db").await?;
+    ///
+    /// let db = app.which_child("db").await?;
+    /// assert_eq!(db.explanation().unwrap(), "stopped by operator: disk swap");
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn on_behalf_of(&self, by: impl Into<String>, reason: impl Into<String>) -> Self {
+        let (by, reason) = (by.into(), reason.into());
+        let reason = (!reason.is_empty()).then(|| reason.into());
+        let note = Some(Arc::new(CallNote { by: by.into(), reason }));
+        Self { supervisor: Arc::clone(&self.supervisor), note }
     }
 
     pub(crate) fn shared(&self) -> &Arc<SupervisorShared> {

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
 use super::route::SupervisorHandle;
+use crate::child::outside;
 use crate::clock::now;
 use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;
@@ -21,7 +22,8 @@ use crate::runtime::SupervisorShared;
 use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
 use crate::status::{
-    ChildInfo, ChildKind, Node, Status, StatusChange, StatusStream, SupervisorInfo,
+    ChildInfo, ChildKind, Node, ProgramInfo, Status, StatusChange, StatusStream, SupervisorInfo,
+    Totals,
 };
 
 /// How many supervisors are assembled before the task yields.
@@ -65,8 +67,39 @@ impl SupervisorHandle {
             ahead.extend(further);
             gathered.push(below);
         }
+        let totals = self.totals(&gathered);
         let root = assemble(itself, gathered).await;
-        Ok(Status { seq, captured_at: self.supervisor.tree.wall_clock(now()), root })
+        let now = now();
+        let (tree, format) = (&self.supervisor.tree, Status::FORMAT);
+        let (began, started_at) = tree.began();
+        let program = ProgramInfo {
+            verger: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            started_at,
+            uptime: now.saturating_duration_since(began),
+        };
+        Ok(Status { format, seq, captured_at: tree.wall_clock(now), program, totals, root })
+    }
+
+    /// Counts what was gathered, and adds the counters of the whole tree.
+    fn totals(&self, gathered: &[Gathered]) -> Totals {
+        let counters = &self.supervisor.tree.counters;
+        let mut totals = Totals {
+            starts: counters.starts.get(),
+            restarts: counters.restarts.get(),
+            failures: counters.failures.get(),
+            dead_letters: self.supervisor.dead_letters.count(),
+            ..Totals::default()
+        };
+        for gathered in gathered {
+            for (lifecycle, count) in Lifecycle::ALL.into_iter().zip(gathered.by_lifecycle) {
+                if count > 0 {
+                    totals.children += count;
+                    *totals.lifecycle.entry(lifecycle).or_default() += count;
+                }
+            }
+        }
+        totals
     }
 
     /// Waits until every supervisor of the tree has gone through its loop once.
@@ -106,9 +139,11 @@ impl SupervisorHandle {
             let gathered = gathered.get_or_insert_with(|| {
                 // Allocated at once: growing a large vector would block the thread while it is moved.
                 let children = Vec::with_capacity(supervisor.counts.specs as usize);
-                Gathered { place, seq, supervisor, children, supervisors: Vec::new() }
+                let (supervisors, by_lifecycle) = (Vec::new(), [0; Lifecycle::ALL.len()]);
+                Gathered { place, seq, supervisor, children, supervisors, by_lifecycle }
             });
             for child in children {
+                gathered.by_lifecycle[child.lifecycle as usize] += 1;
                 if child.has_children {
                     gathered.supervisors.push(gathered.children.len());
                 }
@@ -186,6 +221,8 @@ struct Gathered {
     children: Vec<Node>,
     /// The indices of the children that are supervisors.
     supervisors: Vec<usize>,
+    /// How many children are in each state.
+    by_lifecycle: [u32; Lifecycle::ALL.len()],
 }
 
 /// Assembles the tree, from the last supervisor to the first.
@@ -219,6 +256,8 @@ fn as_root(root: &SupervisorShared) -> ChildInfo {
     ChildInfo {
         path: root.path().clone(),
         kind: ChildKind::Supervisor,
+        declared: true,
+        defined_at: outside(root.blueprint().defined_at),
         restart: RestartType::Temporary,
         policy: None,
         configured: Default::default(),
@@ -230,12 +269,20 @@ fn as_root(root: &SupervisorShared) -> ChildInfo {
         incarnation: 1,
         restarts: 0,
         failures: 0,
+        limit: None,
+        created_at: root.tree.wall_clock(root.began),
+        started_at: Some(root.tree.wall_clock(root.began)),
         since: root.tree.wall_clock(since),
         age: now().saturating_duration_since(since),
         last_exit: None,
         next: None,
         status: None,
         healthy: None,
+        problem: None,
+        requires: Arc::default(),
+        waits_for: Vec::new(),
+        held: false,
+        last_call: None,
         mailbox: None,
         version: None,
         has_children: true,

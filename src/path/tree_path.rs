@@ -60,6 +60,12 @@ impl Path {
     }
 
     /// Returns the path without the serial numbers of dynamic children, which several children share then.
+    /// Returns whether this is the path of a child at any level below `above`.
+    #[must_use]
+    pub fn is_below(&self, above: &Self) -> bool {
+        self.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    }
+
     pub(crate) fn without_serials(&self) -> Self {
         if !self.as_str().contains('#') {
             return self.clone();

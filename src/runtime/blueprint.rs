@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub(crate) trait Registration: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
+    /// Where it is described.
+    pub(crate) defined_at: &'static Location<'static>,
     pub(crate) rules: Arc<Rules>,
     /// Whether its children have no order.
     pub(crate) dynamic: bool,

@@ -17,7 +17,7 @@ use crate::panic::catch_panic;
 use crate::sync::Mutex;
 
 /// How many items a subscriber may be behind before it misses some.
-const CAPACITY: usize = 1024;
+pub(super) const CAPACITY: usize = 1024;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -33,6 +33,13 @@ enum ChannelState<T> {
 impl<T> Default for Channel<T> {
     fn default() -> Self {
         Self(Mutex::new(ChannelState::Unused))
+    }
+}
+
+impl<T> Channel<T> {
+    /// Creates a channel that the holder of its sender has subscribed to already.
+    pub(super) fn open(sender: Sender<T>) -> Self {
+        Self(Mutex::new(ChannelState::Open(sender)))
     }
 }
 

@@ -122,6 +122,15 @@ impl ChildTable {
         trim(&mut self.entries, Option::is_none);
     }
 
+    /// Whether the child is part of the tree as it was built.
+    pub(super) fn is_declared(&self, key: Key) -> bool {
+        let Some(entry) = self.entry(key) else { return false };
+        match &self.names {
+            Names::Unique { declared, .. } => declared.get(entry.factory.name()) == Some(&key),
+            Names::Numbered { .. } => false,
+        }
+    }
+
     /// Returns the child with this last name of a path.
     pub(super) fn find(&self, segment: &str) -> Option<Key> {
         match &self.names {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::channel::Channel;
+use super::counters::Counter;
 use crate::dead_letter::{
     DeadLetter, DeadLetterOptions, DeadLetterStore, Provenance, Undelivered, drop_afterwards, log,
 };
@@ -22,6 +23,8 @@ use crate::sync::Mutex;
 pub(crate) struct DeadLetters {
     channel: Channel<DeadLetter>,
     above: Option<Arc<Self>>,
+    /// How many letters there were in the tree.
+    count: Arc<Counter>,
     handling: Arc<LetterHandling>,
 }
 
@@ -43,7 +46,13 @@ impl DeadLetters {
             Some(above) if is_default => Arc::clone(above),
             above => Arc::new(LetterHandling::new(options, above.map(|above| &**above))),
         };
-        Arc::new(Self { channel: Channel::default(), above, handling })
+        let count = above.as_ref().map(|above| Arc::clone(&above.count)).unwrap_or_default();
+        Arc::new(Self { channel: Channel::default(), above, count, handling })
+    }
+
+    /// Returns how many letters there were in the tree so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.get()
     }
 
     /// Subscribes to the letters from now on, except suppressed ones.
@@ -82,6 +91,7 @@ impl DeadLetters {
     }
 
     fn publish(&self, letter: &DeadLetter, from: &Provenance, now: Instant) {
+        self.count.count();
         drop_afterwards(|| {
             for store in &self.handling.stores {
                 store.capture(letter, from, now);

@@ -16,6 +16,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::{LazyPath, Path};
 use crate::policy::{FailureLog, LetterLine, LogLevel};
+use crate::runtime::request::CallNote;
 use crate::subscriber::{debug, enabled, error, event, info, warn};
 
 /// Returns whether any lifecycle log line is enabled.
@@ -273,8 +274,10 @@ pub(super) fn deactivate_failed(child: &Path, incarnation: u32, cause: &ExitReas
 }
 
 /// A call has changed a child.
-pub(super) fn called(child: impl Fn() -> Path, call: &'static str) {
-    info!(target: "verger::lifecycle", child = %child(), call, "changed by a call");
+pub(super) fn called(child: &Path, call: &'static str, note: Option<&CallNote>) {
+    let by = note.map(|note| &*note.by);
+    let reason = note.and_then(|note| note.reason.as_deref());
+    info!(target: "verger::lifecycle", %child, call, by, reason, "changed by a call");
 }
 
 pub(super) fn up(supervisor: &LazyPath) {

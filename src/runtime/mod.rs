@@ -21,8 +21,10 @@
 pub(crate) mod blueprint;
 mod channel;
 mod children;
+mod counters;
 mod dead_letters;
 mod driver;
+mod early_events;
 pub(crate) mod inbox;
 mod leaks;
 pub(crate) mod locks;
@@ -45,6 +47,7 @@ pub(crate) use self::blueprint::check_restarts;
 pub(crate) use self::blueprint::{Blueprint, Registration};
 #[cfg(feature = "config")]
 pub(crate) use self::driver::CHILDREN_PER_REQUEST;
+pub(crate) use self::early_events::EarlyEvents;
 pub(crate) use self::outcome::End;
 pub(crate) use self::shared::SupervisorShared;
 pub(crate) use self::task::supervise;

@@ -39,6 +39,7 @@ pub(crate) enum Request {
     Act {
         segment: Segment,
         call: &'static str,
+        note: Option<Arc<CallNote>>,
         request: core::ChildRequest,
         answer: Responder<Started>,
     },
@@ -89,6 +90,13 @@ pub(crate) enum Request {
     },
     /// Count that the loop has turned.
     Turn(Arc<AtomicU64>),
+}
+
+/// On whose behalf a call is made, and why.
+#[derive(Debug)]
+pub(crate) struct CallNote {
+    pub(crate) by: Arc<str>,
+    pub(crate) reason: Option<Arc<str>>,
 }
 
 /// New code of a supervisor and of its children.

@@ -14,6 +14,7 @@ use std::time::{Instant, SystemTime};
 use super::blueprint::Blueprint;
 use super::channel::Channel;
 use super::dead_letters::DeadLetters;
+use super::early_events::EarlyEvents;
 use super::inbox::{StopRequest, SupervisorInbox};
 use super::leaks::LeakId;
 use super::log;
@@ -62,12 +63,15 @@ impl SupervisorShared {
     pub(crate) fn root(
         blueprint: Arc<Blueprint>,
         settings: Arc<Settings>,
+        early_events: EarlyEvents,
         now: Instant,
         wall_clock: SystemTime,
     ) -> Arc<Self> {
         let name = Arc::clone(&blueprint.name);
-        let tree = Arc::new(Tree::new(name, settings, now, wall_clock));
-        Self::new(PathKey::root(&blueprint.name), None, tree, blueprint, now)
+        let (sender, listeners) = early_events.take();
+        let tree = Arc::new(Tree::new(name, settings, listeners, now, wall_clock));
+        let events = sender.map(Channel::open).unwrap_or_default();
+        Self::with_events(PathKey::root(&blueprint.name), None, tree, blueprint, events, now)
     }
 
     /// Creates the shared state of a supervisor that is a child of this one.
@@ -81,6 +85,17 @@ impl SupervisorShared {
         above: Option<Arc<Self>>,
         tree: Arc<Tree<Self>>,
         blueprint: Arc<Blueprint>,
+        began: Instant,
+    ) -> Arc<Self> {
+        Self::with_events(key, above, tree, blueprint, Channel::default(), began)
+    }
+
+    fn with_events(
+        key: PathKey,
+        above: Option<Arc<Self>>,
+        tree: Arc<Tree<Self>>,
+        blueprint: Arc<Blueprint>,
+        events: Channel<Event>,
         began: Instant,
     ) -> Arc<Self> {
         let blueprint = match tree.settings.supervisor(|| key.path().clone()) {
@@ -100,7 +115,7 @@ impl SupervisorShared {
             blueprint: Mutex::new(blueprint),
             began,
             callback,
-            events: Channel::default(),
+            events,
             dead_letters,
             orphaned_mailboxes: OrphanedMailboxes::default(),
             stop_chain: StopChain::default(),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
+use super::counters::Counters;
 use super::leaks::Leaks;
 use super::locks::Locks;
 use super::registry::Registry;
@@ -30,6 +31,7 @@ pub(crate) struct Tree<T> {
     pub(super) listeners: Arc<AtomicUsize>,
     /// How many children were aborted because they missed their grace.
     missed_graces: AtomicUsize,
+    pub(crate) counters: Counters,
     began: (Instant, SystemTime),
 }
 
@@ -37,6 +39,7 @@ impl<T> Tree<T> {
     pub(super) fn new(
         root: Arc<str>,
         settings: Arc<Settings>,
+        listeners: Arc<AtomicUsize>,
         now: Instant,
         wall_clock: SystemTime,
     ) -> Self {
@@ -49,8 +52,9 @@ impl<T> Tree<T> {
             locks: Arc::default(),
             bus: OnceLock::new(),
             seq: AtomicU64::new(0),
-            listeners: Arc::default(),
+            listeners,
             missed_graces: AtomicUsize::new(0),
+            counters: Counters::default(),
             began: (now, wall_clock),
         }
     }
@@ -65,6 +69,11 @@ impl<T> Tree<T> {
         // Relaxed: a subscriber takes its snapshot through the supervisors' inboxes afterwards, which
         // orders it after the events that it missed.
         self.listeners.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns when the tree was started.
+    pub(crate) fn began(&self) -> (Instant, SystemTime) {
+        self.began
     }
 
     pub(crate) fn seq(&self) -> u64 {

@@ -78,6 +78,7 @@ pub struct DynamicSupervisor;
 
 impl DynamicSupervisor {
     /// Creates a builder of a dynamic supervisor with this name.
+    #[track_caller]
     pub fn builder(name: impl Into<String>) -> DynamicSupervisorBuilder {
         DynamicSupervisorBuilder { description: Description::new(name.into(), true) }
     }
@@ -85,6 +86,7 @@ impl DynamicSupervisor {
 
 impl Supervisor {
     /// Creates a builder of a supervisor with this name.
+    #[track_caller]
     pub fn builder(name: impl Into<String>) -> SupervisorBuilder {
         SupervisorBuilder { description: Description::new(name.into(), false) }
     }

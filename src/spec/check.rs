@@ -103,6 +103,7 @@ fn blueprint(
     let mut blueprint = Blueprint {
         // A spec can rename the supervisor, so this is not the name of the builder.
         name: path.name().into(),
+        defined_at: description.defined_at,
         rules: Arc::new(rules),
         dynamic: description.dynamic,
         is_own: false,

@@ -1,6 +1,7 @@
 //! What the builders collect. Nothing of it is checked yet.
 
 use std::mem;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +18,17 @@ use crate::runtime::Registration;
 pub(super) struct Description {
     pub(super) name: String,
     pub(super) dynamic: bool,
+    pub(super) defined_at: &'static Location<'static>,
     pub(super) options: Options,
     /// Empty if the supervisor is dynamic.
     pub(super) children: Vec<ChildSpec>,
 }
 
 impl Description {
+    #[track_caller]
     pub(super) fn new(name: String, dynamic: bool) -> Self {
-        Self { name, dynamic, options: Options::default(), children: Vec::new() }
+        let (options, defined_at) = (Options::default(), Location::caller());
+        Self { name, dynamic, defined_at, options, children: Vec::new() }
     }
 
     /// Replaces each child by the result of `change`.

@@ -15,7 +15,8 @@ use crate::error::BuildWarning;
 use crate::exit::Exit;
 use crate::handle::supervisor_below;
 use crate::runtime::settings::Settings;
-use crate::runtime::{Blueprint, End, supervise};
+use crate::runtime::{Blueprint, EarlyEvents, End, supervise};
+use crate::status::{Event, Subscription};
 
 /// How long it may take to abort everything below a supervisor that a factory makes, so that its
 /// tree isn't known in advance. Enough for ten levels with the default `leak_timeout`.
@@ -40,11 +41,27 @@ pub struct Supervisor {
     warnings: Arc<[BuildWarning]>,
     /// The values at the start of each run.
     settings: Option<Arc<Settings>>,
+    early_events: NextRun,
+}
+
+/// Subscriptions to the events of the next run. A clone has none.
+#[derive(Default)]
+struct NextRun(EarlyEvents);
+
+impl Clone for NextRun {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Supervisor {
     pub(super) fn new(blueprint: Arc<Blueprint>, warnings: Vec<BuildWarning>) -> Self {
-        Self { blueprint, warnings: warnings.into(), settings: None }
+        Self {
+            blueprint,
+            warnings: warnings.into(),
+            settings: None,
+            early_events: NextRun::default(),
+        }
     }
 
     /// Returns what is legal in this tree, but probably a mistake.
@@ -53,6 +70,38 @@ impl Supervisor {
     #[must_use]
     pub fn warnings(&self) -> &[BuildWarning] {
         &self.warnings
+    }
+
+    /// Subscribes to the events of the next run of this tree, its first start included.
+    ///
+    /// The subscription ends with that run, or when the tree is dropped without one; also if the tree becomes a
+    /// child of a supervisor. A clone of the tree has no part in it. To subscribe to a tree that runs, call
+    /// [`SupervisorHandle::events`](crate::SupervisorHandle::events).
+    ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let mut app = Supervisor::builder("app").child(db).build()?;
+    /// let mut events = app.events();
+    /// let app = app.start().await?;
+    ///
+    /// let first = events.next().await.expect("the tree runs");
+    /// assert_eq!(first.to_string(), "app/db resolved");
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn events(&mut self) -> Subscription<Event> {
+        self.early_events.0.subscribe()
+    }
+
+    /// Takes the subscriptions to the events of the next run.
+    pub(crate) fn early_events(self) -> EarlyEvents {
+        self.early_events.0
     }
 
     /// Returns the values that a run begins with.
@@ -80,10 +129,11 @@ impl fmt::Debug for Supervisor {
 /// Returns a checked supervisor as a child.
 pub(super) fn resolved(blueprint: Arc<Blueprint>) -> Resolved {
     let (abort_bound, gives_up) = (blueprint.abort_bound(), blueprint.gives_up);
-    let name = Arc::clone(&blueprint.name);
+    let (name, defined_at) = (Arc::clone(&blueprint.name), blueprint.defined_at);
     // perf: a function instead of the `Child` below, which would box the value and each method.
     let kind = function_kind(Below(blueprint), |below, ctx| Ok(run_below(&below.0, ctx)));
-    Resolved { factory: Arc::new(ChildFactory::new(name, kind)), abort_bound, gives_up }
+    let factory = ChildFactory::new(name, kind).defined_at(defined_at);
+    Resolved { factory: Arc::new(factory), abort_bound, gives_up }
 }
 
 /// The blueprint of a supervisor that is a child.

@@ -1,11 +1,13 @@
 //! Events: what happens to the children of a tree, as subscribers receive it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
 use crate::exit::ExitReason;
+use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
 use crate::path::Path;
@@ -90,4 +92,60 @@ pub enum EventKind {
     },
     /// The supervisor removed the child.
     Removed,
+    /// A call [on behalf of](crate::SupervisorHandle::on_behalf_of) somebody has changed the child. The event is
+    /// published when the call is answered. Other calls are only logged.
+    Called {
+        /// The name of the method of [`SupervisorHandle`](crate::SupervisorHandle).
+        call: &'static str,
+        /// On whose behalf it was made.
+        by: Arc<str>,
+        /// The reason that was given.
+        reason: Option<Arc<str>>,
+    },
+}
+
+/// One line: `app/db errored: failed: no route`. Characters that can't be seen are escaped.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.path)?;
+        self.kind.fmt(f)
+    }
+}
+
+/// One line without the child, such as `errored: failed: no route`. Characters that can't be seen are escaped.
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Moved { to: Lifecycle::Restarting, wait: Some((attempt, delay)), .. } => {
+                write!(f, "restarting in {delay:?} (attempt {attempt})")
+            }
+            // A supervisor has stopped it, as is said elsewhere.
+            Self::Moved { to, reason: Some(reason), .. }
+                if !matches!(**reason, ExitReason::Shutdown) =>
+            {
+                write!(f, "{to}: {}", Visible(reason))
+            }
+            Self::Moved { to, .. } => to.fmt(f),
+            Self::GaveUp { reason } => write!(f, "given up: {}", Visible(reason)),
+            Self::FellBack { reason } => write!(f, "fell back: {}", Visible(reason)),
+            Self::Paused { reason, length } => {
+                write!(f, "paused for {length:?}: {}", Visible(reason))
+            }
+            Self::Unhealthy { problem } => write!(f, "unhealthy: {}", Visible(problem)),
+            Self::Healthy => f.write_str("healthy again"),
+            Self::Leaked => f.write_str("leaked: aborted, and still running"),
+            Self::LeakEnded => f.write_str("leaked task has ended"),
+            Self::DeactivateFailed { reason } => {
+                write!(f, "deactivate failed: {}", Visible(reason))
+            }
+            Self::Removed => f.write_str("removed"),
+            Self::Called { call, by, reason } => {
+                write!(f, "{call} called by {}", Visible(by))?;
+                match reason {
+                    Some(reason) => write!(f, ": {}", Visible(reason)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
 }

@@ -18,8 +18,6 @@ impl Status {
 
 #[cfg(test)]
 mod tests {
-    use std::time::UNIX_EPOCH;
-
     use super::*;
     use crate::path::Path;
     use crate::status::{ChildInfo, ChildKind, Node};
@@ -29,7 +27,7 @@ mod tests {
         let child = ChildInfo::sample(Path::root("app"), ChildKind::Supervisor);
         let node = |children| Node { child: child.clone(), supervisor: None, children };
         let root = (1..1_000).fold(node(Vec::new()), |below, _| node(vec![below]));
-        let json = Status { seq: 0, captured_at: UNIX_EPOCH, root }.json();
+        let json = Status::sample(root).json();
 
         assert_eq!(json.matches("\"path\": \"app\"").count(), 1_000);
     }

@@ -37,31 +37,36 @@
 // Snapshots and events are values. `text` and `json` are views of `Status`. The module `handle` takes the
 // snapshots.
 
+mod child_info;
 mod event;
+mod event_log;
 #[cfg(feature = "json")]
 mod json;
+mod program;
 mod readiness;
 mod stream;
 mod subscription;
+mod supervisor_info;
 mod text;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
+pub use self::child_info::{
+    ChildInfo, ChildKind, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
+};
 pub use self::event::{Event, EventKind};
+pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
+pub use self::program::{ProgramInfo, Totals};
 pub use self::readiness::Problem;
 pub use self::stream::{StatusChange, StatusStream};
 pub use self::subscription::Subscription;
-use crate::exit::ExitReason;
-use crate::lifecycle::Lifecycle;
+pub use self::supervisor_info::{Counts, GoneChild, SupervisorInfo};
 use crate::millis;
-use crate::path::Path;
 use crate::policy::{
-    Backoff, EffectivePolicy, FailureLog, Intensity, OnExhausted, OnLeak, PolicySources,
-    RestartType, Shutdown, Trigger,
+    Backoff, FailureLog, Intensity, OnExhausted, OnLeak, PolicySources, RestartType, Shutdown,
+    Trigger,
 };
 
 /// A snapshot of a tree, or of the part of it below one supervisor.
@@ -98,14 +103,41 @@ use crate::policy::{
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
+    /// The version of the serialised form: [`Status::FORMAT`].
+    pub format: u32,
     /// The number of the last event that the whole snapshot includes; see
     /// [`Event::seq`](crate::status::Event::seq). It is 0 as long as there was no subscriber to events.
     pub seq: u64,
     /// When the snapshot was taken.
     #[serde(rename = "captured_at_ms", serialize_with = "millis::since_epoch")]
     pub captured_at: SystemTime,
+    /// The program that the tree runs in.
+    pub program: ProgramInfo,
+    /// Numbers about the tree.
+    pub totals: Totals,
     /// The supervisor that the snapshot was taken of, with its children.
     pub root: Node,
+}
+
+impl Status {
+    /// The version of the serialised form. It grows when a field changes its meaning or is removed; fields may
+    /// be added at any time.
+    pub const FORMAT: u32 = 1;
+}
+
+#[cfg(test)]
+impl Status {
+    /// Returns a snapshot of this tree, for tests of the views.
+    pub(crate) fn sample(root: Node) -> Self {
+        let program = ProgramInfo {
+            verger: "0.0.0",
+            pid: 1,
+            started_at: SystemTime::UNIX_EPOCH,
+            uptime: Duration::ZERO,
+        };
+        let (captured_at, totals) = (SystemTime::UNIX_EPOCH, Totals::default());
+        Self { format: Self::FORMAT, seq: 0, captured_at, program, totals, root }
+    }
 }
 
 /// A child in a snapshot, with its own children.
@@ -119,149 +151,6 @@ pub struct Node {
     pub supervisor: Option<Box<SupervisorInfo>>,
     /// The children of this child, in start order.
     pub children: Vec<Node>,
-}
-
-/// The state of one child.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct ChildInfo {
-    /// The path of the child.
-    pub path: Path,
-    /// Whether the child is a worker or a supervisor.
-    pub kind: ChildKind,
-    /// After which exits the child is restarted, not counting the exceptions in its policy.
-    pub restart: RestartType,
-    /// The policy that applies if the child exits now, with the source of each value. `None` for
-    /// the root, which has no supervisor.
-    pub policy: Option<EffectivePolicy>,
-    /// The values that a configuration file or a call has set, by name, and where: `feed.toml:12`, or `call`. The
-    /// line is that of the file with which the section has changed last.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub configured: BTreeMap<&'static str, Arc<str>>,
-    /// Whether the exit of the child may end its supervisor (auto-shutdown).
-    pub significant: bool,
-    /// Whether the tree is ready only if this child is; see [`ChildSpec::essential`](crate::ChildSpec::essential).
-    pub essential: bool,
-    /// Whether the child does what is expected of it: it is active and not unhealthy, has ended normally, has
-    /// declined to start, or waits for its first message.
-    pub ready: bool,
-    /// The state of the child's lifecycle.
-    pub lifecycle: Lifecycle,
-    /// Why the child is down, in a few words, if the lifecycle alone doesn't show it.
-    pub why: Option<&'static str>,
-    /// The number of the child's incarnation, from 1; 0 before the first start.
-    pub incarnation: u32,
-    /// How many incarnations there were before this one.
-    pub restarts: u32,
-    /// How many failures the backoff counts: those since the child was last healthy.
-    pub failures: u32,
-    /// When the child entered the state of its lifecycle.
-    #[serde(rename = "since_ms", serialize_with = "millis::since_epoch")]
-    pub since: SystemTime,
-    /// How long the child has been in the state of its lifecycle.
-    #[serde(rename = "for_ms", serialize_with = "millis::duration")]
-    pub age: Duration,
-    /// How the last finished incarnation ended, once an incarnation has failed.
-    pub last_exit: Option<ExitReason>,
-    /// The next attempt to start the child, if it waits for one.
-    pub next: Option<NextAttempt>,
-    /// The text that the child has set; see [`Context::set_status`](crate::Context::set_status).
-    pub status: Option<String>,
-    /// The result of the [health check](crate::HealthCheck). `None` if the child isn't active, has
-    /// no health check, or hasn't been checked yet.
-    pub healthy: Option<bool>,
-    /// The child's mailbox, if it has one.
-    pub mailbox: Option<MailboxInfo>,
-    /// The version of the child; see [`ChildSpec::version`](crate::ChildSpec::version).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<Arc<str>>,
-    /// Whether a supervisor runs at the path of the child.
-    #[serde(skip)]
-    pub(crate) has_children: bool,
-}
-
-/// The fill level of a mailbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct MailboxInfo {
-    /// How many messages the mailbox holds, including those received and not yet acknowledged.
-    pub len: usize,
-    /// How many messages the mailbox can hold.
-    pub capacity: usize,
-}
-
-/// Whether a child is a worker or a supervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ChildKind {
-    /// The child does work.
-    Worker,
-    /// The child supervises children of its own.
-    Supervisor,
-}
-
-/// An attempt to start a child that is waiting for its backoff.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct NextAttempt {
-    /// The number of the attempt since the child was last healthy, from 1.
-    pub attempt: u32,
-    /// The delay that was drawn for this attempt.
-    #[serde(rename = "delay_ms", serialize_with = "millis::duration")]
-    pub delay: Duration,
-    /// How much of the delay is left.
-    #[serde(rename = "remaining_ms", serialize_with = "millis::duration")]
-    pub remaining: Duration,
-}
-
-/// What a running supervisor has in addition to [`ChildInfo`].
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct SupervisorInfo {
-    /// The strategy: `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
-    pub strategy: &'static str,
-    /// How many restarts count against the intensity now.
-    ///
-    /// For a [decaying](crate::policy::Intensity::decaying) intensity: `max_restarts`, less the restarts
-    /// that its score still allows at once.
-    pub restarts_in_period: usize,
-    /// How many restarts are allowed within the period; `None` if there is no limit.
-    pub max_restarts: Option<u32>,
-    /// The period of the intensity; the half-life of a decaying one.
-    #[serde(rename = "period_ms", serialize_with = "millis::duration")]
-    pub period: Duration,
-    /// The limit on the restarts of each child that has none of its own, if there is one.
-    ///
-    /// Children of a [`DynamicSupervisor`](crate::DynamicSupervisor) have one by default. Otherwise, the
-    /// [defaults](crate::SupervisorBuilder::defaults) or a preset set it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub child_limit: Option<Intensity>,
-    /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
-    /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
-    pub on_child_failure: bool,
-    /// The values that a configuration file has set, by name, and where: `feed.toml:12`. The line is that of the
-    /// file with which the section has changed last.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub configured: BTreeMap<&'static str, Arc<str>>,
-    /// How many children the supervisor has.
-    pub counts: Counts,
-}
-
-/// How many children a supervisor has, not counting children of its children.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Counts {
-    /// All children, running or not.
-    pub specs: u32,
-    /// Children that have a task, in any state of their lifecycle.
-    pub active: u32,
-    /// Children that wait for a restart.
-    pub restarting: u32,
-    /// Children that are supervisors, running or not.
-    pub supervisors: u32,
-    /// Children that are workers, running or not.
-    pub workers: u32,
 }
 
 /// The settings of a child, with every default filled in.
@@ -306,35 +195,4 @@ pub struct ChildSpecInfo {
     /// The source of each value. What a running child has overridden is in [`ChildInfo::policy`]
     /// only.
     pub sources: PolicySources,
-}
-
-#[cfg(test)]
-impl ChildInfo {
-    /// Returns an active child, for tests of the views.
-    pub(crate) fn sample(path: Path, kind: ChildKind) -> Self {
-        Self {
-            path,
-            kind,
-            restart: RestartType::Permanent,
-            policy: None,
-            configured: BTreeMap::new(),
-            significant: false,
-            essential: true,
-            ready: true,
-            lifecycle: Lifecycle::Active,
-            why: None,
-            incarnation: 1,
-            restarts: 0,
-            failures: 0,
-            since: SystemTime::UNIX_EPOCH,
-            age: Duration::ZERO,
-            last_exit: None,
-            next: None,
-            status: None,
-            healthy: None,
-            mailbox: None,
-            version: None,
-            has_children: false,
-        }
-    }
 }

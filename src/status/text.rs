@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::exit::ExitReason;
 use crate::invisible::is_invisible;
 use crate::lifecycle::Lifecycle;
-use crate::status::{ChildInfo, ChildKind, MailboxInfo, Node, Status, SupervisorInfo};
+use crate::status::{ChildInfo, ChildKind, LimitUse, MailboxInfo, Node, Status, SupervisorInfo};
 
 /// The width of a line, in characters.
 const WIDTH: usize = 80;
@@ -184,7 +184,8 @@ impl Entry<'_> {
         let (child, supervisor) = (&self.node.child, self.node.supervisor.as_deref());
         let status = child.status.as_deref().filter(|text| !text.trim().is_empty());
         // The state already shows that a child was stopped by its supervisor.
-        let last = child.last_exit.as_ref().filter(|last| !matches!(last, ExitReason::Shutdown));
+        let last = child.last_exit.as_ref().map(|last| &*last.reason);
+        let last = last.filter(|last| !matches!(last, ExitReason::Shutdown));
         let last = last.map(innermost);
         let facts = [
             Some(time(child)),
@@ -195,7 +196,11 @@ impl Entry<'_> {
             supervisor.filter(|it| it.on_child_failure).map(|_| "callback".to_owned()),
             child.version.as_ref().map(|version| cut(format_args!("version={version}"), room)),
             (child.restarts > 0).then(|| format!("restarts={}", child.restarts)),
-            child.why.map(str::to_owned),
+            child.limit.filter(|limit| limit.restarts > 0).map(used),
+            child.explanation().map(|why| cut(why, room)),
+            (child.held && child.why != Some("held")).then(|| "held".to_owned()),
+            (!child.waits_for.is_empty())
+                .then(|| cut(format_args!("for {}", child.waits_for.join(", ")), room)),
             child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),
             configured(child, supervisor).map(|text| cut(text, room)),
             (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
@@ -213,6 +218,12 @@ fn configured(child: &ChildInfo, supervisor: Option<&SupervisorInfo>) -> Option<
     let all = own.chain(supervisor.iter().flat_map(|it| &it.configured));
     let values: Vec<_> = all.map(|(name, place)| format!("{name} {place}")).collect();
     (!values.is_empty()).then(|| format!("config: {}", values.join(", ")))
+}
+
+/// How much of its own limit a child has used.
+#[inline]
+fn used(limit: LimitUse) -> String {
+    window(limit.restarts, limit.max_restarts, limit.period)
 }
 
 #[inline]
@@ -248,16 +259,20 @@ fn time(child: &ChildInfo) -> String {
 #[inline]
 fn intensity(supervisor: &SupervisorInfo) -> String {
     match supervisor.max_restarts {
-        Some(max) if supervisor.period == Duration::MAX => {
-            format!("{}/{max} for ever", supervisor.restarts_in_period)
-        }
-        Some(max) => {
-            format!("{}/{max} in {}", supervisor.restarts_in_period, exactly(supervisor.period))
-        }
+        Some(max) => window(supervisor.restarts_in_period, max, supervisor.period),
         None => match supervisor.child_limit {
             Some(limit) => format!("{} for each", limit.in_words()),
             None => "unlimited restarts".to_owned(),
         },
+    }
+}
+
+#[inline]
+fn window(restarts: usize, max: u32, period: Duration) -> String {
+    let loud = if restarts > 0 && restarts >= max as usize { " AT LIMIT" } else { "" };
+    match period {
+        Duration::MAX => format!("{restarts}/{max} for ever{loud}"),
+        _ => format!("{restarts}/{max} in {}{loud}", exactly(period)),
     }
 }
 
@@ -364,10 +379,9 @@ impl Write for Cut {
 
 #[cfg(test)]
 mod tests {
-    use std::time::UNIX_EPOCH;
-
     use super::*;
     use crate::path::Path;
+    use crate::status::LastExit;
 
     fn node(path: Path, children: Vec<Node>) -> Node {
         let kind = if children.is_empty() { ChildKind::Worker } else { ChildKind::Supervisor };
@@ -376,7 +390,7 @@ mod tests {
     }
 
     fn text(root: Node) -> String {
-        Status { seq: 0, captured_at: UNIX_EPOCH, root }.to_string()
+        Status::sample(root).to_string()
     }
 
     /// A supervisor above a supervisor, and so on, `levels` of them, each with a worker as well.
@@ -441,7 +455,8 @@ mod tests {
     fn a_status_text_stays_on_its_line_whatever_it_contains() {
         let mut child = node(Path::root("app").join("a"), Vec::new());
         child.child.status = Some("\n one\ttwo\r\nthree\u{1b}[31m ".to_owned());
-        child.child.last_exit = Some(ExitReason::Panicked("line 1\n  line 2".into()));
+        child.child.last_exit =
+            Some(LastExit::sample(ExitReason::Panicked("line 1\n  line 2".into())));
         child.child.restarts = 4_000_000_000;
         let mut blank = node(Path::root("app").join("b"), Vec::new());
         blank.child.status = Some(" \n".to_owned());

@@ -26,6 +26,7 @@ use crate::status::{Event, EventKind};
 /// | `db: leak ended` | [`leak_ended`](Self::leak_ended): the leaked child has ended |
 /// | `db: deactivate failed` | [`deactivate_failed`](Self::deactivate_failed) |
 /// | `db: removed` | [`removed`](Self::removed): the supervisor removes the child |
+/// | `db: called` | [`called`](Self::called): a call on behalf of somebody has changed the child |
 ///
 /// ```
 /// use verger::Lifecycle;
@@ -66,7 +67,8 @@ const LEAKED: &str = "leaked";
 const LEAK_ENDED: &str = "leak ended";
 const DEACTIVATE_FAILED: &str = "deactivate failed";
 const REMOVED: &str = "removed";
-const PLAIN_EVENTS: [&str; 9] = [
+const CALLED: &str = "called";
+const PLAIN_EVENTS: [&str; 10] = [
     GAVE_UP,
     FELL_BACK,
     PAUSED,
@@ -76,6 +78,7 @@ const PLAIN_EVENTS: [&str; 9] = [
     LEAK_ENDED,
     DEACTIVATE_FAILED,
     REMOVED,
+    CALLED,
 ];
 
 /// All that [`ExitReason::kind`](crate::ExitReason::kind) returns.
@@ -164,6 +167,12 @@ impl Expect {
     #[must_use]
     pub fn removed(path: impl Into<String>) -> Self {
         Self::new(path, What::Plain(REMOVED))
+    }
+
+    /// Expects a call [on behalf of](crate::SupervisorHandle::on_behalf_of) somebody to change the child.
+    #[must_use]
+    pub fn called(path: impl Into<String>) -> Self {
+        Self::new(path, What::Plain(CALLED))
     }
 
     /// Also expects this exit reason: an [`ExitReason::kind`](crate::ExitReason::kind), such as
@@ -317,6 +326,7 @@ fn plain(kind: &EventKind) -> Option<&'static str> {
         EventKind::LeakEnded => Some(LEAK_ENDED),
         EventKind::DeactivateFailed { .. } => Some(DEACTIVATE_FAILED),
         EventKind::Removed => Some(REMOVED),
+        EventKind::Called { .. } => Some(CALLED),
     }
 }
 
@@ -331,6 +341,7 @@ fn reason_of(kind: &EventKind) -> Option<&'static str> {
         | EventKind::Healthy
         | EventKind::Leaked
         | EventKind::LeakEnded
-        | EventKind::Removed => None,
+        | EventKind::Removed
+        | EventKind::Called { .. } => None,
     }
 }

@@ -119,7 +119,7 @@ async fn seed3_34_with_the_opt_in_an_unhealthy_child_is_restarted() {
     let child = seen(&tree, "a").await;
     assert_eq!((child.incarnation, child.lifecycle), (2, Lifecycle::Active));
     assert_eq!((child.healthy, child.age), (None, Duration::ZERO), "the next one begins anew");
-    let last = child.last_exit.unwrap();
+    let last = child.last_exit.unwrap().reason;
     assert_eq!(
         (last.exit_kind(), last.to_string().as_str()),
         (ExitKind::Unhealthy, "unhealthy: no ping")

@@ -21,6 +21,7 @@ mod seeds;
 mod spans;
 mod status;
 mod status_changes;
+mod status_facts;
 mod stop_times;
 mod testing;
 mod watchdog;

@@ -132,7 +132,8 @@ async fn a_parked_child_and_the_siblings_down_with_it_are_marked() {
     assert_eq!(
         waiting,
         [
-            "app  rest_for_one 1/1 in 1m  active  up 0s  4 children, 1 restarting, 2 stopped",
+            "app  rest_for_one 1/1 in 1m AT LIMIT  active  up 0s",
+            "│  4 children, 1 restarting, 2 stopped",
             "├─ a                   permanent    active       up 0s",
             "├─ b                   permanent    RESTARTING   retry in 5s (attempt 1)",
             "│     last: panicked: b panicked",
@@ -283,15 +284,23 @@ async fn every_time_in_json_is_a_number_of_milliseconds() {
     sleep(Duration::from_millis(800)).await;
 
     let json = app.status().await.unwrap().json();
-    assert!(json.starts_with("{\n  \"seq\": 0,\n  \"captured_at_ms\": "), "{json}");
+    assert!(
+        json.starts_with("{\n  \"format\": 1,\n  \"seq\": 0,\n  \"captured_at_ms\": "),
+        "{json}"
+    );
     assert!(json.ends_with("\n}\n"), "{json}");
     let status: serde_json::Value = serde_json::from_str(&json).unwrap();
     let captured_at = status["captured_at_ms"].as_u64().unwrap();
     let year_2020 = 1_577_836_800_000;
     assert!((year_2020..year_2020 * 10).contains(&captured_at), "milliseconds since the epoch");
+    let root = &status["root"];
+    let defined_at = root["defined_at"].as_str().unwrap();
+    assert!(defined_at.contains(".rs:"), "{defined_at}");
     let mqtt = serde_json::json!({
         "path": "app/mqtt",
         "kind": "worker",
+        "declared": true,
+        "defined_at": root["children"][0]["defined_at"],
         "restart": "permanent",
         "policy": {
             "restart": { "value": "permanent", "source": "default" },
@@ -310,12 +319,30 @@ async fn every_time_in_json_is_a_number_of_milliseconds() {
         "incarnation": 1,
         "restarts": 0,
         "failures": 1,
+        "limit": null,
+        "created_at_ms": captured_at - 800,
+        "started_at_ms": captured_at - 800,
         "since_ms": captured_at - 800,
         "for_ms": 800,
-        "last_exit": { "kind": "failed", "message": "failed: mqtt failed" },
-        "next": { "attempt": 1, "delay_ms": 5000, "remaining_ms": 4200 },
+        "last_exit": {
+            "incarnation": 1,
+            "at_ms": captured_at - 800,
+            "lived_ms": 0,
+            "reason": { "kind": "failed", "message": "failed: mqtt failed" },
+        },
+        "next": {
+            "attempt": 1,
+            "at_ms": captured_at + 4200,
+            "delay_ms": 5000,
+            "remaining_ms": 4200,
+        },
         "status": null,
         "healthy": null,
+        "problem": null,
+        "requires": [],
+        "waits_for": [],
+        "held": false,
+        "last_call": null,
         "mailbox": null,
         "supervisor": null,
         "children": [],
@@ -323,39 +350,69 @@ async fn every_time_in_json_is_a_number_of_milliseconds() {
     let counts = serde_json::json!({
         "specs": 1, "active": 0, "restarting": 1, "supervisors": 0, "workers": 1,
     });
+    let root = serde_json::json!({
+        "path": "app",
+        "kind": "supervisor",
+        "declared": true,
+        "defined_at": defined_at,
+        "restart": "temporary",
+        "policy": null,
+        "significant": false,
+        "essential": true,
+        "ready": true,
+        "lifecycle": "active",
+        "why": null,
+        "incarnation": 1,
+        "restarts": 0,
+        "failures": 0,
+        "limit": null,
+        "created_at_ms": captured_at - 800,
+        "started_at_ms": captured_at - 800,
+        "since_ms": captured_at - 800,
+        "for_ms": 800,
+        "last_exit": null,
+        "next": null,
+        "status": null,
+        "healthy": null,
+        "problem": null,
+        "requires": [],
+        "waits_for": [],
+        "held": false,
+        "last_call": null,
+        "mailbox": null,
+        "supervisor": {
+            "strategy": "one_for_one",
+            "on_child_failure": false,
+            "restarts_in_period": 1,
+            "max_restarts": 3,
+            "period_ms": 90_000,
+            "limit_reached": false,
+            "counts": counts,
+            "gone": [],
+        },
+        "children": [mqtt],
+    });
+    let program = serde_json::json!({
+        "verger": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "started_at_ms": captured_at - 800,
+        "uptime_ms": 800,
+    });
+    let totals = serde_json::json!({
+        "children": 1,
+        "lifecycle": { "restarting": 1 },
+        "starts": 1,
+        "restarts": 0,
+        "failures": 1,
+        "dead_letters": 0,
+    });
     let expected = serde_json::json!({
+        "format": 1,
         "seq": 0,
         "captured_at_ms": captured_at,
-        "root": {
-            "path": "app",
-            "kind": "supervisor",
-            "restart": "temporary",
-            "policy": null,
-            "significant": false,
-            "essential": true,
-            "ready": true,
-            "lifecycle": "active",
-            "why": null,
-            "incarnation": 1,
-            "restarts": 0,
-            "failures": 0,
-            "since_ms": captured_at - 800,
-            "for_ms": 800,
-            "last_exit": null,
-            "next": null,
-            "status": null,
-            "healthy": null,
-        "mailbox": null,
-            "supervisor": {
-                "strategy": "one_for_one",
-                "on_child_failure": false,
-                "restarts_in_period": 1,
-                "max_restarts": 3,
-                "period_ms": 90_000,
-                "counts": counts,
-            },
-            "children": [mqtt],
-        },
+        "program": program,
+        "totals": totals,
+        "root": root,
     });
     assert_eq!(status, expected);
     app.stop("done").await.unwrap();

@@ -72,7 +72,7 @@ async fn a_silent_child_has_hung_exactly_when_its_interval_is_over() {
         ]
     );
     let child = seen(&tree, "a").await;
-    let last = child.last_exit.unwrap();
+    let last = child.last_exit.unwrap().reason;
     assert_eq!((child.incarnation, last.exit_kind(), last.is_clean()), (2, ExitKind::Hung, false));
     tree.stop("done").await.unwrap();
 }

@@ -117,7 +117,7 @@ async fn a_late_exit_of_a_leaked_child_is_reported_and_clears_the_leak() {
     assert_eq!(next(&mut events, LEAKED).await, ("app/mid/a".to_owned(), 1));
     let child = app.which_child("mid/a").await.unwrap();
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("stopped manually")));
-    assert_eq!(child.last_exit.unwrap().kind(), "killed");
+    assert_eq!(child.last_exit.unwrap().reason.kind(), "killed");
 
     drop(release);
     assert_eq!(next(&mut events, LEAK_ENDED).await, ("app/mid/a".to_owned(), 1));

@@ -109,7 +109,7 @@ async fn otp_63_the_result_of_its_restart_decides_about_a_dynamic_child() {
         settle().await;
         let child = tree.which_child(segment).await.unwrap();
         assert_eq!(child.lifecycle, Lifecycle::Restarting, "{segment}");
-        assert_eq!(child.last_exit.unwrap().kind(), "aborted", "{segment}");
+        assert_eq!(child.last_exit.unwrap().reason.kind(), "aborted", "{segment}");
     }
     sleep(seconds(1)).await;
     settle().await;

@@ -139,7 +139,7 @@ async fn seed3_27_an_escalation_climbs_one_supervisor_at_a_time() {
 
     let child = seen(&tree, "mid").await;
     assert_eq!(child.lifecycle, Lifecycle::Errored);
-    let reason = child.last_exit.unwrap();
+    let reason = child.last_exit.unwrap().reason;
     assert_eq!(
         reason.to_string(),
         "escalated: child app/mid/leaf: failed: leaf failed",

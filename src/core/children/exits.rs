@@ -3,12 +3,13 @@
 //! Whether there is a restart, and which siblings restart too, is up to the kinds of supervisor.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, StopReason, Timer};
 use crate::core::effect::{Decision, Effect, StepCx};
+use crate::core::view::PastExit;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::Reset;
@@ -25,14 +26,14 @@ impl Children {
         let active = self.state(key) == Some(ChildState::Active);
         let reason = seen(reason, active);
         let ending = Some(reason.kind());
-        self.push_ended(key, &reason, cx);
+        let lived = self.push_ended(key, &reason, cx);
         if reason.is_clean() {
             self.enter(key, Lifecycle::Deactivating, None, cx);
             self.enter(key, Lifecycle::Stopped, ending, cx);
         } else {
             self.enter(key, Lifecycle::Errored, ending, cx);
         }
-        self.remember(key, &reason);
+        self.remember(key, &reason, lived, cx.now);
         (active, reason)
     }
 
@@ -52,9 +53,9 @@ impl Children {
         });
         // The end of a child that has failed was reported when it failed.
         if !matches!(why, StopReason::Failing { .. }) {
-            self.push_ended(key, &reason, cx);
+            let lived = self.push_ended(key, &reason, cx);
             self.enter(key, Lifecycle::Stopped, Some(reason.kind()), cx);
-            self.remember(key, &reason);
+            self.remember(key, &reason, lived, cx.now);
         }
         reason
     }
@@ -82,9 +83,9 @@ impl Children {
     ) {
         let active = self.state(key) == Some(ChildState::Active);
         let reason = seen(reason, active);
-        self.push_ended(key, &reason, cx);
+        let lived = self.push_ended(key, &reason, cx);
         self.enter(key, Lifecycle::Errored, Some(reason.kind()), cx);
-        self.remember(key, &reason);
+        self.remember(key, &reason, lived, cx.now);
         let why = StopReason::Failing { active, manual: false };
         if abort {
             self.set(key, ChildState::Stopping { why, aborted: false });
@@ -157,26 +158,40 @@ impl Children {
         cx.push(Effect::Decided { key, incarnation, reason, decision, restart_type, log });
     }
 
-    fn push_ended(&mut self, key: Key, reason: &Arc<ExitReason>, cx: &mut StepCx<'_>) {
+    /// Returns how long the child had been Active, if it was.
+    fn push_ended(
+        &mut self,
+        key: Key,
+        reason: &Arc<ExitReason>,
+        cx: &mut StepCx<'_>,
+    ) -> Option<Duration> {
         let entry = self.entry(key);
         let lived = cx.now.saturating_duration_since(entry.since);
         let lived = (entry.state == ChildState::Active).then_some(lived);
         let incarnation = entry.incarnation;
         let reason = Arc::clone(reason);
         cx.push(Effect::Ended { key, incarnation, reason, lived });
+        lived
     }
 
-    fn remember(&mut self, key: Key, reason: &Arc<ExitReason>) {
+    fn remember(
+        &mut self,
+        key: Key,
+        reason: &Arc<ExitReason>,
+        lived: Option<Duration>,
+        at: Instant,
+    ) {
         let entry = self.entry(key);
+        let (reason, incarnation) = (Arc::clone(reason), entry.incarnation);
         // A clean end only replaces an earlier failure.
         if entry.history.is_some() || !reason.is_clean() {
-            entry.history_mut().last = Some(Arc::clone(reason));
+            entry.history_mut().last = Some(PastExit { reason, incarnation, at, lived });
         }
     }
 
     /// How a child failed whose task had to be ended afterwards.
     pub(in crate::core) fn failure(&mut self, key: Key) -> Arc<ExitReason> {
-        let last = self.entry(key).history_mut().last.as_ref().map(Arc::clone);
+        let last = self.entry(key).history_mut().last.as_ref().map(|last| Arc::clone(&last.reason));
         last.unwrap_or_else(|| Arc::new(ExitReason::Killed))
     }
 

@@ -113,6 +113,8 @@ impl Children {
             options,
             history: None,
             pos,
+            created: now,
+            started: None,
             since: now,
             incarnation: 0,
             state: ChildState::Down(down),
@@ -327,6 +329,8 @@ impl Children {
             options: Arc::clone(&entry.options),
             lifecycle: entry.lifecycle,
             incarnation: entry.incarnation,
+            created: entry.created,
+            started: entry.started,
             since: entry.since,
             settled: entry.state.is_passed()
                 || entry.state == ChildState::Down(DownState::Dormant)
@@ -338,6 +342,10 @@ impl Children {
             history: entry.history.as_ref().map(|history| {
                 let life = (entry.state == ChildState::Active).then(|| entry.healthy_for(now));
                 history.summary(entry.backoff(&self.rules), life)
+            }),
+            limit: entry.limits(&self.rules).and_then(|limits| limits.intensity).map(|limit| {
+                let tracker = entry.history.as_ref().map(|history| &history.tracker);
+                (limit, tracker.map_or(0, |tracker| tracker.restarts(now)))
             }),
         })
     }

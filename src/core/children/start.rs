@@ -26,6 +26,7 @@ impl Children {
         self.enter(key, Lifecycle::Resolved, None, cx);
         let entry = self.entry(key);
         entry.incarnation = entry.incarnation.saturating_add(1);
+        entry.started = Some(cx.now);
         let (incarnation, signals) = (entry.incarnation, entry.options.signals);
         let is_restart = cause == StartCause::Restart;
         let history = entry.history.as_mut();

@@ -110,7 +110,8 @@ impl Children {
             StopReason::OwnRequest => self.on_exit(key, true, &ExitReason::Normal).restarts(),
             StopReason::Failing { active, .. } => {
                 let history = self.entries.get(key).and_then(|entry| entry.history.as_ref());
-                let last = history.and_then(|history| history.last.as_deref());
+                let last =
+                    history.and_then(|history| history.last.as_ref().map(|last| &*last.reason));
                 self.on_exit(key, active, last.unwrap_or(&ExitReason::Killed)).restarts()
             }
         }

@@ -226,7 +226,7 @@ impl Fingerprint {
             ChildState::Down(DownState::NotRestarted)
             | ChildState::Stopping { why: StopReason::Failing { .. }, .. }
             | ChildState::AwaitingDecision { .. } => {
-                let last = history.last.as_deref();
+                let last = history.last.as_ref().map(|last| &*last.reason);
                 let retry_after =
                     last.and_then(|last| children.rules.retry_after(&entry.options, last));
                 self.since(entry.since, backoff.longest().max(retry_after.unwrap_or_default()));

@@ -1,9 +1,10 @@
 //! Calls that wait for an answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::core::{ChildRequest, Key, Ticket};
-use crate::runtime::request::{ChildName, Responder, Started};
+use crate::runtime::request::{CallNote, ChildName, Responder, Started};
 
 /// The calls that wait for an answer of the machine.
 #[derive(Debug, Default)]
@@ -23,6 +24,7 @@ pub(super) struct Call {
     pub(super) key: Key,
     pub(super) child: ChildName,
     pub(super) name: &'static str,
+    pub(super) note: Option<Arc<CallNote>>,
     /// `None` for a change of the configuration.
     pub(super) request: Option<ChildRequest>,
     pub(super) answer: Responder<Started>,
@@ -86,7 +88,8 @@ mod tests {
         let call = |calls: &mut Calls, request| {
             let child = ChildName { name: "a".into(), serial: None };
             let (answer, caller) = oneshot::channel();
-            let call = Call { key, child, name: "child", request: Some(request), answer };
+            let call =
+                Call { key, child, name: "child", note: None, request: Some(request), answer };
             (calls.insert(call), caller)
         };
         for _ in 0..KEPT / 2 {

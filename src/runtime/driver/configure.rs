@@ -57,8 +57,14 @@ impl Driver {
         let child = entry.name();
         let options = self.machine.options(key).cloned().unwrap_or_default();
         let options = self.changed_options(key).unwrap_or(options);
-        let ticket =
-            self.calls.insert(Call { key, child, name: "configure", request: None, answer });
+        let ticket = self.calls.insert(Call {
+            key,
+            child,
+            name: "configure",
+            note: None,
+            request: None,
+            answer,
+        });
         self.step(MachineEvent::Configured { ticket: Some(ticket), key, options, trial }, now);
     }
 

@@ -61,6 +61,9 @@ impl Driver {
                     self.lose_message(key, incarnation, &reason, now);
                 }
                 self.note_start_failure(key, &reason);
+                if !reason.is_clean() {
+                    self.shared.tree.counters.failures.count();
+                }
                 step.exit = Some(ExitInfo { key, incarnation, reason, lifetime: lived });
             }
             Effect::Ask { key, incarnation, attempt, reason } => {
@@ -80,7 +83,11 @@ impl Driver {
             Effect::Replaced { key } => self.replace(key, now),
             Effect::StaysDown { key } => self.note_down(key, step),
             Effect::Reply { ticket, answer } => self.reply_in_turn(ticket, answer, now),
-            Effect::Removed { key, incarnation } => self.remove(key, incarnation, now),
+            Effect::Removed { key, incarnation } => {
+                let exit = step.exit.as_ref().filter(|it| it.key == key);
+                self.recent.gone(self.children.entry(key), incarnation, exit, now);
+                self.remove(key, incarnation, now);
+            }
             Effect::Up => {
                 log::up(self.shared.lazy_path());
                 self.shared.progress.up();
@@ -111,6 +118,11 @@ impl Driver {
     }
 
     fn start(&mut self, key: Key, incarnation: IncarnationNumber, cause: StartCause) {
+        let counters = &self.shared.tree.counters;
+        counters.starts.count();
+        if incarnation > 1 {
+            counters.restarts.count();
+        }
         // A child that was given up may have been brought back.
         self.given_up.take_if(|it| it.0 == key);
         self.lifetimes.remove(&key);
@@ -226,6 +238,7 @@ impl Driver {
         self.fallbacks.remove(&key);
         self.lifetimes.remove(&key);
         self.told_ready.remove(&key);
+        self.recent.forget_calls(key);
         self.busy.remove(&key);
         self.health.remove(key);
     }

@@ -32,7 +32,7 @@ impl Driver {
         problem: Option<Arc<str>>,
         now: Instant,
     ) {
-        let Some(before) = self.health.update(key, problem.is_none()) else { return };
+        let Some(before) = self.health.update(key, problem.clone()) else { return };
         let path = self.children.path(key);
         match problem {
             Some(problem) => {

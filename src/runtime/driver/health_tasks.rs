@@ -34,11 +34,13 @@ struct Checked {
     task: Option<AbortHandle>,
     /// The last result for the active incarnation.
     healthy: Option<bool>,
+    /// What it has reported, if that isn't healthy.
+    problem: Option<Arc<str>>,
 }
 
 impl Checked {
     fn end(&mut self) {
-        self.healthy = None;
+        (self.healthy, self.problem) = (None, None);
         if let Some(task) = self.task.take() {
             task.abort();
         }
@@ -48,7 +50,7 @@ impl Checked {
 impl HealthTasks {
     pub(super) fn add(&mut self, key: Key, check: Option<&Arc<HealthCheck>>) {
         if let Some(check) = check.map(Arc::clone) {
-            self.checked.insert(key, Checked { check, task: None, healthy: None });
+            self.checked.insert(key, Checked { check, task: None, healthy: None, problem: None });
         }
     }
 
@@ -76,6 +78,11 @@ impl HealthTasks {
         self.checked.get(&key)?.healthy
     }
 
+    /// Returns what the health check has reported, if the child isn't healthy.
+    pub(super) fn problem(&self, key: Key) -> Option<Arc<str>> {
+        self.checked.get(&key)?.problem.clone()
+    }
+
     /// Ends the checks of a child that is no longer active.
     pub(super) fn end(&mut self, key: Key) {
         if let Some(checked) = self.checked.get_mut(&key) {
@@ -84,8 +91,10 @@ impl HealthTasks {
     }
 
     /// Keeps a result, and returns the one before. Returns `None` if the child isn't checked.
-    pub(super) fn update(&mut self, key: Key, healthy: bool) -> Option<Option<bool>> {
-        Some(self.checked.get_mut(&key)?.healthy.replace(healthy))
+    pub(super) fn update(&mut self, key: Key, problem: Option<Arc<str>>) -> Option<Option<bool>> {
+        let checked = self.checked.get_mut(&key)?;
+        checked.problem = problem;
+        Some(checked.healthy.replace(checked.problem.is_none()))
     }
 
     /// Starts the checks of a child that has become active, if it has any.

@@ -5,30 +5,27 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::calls::Call;
+use super::recent::RecentCall;
 use super::state::Driver;
 use crate::child::ChildSpec;
 use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::policy::{ChildOptions, Places};
-use crate::runtime::blueprint::kind;
 use crate::runtime::log;
-use crate::runtime::request::{Page, Request, Responder, StartOutcome, Started, respond};
-use crate::status::{ChildInfo, ChildKind, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
-
-/// How many children one answer describes: few enough that a page takes well under a millisecond,
-/// also for tasks that wait for the loop.
-const PAGE: usize = 16;
+use crate::runtime::request::{CallNote, Request, Responder, StartOutcome, Started, respond};
+use crate::status::{Counts, EventKind};
 
 impl Driver {
     pub(super) fn handle_request(&mut self, request: Request, now: Instant) {
         match request {
             Request::Start { spec, answer } => self.start_child(&spec, answer, now),
-            Request::Act { segment, call, request, answer } => match self.children.find(&segment) {
-                Some(key) => self.call(key, call, request, answer, now),
-                None => respond(answer, Err(self.not_found(&segment))),
-            },
+            Request::Act { segment, call, note, request, answer } => {
+                match self.children.find(&segment) {
+                    Some(key) => self.call(key, (call, note), request, answer, now),
+                    None => respond(answer, Err(self.not_found(&segment))),
+                }
+            }
             Request::Which { segment, answer } => {
                 let key = self.children.find(&segment);
                 let info = key.and_then(|key| self.info(key, self.children.path(key), now));
@@ -65,7 +62,7 @@ impl Driver {
     fn call(
         &mut self,
         key: Key,
-        name: &'static str,
+        (name, note): (&'static str, Option<Arc<CallNote>>),
         request: core::ChildRequest,
         answer: Responder<Started>,
         now: Instant,
@@ -76,7 +73,8 @@ impl Driver {
                 self.machine.stop_seeking(key, ticket);
             }
         }
-        let ticket = self.calls.insert(Call { key, child, name, request: Some(request), answer });
+        let ticket =
+            self.calls.insert(Call { key, child, name, note, request: Some(request), answer });
         self.step(MachineEvent::Request { ticket, key, request }, now);
     }
 
@@ -107,14 +105,14 @@ impl Driver {
     fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer, now: Instant) {
         let Some(call) = self.calls.remove(ticket) else { return };
         let seeks = call.seeks();
-        let Call { key, child, name, request, answer: caller } = call;
+        let Call { key, child, name, note, request, answer: caller } = call;
         if let (core::ChildAnswer::Started(incarnation), Some(request)) = (&answer, request)
             && seeks
             && !self.children.runs(key, *incarnation)
         {
             // It has ended meanwhile. Its exit was pushed already, and is handled first.
             let segment = child.under(self.shared.path()).name().to_owned();
-            let again = Request::Act { segment, call: name, request, answer: caller };
+            let again = Request::Act { segment, call: name, note, request, answer: caller };
             // If the supervisor ends, this drops the answer, as it does for all calls that are left.
             drop(self.shared.inbox.push_request(again));
             return;
@@ -148,10 +146,30 @@ impl Driver {
         // As in OTP, a child that is started by a call isn't logged at `info`.
         let changed = matches!(result, Ok(_) | Err(ControlError::ActivationFailed { .. }));
         if changed && !seeks && !matches!(name, "start_child" | "configure") {
-            log::called(path, name);
+            self.publish_call(key, path(), name, note, now);
         }
         let result = result.map(|outcome| Started { child, outcome });
         respond(caller, result);
+    }
+
+    /// Logs and publishes that a call has changed a child.
+    fn publish_call(
+        &mut self,
+        key: Key,
+        path: Path,
+        call: &'static str,
+        note: Option<Arc<CallNote>>,
+        now: Instant,
+    ) {
+        log::called(&path, call, note.as_deref());
+        let Some(note) = note else { return };
+        let incarnation = self.machine.view(key, now).map_or(0, |view| view.incarnation);
+        let (by, reason) = (Arc::clone(&note.by), note.reason.clone());
+        let kind = || EventKind::Called { call, by, reason };
+        self.shared.publish(now, path, incarnation, kind);
+        if self.children.entry(key).is_some() {
+            self.recent.called(key, RecentCall { call, note, at: now });
+        }
     }
 
     /// Returns what follows the failed start of a child. The machine has decided on it.
@@ -191,7 +209,7 @@ impl Driver {
         }
         let key = self.add(spec, now);
         self.link(key, spec);
-        self.call(key, "start_child", core::ChildRequest::Start, answer, now);
+        self.call(key, ("start_child", None), core::ChildRequest::Start, answer, now);
     }
 
     /// Checks what depends on the existing children.
@@ -260,7 +278,7 @@ impl Driver {
         known(names, self.machine.counts().specs() as usize)
     }
 
-    fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> Counts {
         let counts = self.machine.counts();
         let active = [Lifecycle::Activating, Lifecycle::Active, Lifecycle::Deactivating];
         let supervisors = counts.supervisors;
@@ -271,87 +289,5 @@ impl Driver {
             supervisors,
             workers: counts.specs() - supervisors,
         }
-    }
-
-    fn info(&self, key: Key, path: Path, now: Instant) -> Option<ChildInfo> {
-        let view = self.machine.view(key, now)?;
-        let history = view.history;
-        let next = history.as_ref().and_then(|history| {
-            let (at, delay) = history.next?;
-            let remaining = at.saturating_duration_since(now);
-            Some(NextAttempt { attempt: history.attempt, delay, remaining })
-        });
-        let incarnation = self.children.incarnation(key);
-        let kind = kind(&view.options);
-        let has_children = match kind {
-            ChildKind::Supervisor => true,
-            ChildKind::Worker => incarnation.is_some_and(|it| it.has_own_supervisor()),
-        };
-        Some(ChildInfo {
-            kind,
-            has_children,
-            version: view.options.version.clone(),
-            restart: self.blueprint.rules.restart(&view.options),
-            configured: self.configured(key, &view.options, &path),
-            path,
-            policy: Some(self.blueprint.policy(&view.options, view.policy)),
-            significant: view.options.significant,
-            essential: self.blueprint.is_essential(&view.options),
-            ready: view.settled && self.health.is_healthy(key) != Some(false),
-            lifecycle: view.lifecycle,
-            why: view.why,
-            incarnation: view.incarnation,
-            restarts: view.incarnation.saturating_sub(1),
-            since: self.shared.tree.wall_clock(view.since),
-            age: now.saturating_duration_since(view.since),
-            failures: history.as_ref().map_or(0, |history| history.attempt),
-            last_exit: history.and_then(|history| history.last),
-            next,
-            status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
-            healthy: self.health.is_healthy(key),
-            mailbox: self.mailbox(key).map(|mailbox| {
-                let (len, capacity) = mailbox.load();
-                MailboxInfo { len, capacity }
-            }),
-        })
-    }
-
-    /// Returns where the values of a child come from that its code doesn't set.
-    fn configured(&self, key: Key, options: &ChildOptions, path: &Path) -> Places {
-        let mut places = options.places();
-        if self.children.entry(key).is_some_and(|entry| entry.factory.config().is_some()) {
-            let place = self.shared.tree.settings.config_place(path);
-            places.extend(place.map(|place| ("config", place)));
-        }
-        places
-    }
-
-    fn page(&self, mut place: u64, now: Instant) -> Page {
-        let seq = self.shared.tree.seq();
-        let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
-        let supervisor = SupervisorInfo {
-            strategy: self.blueprint.strategy(),
-            restarts_in_period,
-            max_restarts,
-            period,
-            child_limit: self.blueprint.child_limit(),
-            on_child_failure: self.blueprint.on_child_failure.is_some(),
-            configured: self.blueprint.rules.places(),
-            counts: self.counts(),
-        };
-        let mut entries = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));
-        while entries.len() < PAGE
-            && let Some((key, behind)) = self.machine.next(place)
-        {
-            entries.extend(self.children.entry(key).map(|entry| (key, entry)));
-            place = behind;
-        }
-        let mut children = Vec::with_capacity(entries.len());
-        for (key, entry) in entries {
-            let path = self.shared.path().child(entry.factory.name(), entry.serial);
-            children.extend(self.info(key, path, now));
-        }
-        let next = self.machine.next(place).map(|_| place);
-        Page { seq, supervisor, children, next }
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::backlog::Backlog;
 use super::calls::Calls;
 use super::health_tasks::HealthTasks;
+use super::recent::Recent;
 use super::task_set::TaskSet;
 use super::timer::DeadlineTimer;
 use super::wait_report::WaitReport;
@@ -41,6 +42,8 @@ pub(in crate::runtime) struct Driver {
     pub(super) calls: Calls,
     /// What siblings require by name. A new child of that name provides it again.
     pub(super) requirements: BTreeMap<Arc<str>, RequirementId>,
+    /// What has happened lately, for the status.
+    pub(super) recent: Recent,
     /// New code that waits for the end of a group operation.
     pub(super) recodes: Vec<Recode>,
     /// What replaces a child that fails too often.
@@ -127,6 +130,7 @@ impl Driver {
             backlog: Backlog::default(),
             calls: Calls::default(),
             requirements: BTreeMap::new(),
+            recent: Recent::default(),
             recodes: Vec::new(),
             fallbacks: BTreeMap::new(),
             leaked: BTreeSet::new(),

@@ -81,7 +81,11 @@ async fn seed0_12_a_late_exit_of_an_older_incarnation_changes_nothing() {
 
     let now = app.which_child("a").await.unwrap();
     assert_eq!((now.lifecycle, now.incarnation), (Lifecycle::Active, 2));
-    assert_eq!(now.last_exit.unwrap().kind(), "aborted", "the panic was not taken for its end");
+    assert_eq!(
+        now.last_exit.unwrap().reason.kind(),
+        "aborted",
+        "the panic was not taken for its end"
+    );
     app.stop("done").await.unwrap();
     let rest = edges(&mut events);
     assert_eq!(

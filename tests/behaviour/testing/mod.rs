@@ -115,7 +115,7 @@ async fn a_killed_child_is_gone_when_the_call_returns() {
     assert_eq!(tree.events().len(), 6 + 2, "it has failed, and what follows is decided");
     let db = tree.handle().which_child("db").await.unwrap();
     assert_eq!(db.lifecycle, Lifecycle::Restarting);
-    assert_eq!(db.last_exit.unwrap().kind(), "aborted");
+    assert_eq!(db.last_exit.unwrap().reason.kind(), "aborted");
     tree.expect_exactly(["db: active -> errored (aborted)", "db: errored -> restarting"]).await;
     tree.stop().await;
 }

@@ -87,8 +87,8 @@ async fn main() {
         ("block", "invalid digit found in string"),
     ];
     for (name, message) in table {
-        let reason = tree.which_child(name).await.unwrap().last_exit.unwrap();
-        let ExitReason::Failed(error) = reason else { panic!("{name}: {reason}") };
+        let reason = tree.which_child(name).await.unwrap().last_exit.unwrap().reason;
+        let ExitReason::Failed(error) = &*reason else { panic!("{name}: {reason}") };
         assert_eq!(error.to_string(), message);
     }
     tree.stop("the test is over").await.unwrap();

@@ -1,0 +1,156 @@
+//! What the status shows of the children.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::recent::Gone;
+use super::state::Driver;
+use crate::core::Key;
+use crate::lifecycle::Lifecycle;
+use crate::path::Path;
+use crate::policy::{ChildOptions, Places};
+use crate::runtime::blueprint::kind;
+use crate::runtime::request::Page;
+use crate::status::{
+    ChildInfo, ChildKind, GoneChild, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
+    SupervisorInfo,
+};
+
+/// How many children one answer describes: few enough that a page takes well under a millisecond,
+/// also for tasks that wait for the loop.
+const PAGE: usize = 16;
+
+impl Driver {
+    pub(super) fn info(&self, key: Key, path: Path, now: Instant) -> Option<ChildInfo> {
+        let view = self.machine.view(key, now)?;
+        let history = view.history;
+        let next = history.as_ref().and_then(|history| {
+            let (at, delay) = history.next?;
+            let remaining = at.saturating_duration_since(now);
+            let at = self.shared.tree.wall_clock(at);
+            Some(NextAttempt { attempt: history.attempt, at, delay, remaining })
+        });
+        let wall_clock = |at| self.shared.tree.wall_clock(at);
+        let entry = self.children.entry(key)?;
+        let requires = match self.blueprint.is_dynamic() {
+            true => Arc::default(),
+            false => self.shared.required_by(entry.factory.name()),
+        };
+        let waits = view.lifecycle == Lifecycle::Discovered;
+        let lacks = |name: &&String| {
+            !self.children.find(name).is_some_and(|sibling| self.machine.is_met(sibling))
+        };
+        let waits_for =
+            if waits { requires.iter().filter(lacks).cloned().collect() } else { Vec::new() };
+        let incarnation = self.children.incarnation(key);
+        let kind = kind(&view.options);
+        let has_children = match kind {
+            ChildKind::Supervisor => true,
+            ChildKind::Worker => incarnation.is_some_and(|it| it.has_own_supervisor()),
+        };
+        Some(ChildInfo {
+            kind,
+            has_children,
+            declared: self.children.is_declared(key),
+            defined_at: entry.factory.location(),
+            version: view.options.version.clone(),
+            restart: self.blueprint.rules.restart(&view.options),
+            configured: self.configured(key, &view.options, &path),
+            path,
+            policy: Some(self.blueprint.policy(&view.options, view.policy)),
+            significant: view.options.significant,
+            essential: self.blueprint.is_essential(&view.options),
+            ready: view.settled && self.health.is_healthy(key) != Some(false),
+            lifecycle: view.lifecycle,
+            why: view.why,
+            incarnation: view.incarnation,
+            restarts: view.incarnation.saturating_sub(1),
+            since: self.shared.tree.wall_clock(view.since),
+            age: now.saturating_duration_since(view.since),
+            failures: history.as_ref().map_or(0, |history| history.attempt),
+            limit: view.limit.map(|(intensity, restarts)| LimitUse {
+                restarts,
+                max_restarts: intensity.max(),
+                period: intensity.period(),
+                reached: restarts >= intensity.max() as usize,
+            }),
+            created_at: wall_clock(view.created),
+            started_at: view.started.map(wall_clock),
+            last_exit: history.and_then(|history| history.last).map(|last| LastExit {
+                incarnation: last.incarnation,
+                at: wall_clock(last.at),
+                lived: last.lived,
+                reason: last.reason,
+            }),
+            problem: self.health.problem(key),
+            requires,
+            waits_for,
+            held: view.held,
+            last_call: self.recent.call(key).map(|recent| LastCall {
+                call: recent.call,
+                by: Arc::clone(&recent.note.by),
+                reason: recent.note.reason.clone(),
+                at: wall_clock(recent.at),
+            }),
+            next,
+            status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
+            healthy: self.health.is_healthy(key),
+            mailbox: self.mailbox(key).map(|mailbox| {
+                let (len, capacity) = mailbox.load();
+                MailboxInfo { len, capacity }
+            }),
+        })
+    }
+
+    /// Returns where the values of a child come from that its code doesn't set.
+    fn configured(&self, key: Key, options: &ChildOptions, path: &Path) -> Places {
+        let mut places = options.places();
+        if self.children.entry(key).is_some_and(|entry| entry.factory.config().is_some()) {
+            let place = self.shared.tree.settings.config_place(path);
+            places.extend(place.map(|place| ("config", place)));
+        }
+        places
+    }
+
+    pub(super) fn page(&self, mut place: u64, now: Instant) -> Page {
+        let seq = self.shared.tree.seq();
+        let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
+        let supervisor = SupervisorInfo {
+            strategy: self.blueprint.strategy(),
+            restarts_in_period,
+            max_restarts,
+            period,
+            limit_reached: max_restarts.is_some_and(|max| restarts_in_period >= max as usize),
+            child_limit: self.blueprint.child_limit(),
+            on_child_failure: self.blueprint.on_child_failure.is_some(),
+            configured: self.blueprint.rules.places(),
+            counts: self.counts(),
+            gone: if place == 0 { self.gone(now) } else { Vec::new() },
+        };
+        let mut entries = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));
+        while entries.len() < PAGE
+            && let Some((key, behind)) = self.machine.next(place)
+        {
+            entries.extend(self.children.entry(key).map(|entry| (key, entry)));
+            place = behind;
+        }
+        let mut children = Vec::with_capacity(entries.len());
+        for (key, entry) in entries {
+            let path = self.shared.path().child(entry.factory.name(), entry.serial);
+            children.extend(self.info(key, path, now));
+        }
+        let next = self.machine.next(place).map(|_| place);
+        Page { seq, supervisor, children, next }
+    }
+
+    fn gone(&self, now: Instant) -> Vec<GoneChild> {
+        let describe = |gone: &Gone| GoneChild {
+            path: gone.child.under(self.shared.path()),
+            incarnation: gone.incarnation,
+            at: self.shared.tree.wall_clock(gone.at),
+            lived: gone.exit.as_ref().and_then(|(_, lived)| *lived),
+            reason: gone.exit.as_ref().map(|(reason, _)| Arc::clone(reason)),
+        };
+        self.recent.gone_lately(now).map(describe).collect()
+    }
+}

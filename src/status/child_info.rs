@@ -1,0 +1,277 @@
+//! What a snapshot shows of one child.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::{Serialize, Serializer};
+
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::millis;
+use crate::path::Path;
+use crate::policy::{EffectivePolicy, RestartType};
+
+/// The state of one child.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ChildInfo {
+    /// The path of the child.
+    pub path: Path,
+    /// Whether the child is a worker or a supervisor.
+    pub kind: ChildKind,
+    /// Whether the child is part of the tree as it was built, rather than added while it runs.
+    pub declared: bool,
+    /// Where in the program the child is described.
+    #[serde(serialize_with = "location")]
+    pub defined_at: Option<&'static Location<'static>>,
+    /// After which exits the child is restarted, not counting the exceptions in its policy.
+    pub restart: RestartType,
+    /// The policy that applies if the child exits now, with the source of each value. `None` for
+    /// the root, which has no supervisor.
+    pub policy: Option<EffectivePolicy>,
+    /// The values that a configuration file or a call has set, by name, and where: `feed.toml:12`, or `call`. The
+    /// line is that of the file with which the section has changed last.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub configured: BTreeMap<&'static str, Arc<str>>,
+    /// Whether the exit of the child may end its supervisor (auto-shutdown).
+    pub significant: bool,
+    /// Whether the tree is ready only if this child is; see [`ChildSpec::essential`](crate::ChildSpec::essential).
+    pub essential: bool,
+    /// Whether the child does what is expected of it: it is active and not unhealthy, has ended normally, has
+    /// declined to start, or waits for its first message.
+    pub ready: bool,
+    /// The state of the child's lifecycle.
+    pub lifecycle: Lifecycle,
+    /// Why the child is down, in a few words, if the lifecycle alone doesn't show it.
+    pub why: Option<&'static str>,
+    /// The number of the child's incarnation, from 1; 0 before the first start.
+    pub incarnation: u32,
+    /// How many incarnations there were before this one.
+    pub restarts: u32,
+    /// How many failures the backoff counts: those since the child was last healthy.
+    pub failures: u32,
+    /// How much of the child's own limit on restarts is used, if it has one.
+    pub limit: Option<LimitUse>,
+    /// When the child was added to its supervisor, which may itself have been restarted.
+    #[serde(rename = "created_at_ms", serialize_with = "millis::since_epoch")]
+    pub created_at: SystemTime,
+    /// When the current or last incarnation was started. `None` before the first start.
+    #[serde(rename = "started_at_ms", serialize_with = "millis::optional_since_epoch")]
+    pub started_at: Option<SystemTime>,
+    /// When the child entered the state of its lifecycle.
+    #[serde(rename = "since_ms", serialize_with = "millis::since_epoch")]
+    pub since: SystemTime,
+    /// How long the child has been in the state of its lifecycle.
+    #[serde(rename = "for_ms", serialize_with = "millis::duration")]
+    pub age: Duration,
+    /// How the last finished incarnation ended, once an incarnation has failed.
+    pub last_exit: Option<LastExit>,
+    /// The next attempt to start the child, if it waits for one.
+    pub next: Option<NextAttempt>,
+    /// The text that the child has set; see [`Context::set_status`](crate::Context::set_status).
+    pub status: Option<String>,
+    /// The result of the [health check](crate::HealthCheck). `None` if the child isn't active, has
+    /// no health check, or hasn't been checked yet.
+    pub healthy: Option<bool>,
+    /// What the health check has reported of a child that isn't healthy.
+    pub problem: Option<Arc<str>>,
+    /// The siblings that the child requires.
+    pub requires: Arc<[String]>,
+    /// Those of them that keep the child from being started.
+    pub waits_for: Vec<String>,
+    /// Whether a caller [holds](crate::SupervisorHandle::hold) the child.
+    pub held: bool,
+    /// The last call about the child that was made [on behalf of](crate::SupervisorHandle::on_behalf_of)
+    /// somebody, by this incarnation of its supervisor.
+    pub last_call: Option<LastCall>,
+    /// The child's mailbox, if it has one.
+    pub mailbox: Option<MailboxInfo>,
+    /// The version of the child; see [`ChildSpec::version`](crate::ChildSpec::version).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Arc<str>>,
+    /// Whether a supervisor runs at the path of the child.
+    #[serde(skip)]
+    pub(crate) has_children: bool,
+}
+
+/// The fill level of a mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MailboxInfo {
+    /// How many messages the mailbox holds, including those received and not yet acknowledged.
+    pub len: usize,
+    /// How many messages the mailbox can hold.
+    pub capacity: usize,
+}
+
+/// Whether a child is a worker or a supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ChildKind {
+    /// The child does work.
+    Worker,
+    /// The child supervises children of its own.
+    Supervisor,
+}
+
+/// An attempt to start a child that is waiting for its backoff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NextAttempt {
+    /// When the attempt is due.
+    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
+    pub at: SystemTime,
+    /// The number of the attempt since the child was last healthy, from 1.
+    pub attempt: u32,
+    /// The delay that was drawn for this attempt.
+    #[serde(rename = "delay_ms", serialize_with = "millis::duration")]
+    pub delay: Duration,
+    /// How much of the delay is left.
+    #[serde(rename = "remaining_ms", serialize_with = "millis::duration")]
+    pub remaining: Duration,
+}
+
+/// How an incarnation of a child ended.
+///
+/// Displayed as its [reason](Self::reason).
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct LastExit {
+    /// The number of the incarnation.
+    pub incarnation: u32,
+    /// When it ended.
+    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
+    pub at: SystemTime,
+    /// How long the child had been active, or `None` if it hadn't been.
+    #[serde(rename = "lived_ms", serialize_with = "millis::optional")]
+    pub lived: Option<Duration>,
+    /// Why it ended.
+    pub reason: Arc<ExitReason>,
+}
+
+impl fmt::Display for LastExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)
+    }
+}
+
+/// How much of a limit on restarts is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LimitUse {
+    /// How many restarts count now.
+    pub restarts: usize,
+    /// How many are allowed within the period.
+    pub max_restarts: u32,
+    /// The period, or the half-life of a [decaying](crate::policy::Intensity::decaying) limit.
+    #[serde(rename = "period_ms", serialize_with = "millis::duration")]
+    pub period: Duration,
+    /// Whether the next restart would be refused.
+    pub reached: bool,
+}
+
+/// A call that has changed a child on behalf of somebody.
+///
+/// Made by the handle that [`on_behalf_of`](crate::SupervisorHandle::on_behalf_of) returns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LastCall {
+    /// The name of the method of [`SupervisorHandle`](crate::SupervisorHandle).
+    pub call: &'static str,
+    /// On whose behalf the call was made.
+    pub by: Arc<str>,
+    /// The reason that was given.
+    pub reason: Option<Arc<str>>,
+    /// When the call was answered.
+    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
+    pub at: SystemTime,
+}
+
+/// `src/main.rs:12`.
+fn location<S: Serializer>(
+    location: &Option<&'static Location<'static>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match location {
+        Some(it) => serializer.collect_str(&format_args!("{}:{}", it.file(), it.line())),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl ChildInfo {
+    /// Why the child is down, in a few words: [`why`](Self::why), with the caller that has stopped or held it.
+    ///
+    /// `stopped by operator: disk swap`.
+    #[must_use]
+    pub fn explanation(&self) -> Option<Cow<'static, str>> {
+        let why = self.why?;
+        let word = match why {
+            "stopped manually" => "stopped",
+            "held" => "held",
+            _ => return Some(why.into()),
+        };
+        let caused = |call: &&LastCall| matches!(call.call, "terminate_child" | "hold");
+        let Some(LastCall { by, reason, .. }) = self.last_call.as_ref().filter(caused) else {
+            return Some(why.into());
+        };
+        Some(match reason {
+            Some(reason) => format!("{word} by {by}: {reason}").into(),
+            None => format!("{word} by {by}").into(),
+        })
+    }
+}
+
+#[cfg(test)]
+impl LastExit {
+    /// Returns the exit of a first incarnation, for tests of the views.
+    pub(crate) fn sample(reason: ExitReason) -> Self {
+        let (at, lived, reason) = (SystemTime::UNIX_EPOCH, None, Arc::new(reason));
+        Self { incarnation: 1, at, lived, reason }
+    }
+}
+
+#[cfg(test)]
+impl ChildInfo {
+    /// Returns an active child, for tests of the views.
+    pub(crate) fn sample(path: Path, kind: ChildKind) -> Self {
+        Self {
+            path,
+            kind,
+            declared: true,
+            defined_at: None,
+            restart: RestartType::Permanent,
+            policy: None,
+            configured: BTreeMap::new(),
+            significant: false,
+            essential: true,
+            ready: true,
+            lifecycle: Lifecycle::Active,
+            why: None,
+            incarnation: 1,
+            restarts: 0,
+            failures: 0,
+            limit: None,
+            created_at: SystemTime::UNIX_EPOCH,
+            started_at: Some(SystemTime::UNIX_EPOCH),
+            since: SystemTime::UNIX_EPOCH,
+            age: Duration::ZERO,
+            last_exit: None,
+            next: None,
+            status: None,
+            healthy: None,
+            problem: None,
+            requires: Arc::default(),
+            waits_for: Vec::new(),
+            held: false,
+            last_call: None,
+            mailbox: None,
+            version: None,
+            has_children: false,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a snapshot shows of one supervisor.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use crate::exit::ExitReason;
+use crate::millis;
+use crate::path::Path;
+use crate::policy::Intensity;
+
+/// What a running supervisor has in addition to [`ChildInfo`].
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct SupervisorInfo {
+    /// The strategy: `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
+    pub strategy: &'static str,
+    /// How many restarts count against the intensity now.
+    ///
+    /// For a [decaying](crate::policy::Intensity::decaying) intensity: `max_restarts`, less the restarts
+    /// that its score still allows at once.
+    pub restarts_in_period: usize,
+    /// How many restarts are allowed within the period; `None` if there is no limit.
+    pub max_restarts: Option<u32>,
+    /// The period of the intensity; the half-life of a decaying one.
+    #[serde(rename = "period_ms", serialize_with = "millis::duration")]
+    pub period: Duration,
+    /// Whether the next restart that counts would exceed the intensity.
+    pub limit_reached: bool,
+    /// The limit on the restarts of each child that has none of its own, if there is one.
+    ///
+    /// Children of a [`DynamicSupervisor`](crate::DynamicSupervisor) have one by default. Otherwise, the
+    /// [defaults](crate::SupervisorBuilder::defaults) or a preset set it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_limit: Option<Intensity>,
+    /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
+    /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
+    pub on_child_failure: bool,
+    /// The values that a configuration file has set, by name, and where: `feed.toml:12`. The line is that of the
+    /// file with which the section has changed last.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub configured: BTreeMap<&'static str, Arc<str>>,
+    /// How many children the supervisor has.
+    pub counts: Counts,
+    /// The children that were removed within the last minute, at most 32, the latest last.
+    pub gone: Vec<GoneChild>,
+}
+
+/// How many children a supervisor has, not counting children of its children.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Counts {
+    /// All children, running or not.
+    pub specs: u32,
+    /// Children that have a task, in any state of their lifecycle.
+    pub active: u32,
+    /// Children that wait for a restart.
+    pub restarting: u32,
+    /// Children that are supervisors, running or not.
+    pub supervisors: u32,
+    /// Children that are workers, running or not.
+    pub workers: u32,
+}
+
+/// A child that its supervisor has removed.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct GoneChild {
+    /// The path that the child had.
+    pub path: Path,
+    /// The number of its last incarnation; 0 if it was never started.
+    pub incarnation: u32,
+    /// When it was removed.
+    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
+    pub at: SystemTime,
+    /// How long its last incarnation had been active, if the child was removed as it ended.
+    #[serde(rename = "lived_ms", serialize_with = "millis::optional")]
+    pub lived: Option<Duration>,
+    /// How its last incarnation ended, if the child was removed as it ended.
+    pub reason: Option<Arc<ExitReason>>,
+}
