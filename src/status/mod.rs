@@ -8,8 +8,15 @@
 //! | [`events`](crate::SupervisorHandle::events) | a [`Subscription`] to each [`Event`] from now on |
 //! | [`subscribe_status`](crate::SupervisorHandle::subscribe_status) | a [`StatusStream`]: the current state of each child, then each change |
 //!
-//! A snapshot is displayed as a tree of text, and serialised by `serde`. With the feature `json`, it
-//! also has a method `json`.
+//! A snapshot has several views.
+//!
+//! | view of a [`Status`] | for |
+//! | --- | --- |
+//! | `Display` | terminals, logs and `diff`: a tree in 80 columns |
+//! | [`svg`](Status::svg) | browsers and documents: a picture of any number of children |
+//! | [`mermaid`](Status::mermaid) | Markdown: a flowchart, for up to some hundred children |
+//! | [`dot`](Status::dot) | Graphviz, and tools that read graphs |
+//! | `serde`, and `json` with the feature `json` | programs: all facts |
 //!
 //! ```
 //! use verger::status::{EventKind, Status};
@@ -34,20 +41,38 @@
 //! # }
 //! ```
 
-// Snapshots and events are values. `text` and `json` are views of `Status`. The module `handle` takes the
-// snapshots.
+// Snapshots and events are values, and the module `handle` takes the snapshots.
+//
+// | file | what it knows |
+// | --- | --- |
+// | `child_info`, `supervisor_info`, `program` | the facts of a snapshot |
+// | `event`, `subscription`, `stream`, `event_log` | events, how they are received, and a list of them |
+// | `readiness` | whether a snapshot is ready, and what its problems are |
+// | `text`, `json`, `svg`, `mermaid`, `dot` | the views of a snapshot |
+// | `walk` | all children of a snapshot in order, without recursion |
+// | `words`, `look` | the facts of a child in a few words; its shape and colour |
+// | `escape` | texts in the syntax of SVG, Mermaid and DOT |
 
 mod child_info;
+mod dot;
+mod escape;
 mod event;
 mod event_log;
 #[cfg(feature = "json")]
 mod json;
+mod look;
+mod mermaid;
 mod program;
 mod readiness;
+#[cfg(test)]
+mod samples;
 mod stream;
 mod subscription;
 mod supervisor_info;
+mod svg;
 mod text;
+mod walk;
+mod words;
 
 use std::time::{Duration, SystemTime};
 
