@@ -8,7 +8,7 @@
 //! | [`events`](crate::SupervisorHandle::events) | a [`Subscription`] to each [`Event`] from now on |
 //! | [`subscribe_status`](crate::SupervisorHandle::subscribe_status) | a [`StatusStream`]: the current state of each child, then each change |
 //!
-//! A snapshot has several views.
+//! A snapshot has several views. Two snapshots can be compared.
 //!
 //! | view of a [`Status`] | for |
 //! | --- | --- |
@@ -17,6 +17,7 @@
 //! | [`mermaid`](Status::mermaid) | Markdown: a flowchart, for up to some hundred children |
 //! | [`dot`](Status::dot) | Graphviz, and tools that read graphs |
 //! | `serde`, and `json` with the feature `json` | programs: all facts |
+//! | [`diff`](Status::diff) | a [`StatusDiff`]: what differs from a later snapshot |
 //!
 //! ```
 //! use verger::status::{EventKind, Status};
@@ -49,11 +50,13 @@
 // | `event`, `subscription`, `stream`, `event_log` | events, how they are received, and a list of them |
 // | `readiness` | whether a snapshot is ready, and what its problems are |
 // | `text`, `json`, `svg`, `mermaid`, `dot` | the views of a snapshot |
+// | `diff` | the differences between two snapshots |
 // | `walk` | all children of a snapshot in order, without recursion |
 // | `words`, `look` | the facts of a child in a few words; its shape and colour |
 // | `escape` | texts in the syntax of SVG, Mermaid and DOT |
 
 mod child_info;
+mod diff;
 mod dot;
 mod escape;
 mod event;
@@ -81,6 +84,7 @@ use serde::Serialize;
 pub use self::child_info::{
     ChildInfo, ChildKind, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
 };
+pub use self::diff::{ChildChange, ChildDiff, Fact, FactChange, StatusDiff};
 pub use self::event::{Event, EventKind};
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
 pub use self::program::{ProgramInfo, Totals};
