@@ -96,7 +96,11 @@ impl DeadLetter {
 
     /// Takes the message out of the letter.
     ///
-    /// Returns `None` if the message is not an `M`, if it was
+    /// Only the last 128 letters of a tree keep their message, and those in a
+    /// [`DeadLetterStore`](crate::dead_letter::DeadLetterStore): a subscriber that doesn't read would hold a
+    /// thousand messages of any size.
+    ///
+    /// Returns `None` if the message is not an `M`, if it is no longer kept, if it was
     /// [lost](crate::dead_letter::DeadLetterReason::LostInFailure) itself, if a clone of the letter has
     /// taken it, or if it was replayed from a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). A
     /// message that is never taken is dropped with the last clone of its letter.

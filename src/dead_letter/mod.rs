@@ -55,6 +55,7 @@
 // 3. There is no letter about a letter.
 
 mod entry_id;
+mod kept;
 mod letter;
 pub(crate) mod log;
 mod options;
@@ -66,6 +67,7 @@ mod tests;
 mod undelivered;
 
 pub use self::entry_id::EntryId;
+pub(crate) use self::kept::KeptMessages;
 pub use self::letter::DeadLetter;
 pub(crate) use self::letter::Provenance;
 pub(crate) use self::options::DeadLetterOptions;

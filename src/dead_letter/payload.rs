@@ -41,6 +41,11 @@ impl Payload {
         self.message.lock().take()
     }
 
+    /// Drops the message, once no lock is held.
+    pub(super) fn forget(&self) {
+        drop(Self::new(self.remove(), self.type_id));
+    }
+
     /// Restores a message that was [removed](Self::remove).
     pub(super) fn put_back(&self, message: Message) {
         *self.message.lock() = Some(message);

@@ -13,7 +13,8 @@ use std::time::{Instant, SystemTime};
 use super::channel::Channel;
 use super::counters::Counter;
 use crate::dead_letter::{
-    DeadLetter, DeadLetterOptions, DeadLetterStore, Provenance, Undelivered, drop_afterwards, log,
+    DeadLetter, DeadLetterOptions, DeadLetterStore, KeptMessages, Provenance, Undelivered,
+    drop_afterwards, log,
 };
 use crate::policy::Throttle;
 use crate::status::Subscription;
@@ -25,6 +26,8 @@ pub(crate) struct DeadLetters {
     above: Option<Arc<Self>>,
     /// How many letters there were in the tree.
     count: Arc<Counter>,
+    /// The messages of the tree's letters that are in no store.
+    kept: Arc<KeptMessages>,
     handling: Arc<LetterHandling>,
 }
 
@@ -47,7 +50,8 @@ impl DeadLetters {
             above => Arc::new(LetterHandling::new(options, above.map(|above| &**above))),
         };
         let count = above.as_ref().map(|above| Arc::clone(&above.count)).unwrap_or_default();
-        Arc::new(Self { channel: Channel::default(), above, count, handling })
+        let kept = above.as_ref().map(|above| Arc::clone(&above.kept)).unwrap_or_default();
+        Arc::new(Self { channel: Channel::default(), above, count, kept, handling })
     }
 
     /// Returns how many letters there were in the tree so far.
@@ -95,6 +99,9 @@ impl DeadLetters {
         drop_afterwards(|| {
             for store in &self.handling.stores {
                 store.capture(letter, from, now);
+            }
+            if self.handling.stores.is_empty() {
+                self.kept.keep(letter);
             }
             for level in iter::successors(Some(self), |level| level.above.as_deref()) {
                 level.channel.send(letter);

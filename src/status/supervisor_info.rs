@@ -11,7 +11,7 @@ use crate::millis;
 use crate::path::Path;
 use crate::policy::Intensity;
 
-/// What a running supervisor has in addition to [`ChildInfo`].
+/// What a running supervisor has in addition to [`ChildInfo`](crate::status::ChildInfo).
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SupervisorInfo {
