@@ -63,6 +63,7 @@
 //! | [`task`] | tasks that return a value, streams of them, and supervisors in partitions |
 //! | [`resilience`] | retries and circuit breakers for calls |
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
+//! | `metrics` | counters, gauges and histograms, with the facade `metrics` (feature `metrics`) |
 //! | `testing` | a kit for tests of trees (feature `testing`) |
 //!
 //! # Guarantees
@@ -102,6 +103,7 @@
 //! * `config-file`: configuration files in TOML, `Application::config_file`; adds `toml`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `json`: [`Status::json`](status::Status::json).
+//! * `metrics`: the module `metrics`: what supervisors do, as counters, gauges and histograms; adds `metrics`, a facade.
 //! * `systemd`: notifications to systemd, and `app::SYSTEMD_VARIABLES`; adds `sd-notify`, on
 //!   Linux only.
 //! * `testing`: the module `testing`.
@@ -122,6 +124,11 @@ mod lifecycle;
 #[cfg(feature = "macros")]
 mod macros;
 pub mod mailbox;
+#[cfg(feature = "metrics")]
+pub mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "metrics_off.rs"]
+mod metrics;
 mod millis;
 mod panic;
 mod path;
@@ -231,6 +238,9 @@ mod book {
     mod systemd_kubernetes {}
     #[doc = include_str!("../book/src/host.md")]
     mod host {}
+    #[cfg(feature = "metrics")]
+    #[doc = include_str!("../book/src/metrics.md")]
+    mod metrics {}
     #[doc = include_str!("../book/src/runbook.md")]
     mod runbook {}
     #[doc = include_str!("../book/src/costs.md")]

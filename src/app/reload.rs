@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::notify::Notices;
 use crate::config::{Applied, ApplyError, Config};
 use crate::handle::SupervisorHandle;
+use crate::metrics;
 use crate::panic::catch_panic;
 use crate::subscriber;
 
@@ -206,8 +207,9 @@ async fn reload(
     source: &Source,
     forced: bool,
 ) -> Result<Applied, ApplyError> {
-    let config = read(source).await?;
-    let plan = tree.plan(&config).await?;
+    let planned = async { tree.plan(&read(source).await?).await };
+    let plan =
+        planned.await.inspect_err(|error| metrics::reloaded(&tree.root_path(), error.result()))?;
     tree.apply(if forced { plan.forced() } else { plan }).await
 }
 

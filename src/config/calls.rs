@@ -22,6 +22,7 @@ use super::{Config, ConfigError};
 use crate::child::check_policy;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
+use crate::metrics;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::{ChildLayer, RestartPolicy, Withheld};
@@ -119,36 +120,10 @@ impl SupervisorHandle {
     pub async fn apply(&self, plan: Plan) -> Result<Applied, ApplyError> {
         let handle = self.clone();
         to_end(self, async move {
-            let settings = Arc::clone(handle.settings());
-            let _applying = settings.applying.lock().await;
-            let reads = settings.note_reads();
-            let Plan { config, tree, mut difference, draft: outdated, .. } = plan;
-            discard(outdated);
-            if difference.forced != plan.forced || !difference.is_since(&recorded(&settings)) {
-                difference = compare(&handle, &config, plan.forced).await?;
-            }
-            let mut draft = draft(&handle, &config, tree.as_ref(), &difference).await?;
-            if plan.forced {
-                let called = settings.called();
-                draft.changes.extend(called.iter().map(Change::of_ended_call));
-                Change::sort(&mut draft.changes);
-                draft.values.calls = called.into_iter().map(|path| (path, None)).collect();
-            }
-            validate(&draft.configs).await.map_err(ApplyError::Refused)?;
-            let result = apply::apply(&handle, &mut draft, &reads).await;
-            let (changes, unchanged) = (std::mem::take(&mut draft.changes), draft.unchanged);
-            // The values that were replaced are gone when the answer comes.
-            let replaced = (std::mem::take(&mut draft.configs), std::mem::take(&mut draft.code));
-            catch_panic(|| drop(replaced));
-            discard((draft, config, difference));
-            result?;
-            for some in changes.chunks(LOGGED) {
-                for change in some {
-                    subscriber::info!(target: "verger::config", "{change}");
-                }
-                yield_now().await;
-            }
-            Ok(Applied { changes, unchanged })
+            let applied = apply_plan(&handle, plan).await;
+            let result = applied.as_ref().map_or_else(ApplyError::result, |_| "applied");
+            metrics::reloaded(&handle.root_path(), result);
+            applied
         })
         .await
     }
@@ -285,6 +260,40 @@ impl SupervisorHandle {
         })
         .await
     }
+}
+
+/// Checks and applies a plan, which may have been made of the tree as it was before.
+async fn apply_plan(handle: &SupervisorHandle, plan: Plan) -> Result<Applied, ApplyError> {
+    let settings = Arc::clone(handle.settings());
+    let _applying = settings.applying.lock().await;
+    let reads = settings.note_reads();
+    let Plan { config, tree, mut difference, draft: outdated, .. } = plan;
+    discard(outdated);
+    if difference.forced != plan.forced || !difference.is_since(&recorded(&settings)) {
+        difference = compare(handle, &config, plan.forced).await?;
+    }
+    let mut draft = draft(handle, &config, tree.as_ref(), &difference).await?;
+    if plan.forced {
+        let called = settings.called();
+        draft.changes.extend(called.iter().map(Change::of_ended_call));
+        Change::sort(&mut draft.changes);
+        draft.values.calls = called.into_iter().map(|path| (path, None)).collect();
+    }
+    validate(&draft.configs).await.map_err(ApplyError::Refused)?;
+    let result = apply::apply(handle, &mut draft, &reads).await;
+    let (changes, unchanged) = (std::mem::take(&mut draft.changes), draft.unchanged);
+    // The values that were replaced are gone when the answer comes.
+    let replaced = (std::mem::take(&mut draft.configs), std::mem::take(&mut draft.code));
+    catch_panic(|| drop(replaced));
+    discard((draft, config, difference));
+    result?;
+    for some in changes.chunks(LOGGED) {
+        for change in some {
+            subscriber::info!(target: "verger::config", "{change}");
+        }
+        yield_now().await;
+    }
+    Ok(Applied { changes, unchanged })
 }
 
 async fn plan(

@@ -134,6 +134,18 @@ pub enum ApplyError {
     Control(#[from] crate::ControlError),
 }
 
+impl ApplyError {
+    /// Returns what became of the configuration in one word, for metrics.
+    pub(crate) fn result(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "invalid",
+            Self::Refused(_) => "refused",
+            Self::RolledBack(_) => "rolled_back",
+            Self::Unreadable(_) | Self::NotRunning | Self::Control(_) => "failed",
+        }
+    }
+}
+
 impl fmt::Debug for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

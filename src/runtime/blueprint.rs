@@ -56,6 +56,12 @@ pub(crate) struct Blueprint {
 }
 
 impl Blueprint {
+    /// Returns the names of the declared children with their keys. `None` for a dynamic supervisor, whose
+    /// children have serial numbers.
+    pub(super) fn declared_names(&self) -> Option<&Arc<HashMap<Arc<str>, Key>>> {
+        (!self.dynamic).then_some(&self.keys)
+    }
+
     /// Returns the place of a declared child in the start order.
     #[cfg(feature = "config")]
     pub(crate) fn place(&self, name: &str) -> Option<usize> {

@@ -16,6 +16,7 @@ use crate::dead_letter::{
     DeadLetter, DeadLetterOptions, DeadLetterStore, KeptMessages, Provenance, Undelivered,
     drop_afterwards, log,
 };
+use crate::metrics::Scope;
 use crate::policy::Throttle;
 use crate::status::Subscription;
 use crate::sync::Mutex;
@@ -29,6 +30,7 @@ pub(crate) struct DeadLetters {
     /// The messages of the tree's letters that are in no store.
     kept: Arc<KeptMessages>,
     handling: Arc<LetterHandling>,
+    scope: Scope,
 }
 
 /// How letters are handled: the options of a supervisor and of those above. Supervisors without options
@@ -42,7 +44,11 @@ struct LetterHandling {
 }
 
 impl DeadLetters {
-    pub(crate) fn new(options: &DeadLetterOptions, above: Option<Arc<Self>>) -> Arc<Self> {
+    pub(crate) fn new(
+        options: &DeadLetterOptions,
+        above: Option<Arc<Self>>,
+        scope: &Scope,
+    ) -> Arc<Self> {
         let is_default =
             options.log.is_none() && options.stores.is_empty() && options.suppressed.is_empty();
         let handling = match above.as_ref().map(|above| &above.handling) {
@@ -51,7 +57,8 @@ impl DeadLetters {
         };
         let count = above.as_ref().map(|above| Arc::clone(&above.count)).unwrap_or_default();
         let kept = above.as_ref().map(|above| Arc::clone(&above.kept)).unwrap_or_default();
-        Arc::new(Self { channel: Channel::default(), above, count, kept, handling })
+        let (channel, scope) = (Channel::default(), scope.clone());
+        Arc::new(Self { channel, above, count, kept, handling, scope })
     }
 
     /// Returns how many letters there were in the tree so far.
@@ -96,6 +103,9 @@ impl DeadLetters {
 
     fn publish(&self, letter: &DeadLetter, from: &Provenance, now: Instant) {
         self.count.count();
+        if !letter.suppressed {
+            self.scope.dead_letter(&letter.target, letter.reason);
+        }
         drop_afterwards(|| {
             for store in &self.handling.stores {
                 store.capture(letter, from, now);

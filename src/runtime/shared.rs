@@ -30,6 +30,7 @@ use crate::child::{Incarnation, OwnSupervisor, Parent, StopLevel};
 use crate::clock::now;
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
+use crate::metrics::Scope;
 use crate::panic::catch_panic;
 use crate::path::{LazyPath, Path};
 use crate::policy::{ChildOptions, FailureCallback, Rules};
@@ -50,6 +51,8 @@ pub(crate) struct SupervisorShared {
     /// Decides on failures: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
     events: Channel<Event>,
+    /// Under which path its children are counted.
+    pub(super) scope: Scope,
     pub(crate) dead_letters: Arc<DeadLetters>,
     pub(super) orphaned_mailboxes: OrphanedMailboxes,
     pub(super) stop_chain: StopChain,
@@ -104,7 +107,9 @@ impl SupervisorShared {
         };
         let own = blueprint.on_child_failure.as_ref();
         let letters_above = above.as_ref().map(|above| Arc::clone(&above.dead_letters));
-        let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above);
+        let scope_above = above.as_ref().map(|above| &above.scope);
+        let scope = Scope::new(key.lazy_path(), scope_above, blueprint.declared_names());
+        let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above, &scope);
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         Arc::new(Self {
             key,
@@ -116,6 +121,7 @@ impl SupervisorShared {
             began,
             callback,
             events,
+            scope,
             dead_letters,
             orphaned_mailboxes: OrphanedMailboxes::default(),
             stop_chain: StopChain::default(),
@@ -130,6 +136,7 @@ impl SupervisorShared {
 
     /// Replaces the code of the supervisor. Its values are looked up by the next call.
     pub(super) fn set_blueprint(self: &Arc<Self>, blueprint: Arc<Blueprint>) {
+        self.scope.declare(blueprint.declared_names());
         *self.blueprint.lock() = blueprint;
         self.announce();
     }

@@ -13,9 +13,13 @@ mod kin;
 mod log;
 mod long_waits;
 mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod names;
 mod numbers;
 mod readiness;
+#[cfg(feature = "metrics")]
+mod recorder;
 mod requires;
 mod seeds;
 mod spans;

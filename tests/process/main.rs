@@ -5,6 +5,8 @@ mod examples;
 mod host;
 mod panics;
 mod programs;
+#[cfg(feature = "metrics")]
+mod recorders;
 mod reload;
 mod signals;
 mod subscribers;

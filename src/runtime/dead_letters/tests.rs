@@ -14,7 +14,8 @@ use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
 use super::*;
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
-use crate::path::Path;
+use crate::metrics::Scope;
+use crate::path::{LazyPath, Path};
 use crate::policy::DeadLetterLog;
 
 /// A supervisor, as far as its dead letters go.
@@ -88,11 +89,16 @@ impl Redeliver for DeadMailbox {
 }
 
 fn root(options: DeadLetterOptions) -> TestSupervisor {
-    TestSupervisor { path: Path::root("app"), letters: DeadLetters::new(&options, None) }
+    let letters = DeadLetters::new(&options, None, &scope());
+    TestSupervisor { path: Path::root("app"), letters }
+}
+
+fn scope() -> Scope {
+    Scope::new(&LazyPath::root("app"), None, None)
 }
 
 fn below(above: &TestSupervisor, name: &str, options: DeadLetterOptions) -> TestSupervisor {
-    let letters = DeadLetters::new(&options, Some(Arc::clone(&above.letters)));
+    let letters = DeadLetters::new(&options, Some(Arc::clone(&above.letters)), &scope());
     TestSupervisor { path: above.path.join(name), letters }
 }
 
@@ -109,10 +115,6 @@ fn kept_by(store: &DeadLetterStore) -> DeadLetterOptions {
 }
 
 /// Takes the numbers out of the letters that a subscriber has received.
-fn numbers(letters: &mut Subscription<DeadLetter>) -> Vec<u32> {
-    std::iter::from_fn(|| letters.try_next()).filter_map(|letter| letter.take()).collect()
-}
-
 fn types(letters: &mut Subscription<DeadLetter>) -> Vec<&'static str> {
     std::iter::from_fn(|| letters.try_next()).filter_map(|letter| letter.event_type).collect()
 }

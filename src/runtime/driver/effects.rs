@@ -38,6 +38,7 @@ impl Driver {
             Effect::Abort { key } => self.abort(key),
             Effect::Report(report) => {
                 self.update_health_task(&report);
+                self.measure_edge(&report, now);
                 self.report(&report, step);
                 if matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored) {
                     self.note_down(report.key, step);
@@ -127,6 +128,7 @@ impl Driver {
         self.given_up.take_if(|it| it.0 == key);
         self.lifetimes.remove(&key);
         self.reopen_mailbox(key);
+        self.measure_start(key, cause);
         if let Some(options) = self.machine.options(key) {
             let rules = &self.blueprint.rules;
             let (watched, phases) = (rules.watchdog(options).is_some(), phases(rules, options));
@@ -304,6 +306,7 @@ impl Driver {
         step: &Step,
     ) {
         let now = step.now;
+        self.measure_decision(key, decision);
         let before = self.lifetimes.remove(&key).filter(|&(of, _)| of == incarnation);
         if !decision.gives_up() && !step.logged && !step.published {
             return;

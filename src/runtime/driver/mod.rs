@@ -26,6 +26,7 @@ mod health;
 mod health_tasks;
 mod info;
 mod mailboxes;
+mod measure;
 mod recent;
 mod requests;
 mod state;
@@ -339,6 +340,7 @@ impl Driver {
     }
 
     fn finish(&mut self, end: End) -> End {
+        self.measure_end();
         log::stopped(self.shared.lazy_path());
         self.discard_events();
         end.leaving(self.shared.leaked_below())

@@ -14,6 +14,7 @@ use super::wait_report::WaitReport;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId};
 use crate::exit::ExitReason;
+use crate::metrics::ChildMetrics;
 use crate::path::Path;
 use crate::policy::Throttle;
 use crate::runtime::blueprint::Blueprint;
@@ -30,6 +31,7 @@ pub(in crate::runtime) struct Driver {
     pub(super) blueprint: Arc<Blueprint>,
     pub(super) shared: Arc<SupervisorShared>,
     pub(super) children: ChildTable,
+    pub(super) metrics: ChildMetrics,
     /// This supervisor as a child of the one above, or `None` for a root.
     pub(super) above: Option<Context>,
     /// The stop level that was handled last.
@@ -120,6 +122,7 @@ impl Driver {
             machine,
             shared: Arc::clone(shared),
             children: ChildTable::new(parent, &blueprint),
+            metrics: ChildMetrics::new(&shared.scope),
             blueprint,
             above,
             seen_level: StopLevel::None,

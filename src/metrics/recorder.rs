@@ -1,0 +1,81 @@
+//! Calls of the recorder, which is foreign code and may panic.
+//!
+//! # Invariants
+//!
+//! 1. No panic of a recorder, or of a handle that it has made, leaves this module.
+//! 2. After the first one this crate calls no recorder any more. One line on stderr says so, if stderr can be
+//!    written.
+//! 3. Without a recorder, nothing is called.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ::metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit,
+    with_recorder,
+};
+
+use super::list::{Metric, MetricKind};
+use crate::panic::catch_panic;
+
+const METADATA: Metadata<'static> = Metadata::new("verger", Level::INFO, Some("verger"));
+
+/// Whether a recorder has panicked. The recorder belongs to the process, and so does this.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether a recorder is installed. The facade's own no-op recorder has no size, and nothing else
+/// tells it from a real one.
+pub(crate) fn is_installed() -> bool {
+    with_recorder(|recorder| size_of_val(recorder) > 0)
+}
+
+/// Calls `record` with the recorder, if one is installed and has never panicked.
+pub(super) fn with<T>(record: impl FnOnce(&dyn Recorder) -> T) -> Option<T> {
+    if !is_installed() || PANICKED.load(Ordering::Relaxed) {
+        return None;
+    }
+    contain(|| with_recorder(|recorder| record(recorder)))
+}
+
+/// Drops handles that recorders have made.
+pub(super) fn discard<T>(handles: T) {
+    contain(|| drop(handles));
+}
+
+fn contain<T>(recorder: impl FnOnce() -> T) -> Option<T> {
+    let returned = catch_panic(recorder);
+    if returned.is_none() && !PANICKED.swap(true, Ordering::Relaxed) {
+        let line = b"verger: the metrics recorder has panicked; no further metrics are recorded\n";
+        let _ = std::io::stderr().write_all(line);
+    }
+    returned
+}
+
+/// Returns the value of a label that is not a constant.
+pub(super) fn shared(text: &str) -> SharedString {
+    SharedString::from_shared(Arc::from(text))
+}
+
+pub(super) fn counter(recorder: &dyn Recorder, metric: Metric, labels: Vec<Label>) -> Counter {
+    recorder.register_counter(&Key::from_parts(metric.name, labels), &METADATA)
+}
+
+pub(super) fn gauge(recorder: &dyn Recorder, metric: Metric, labels: Vec<Label>) -> Gauge {
+    recorder.register_gauge(&Key::from_parts(metric.name, labels), &METADATA)
+}
+
+pub(super) fn histogram(recorder: &dyn Recorder, metric: Metric, labels: Vec<Label>) -> Histogram {
+    recorder.register_histogram(&Key::from_parts(metric.name, labels), &METADATA)
+}
+
+pub(super) fn describe(recorder: &dyn Recorder, metric: Metric) {
+    let name = KeyName::from_const_str(metric.name);
+    let unit = Some(if metric.unit == "seconds" { Unit::Seconds } else { Unit::Count });
+    let help = SharedString::const_str(metric.help);
+    match metric.kind {
+        MetricKind::Counter => recorder.describe_counter(name, unit, help),
+        MetricKind::Gauge => recorder.describe_gauge(name, unit, help),
+        MetricKind::Histogram => recorder.describe_histogram(name, unit, help),
+    }
+}

@@ -1,0 +1,115 @@
+//! Under which path the children of a supervisor are counted.
+//!
+//! A child that the code declares has its own path. The number of these is bounded, in contrast to that of
+//! children that are added while the tree runs. Those are counted under the path of their supervisor.
+//!
+//! # Invariants
+//!
+//! 1. A label is the path of a child such that it and all supervisors above it are declared. So no label has a
+//!    serial number, and there are as many as declared paths.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ::metrics::{Counter, Label, Recorder};
+
+use super::list::DEAD_LETTERS;
+use super::recorder::{self, counter, shared};
+use crate::core::Key;
+use crate::dead_letter::DeadLetterReason;
+use crate::path::{LazyPath, Path};
+use crate::sync::Mutex;
+
+/// The names of declared children. Their keys are not used.
+type Names = Arc<HashMap<Arc<str>, Key>>;
+
+/// See the [module](self).
+#[derive(Clone)]
+pub(crate) struct Scope(Arc<Shared>);
+
+struct Shared {
+    /// The supervisor, or the nearest one above that has a label.
+    label: LazyPath,
+    /// Whether the supervisor has a label of its own.
+    declared: bool,
+    /// The names of the children with labels of their own.
+    names: Mutex<Option<Names>>,
+    /// The counters of dead letters by the name of the child; those without a label of their own have none.
+    letters: Mutex<HashMap<Box<str>, Letters>>,
+}
+
+type Letters = Vec<(DeadLetterReason, Arc<Counter>)>;
+
+impl Scope {
+    /// `names`: those of the declared children; `None` for a dynamic supervisor.
+    pub(crate) fn new(path: &LazyPath, above: Option<&Self>, names: Option<&Names>) -> Self {
+        let undeclared = above.filter(|above| !above.declares(path.name()));
+        let label = undeclared.map_or(path, |above| &above.0.label).clone();
+        let declared = undeclared.is_none();
+        let names = Mutex::new(names.filter(|_| declared).cloned());
+        Self(Arc::new(Shared { label, declared, names, letters: Mutex::default() }))
+    }
+
+    /// Replaces the names of the declared children, since the code was replaced.
+    pub(crate) fn declare(&self, names: Option<&Names>) {
+        *self.0.names.lock() = names.filter(|_| self.0.declared).cloned();
+    }
+
+    /// Whether the child with this name has a label of its own.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        self.0.names.lock().as_ref().is_some_and(|names| names.contains_key(name))
+    }
+
+    /// Returns the path of the supervisor, or of the nearest one above that has a label.
+    pub(super) fn label(&self) -> &LazyPath {
+        &self.0.label
+    }
+
+    /// Counts a dead letter of this supervisor.
+    pub(crate) fn dead_letter(&self, target: &Path, reason: DeadLetterReason) {
+        recorder::with(|recorder| {
+            let child = self.child_with_label(target);
+            self.letters(child, reason, recorder).increment(1);
+        });
+    }
+
+    /// Returns the name of the target, if it is a child with a label of its own.
+    fn child_with_label<'a>(&self, target: &'a Path) -> Option<&'a str> {
+        let child =
+            target.as_str().strip_prefix(self.0.label.path().as_str())?.strip_prefix('/')?;
+        self.declares(child).then_some(child)
+    }
+
+    /// Returns a counter, which is registered once. No lock is held while the recorder is called.
+    fn letters(
+        &self,
+        child: Option<&str>,
+        reason: DeadLetterReason,
+        recorder: &dyn Recorder,
+    ) -> Arc<Counter> {
+        let name = child.unwrap_or_default();
+        let find = |letters: &Letters| {
+            let found = letters.iter().find(|&&(of, _)| of == reason);
+            found.map(|(_, counter)| Arc::clone(counter))
+        };
+        if let Some(known) = self.0.letters.lock().get(name).and_then(find) {
+            return known;
+        }
+        let label = match child {
+            Some(child) => shared(self.0.label.join(child).as_str()),
+            None => shared(self.0.label.path().as_str()),
+        };
+        let labels =
+            vec![Label::new("path", label), Label::from_static_parts("reason", reason.word())];
+        let made = Arc::new(counter(recorder, DEAD_LETTERS, labels));
+        let kept = Arc::clone(&made);
+        self.0.letters.lock().entry(name.into()).or_default().push((reason, kept));
+        made
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        recorder::discard(std::mem::take(&mut *self.letters.lock()));
+    }
+}
