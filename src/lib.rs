@@ -46,8 +46,8 @@
 //!   child sends signals to its supervisor.
 //! * A [`SupervisorHandle`] starts and stops children of a running tree, finds them by name
 //!   ([`child`](SupervisorHandle::child), [`address`](SupervisorHandle::address)), takes snapshots
-//!   ([`status`](SupervisorHandle::status)), and subscribes to events
-//!   ([`events`](SupervisorHandle::events)).
+//!   ([`status`](SupervisorHandle::status)), subscribes to events
+//!   ([`events`](SupervisorHandle::events)), and [holds](SupervisorHandle::hold) a child that shall not be started.
 //! * A [`TaskSupervisor`](task::TaskSupervisor) runs tasks whose value is awaited, as children.
 //! * With the feature `config`, a configuration replaces values of the code by path, also while the tree
 //!   runs: `Application::config_file`, `SupervisorHandle::plan` and `apply`.
