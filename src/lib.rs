@@ -64,6 +64,7 @@
 //! | [`resilience`] | retries and circuit breakers for calls |
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
 //! | `metrics` | counters, gauges and histograms, with the facade `metrics` (feature `metrics`) |
+//! | `log_lines` | the last log lines of each child, from this incarnation and the one before (feature `log-lines`) |
 //! | `testing` | a kit for tests of trees (feature `testing`) |
 //!
 //! # Guarantees
@@ -102,6 +103,8 @@
 //!   reload.
 //! * `config-file`: configuration files in TOML, `Application::config_file`; adds `toml`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
+//! * `log-lines`: the module `log_lines`, a layer that keeps the last log lines of each child; adds
+//!   `tracing-subscriber`.
 //! * `json`: [`Status::json`](status::Status::json).
 //! * `metrics`: the module `metrics`: what supervisors do, as counters, gauges and histograms; adds `metrics`, a facade.
 //! * `systemd`: notifications to systemd, and `app::SYSTEMD_VARIABLES`; adds `sd-notify`, on
@@ -121,6 +124,8 @@ mod exit;
 mod handle;
 mod invisible;
 mod lifecycle;
+#[cfg(feature = "log-lines")]
+pub mod log_lines;
 #[cfg(feature = "macros")]
 mod macros;
 pub mod mailbox;

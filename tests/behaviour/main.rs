@@ -11,6 +11,8 @@ mod health_checks;
 mod kin;
 #[path = "../common/log.rs"]
 mod log;
+#[cfg(feature = "log-lines")]
+mod log_lines;
 mod long_waits;
 mod memory;
 #[cfg(feature = "metrics")]

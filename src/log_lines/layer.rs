@@ -1,0 +1,193 @@
+//! The layer: finds the child of a line, and stores the line.
+
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id};
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, Filter};
+use tracing_subscriber::registry::{LookupSpan, Scope, SpanRef};
+
+use super::line::{LogLine, Reader};
+use super::store::Of;
+use super::{Shared, checked_path};
+use crate::path::Path;
+use crate::policy::LogLevel;
+
+/// The target of a child's span.
+const CHILD: &str = "verger::child";
+
+/// The child and the incarnation whose lines a span contains. Extends the span in the registry.
+#[derive(Clone)]
+struct Owner {
+    path: Path,
+    incarnation: u32,
+}
+
+pub(super) struct LineLayer {
+    shared: Arc<Shared>,
+}
+
+impl LineLayer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl<S> Layer<S> for LineLayer
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
+        let owner = if is_child_span(attributes.metadata()) {
+            let Some(owner) = Owner::read(attributes) else { return };
+            self.shared.store.lock().begin(&owner.path, owner.incarnation);
+            owner
+        } else if attributes.is_root() {
+            let Some(owner) = ctx.lookup_current().and_then(|span| owner_of(span.scope())) else {
+                return;
+            };
+            owner
+        } else {
+            return;
+        };
+        if let Some(span) = ctx.span(id) {
+            span.extensions_mut().replace(owner);
+        }
+    }
+
+    fn on_follows_from(&self, span: &Id, follows: &Id, ctx: Context<'_, S>) {
+        let (Some(span), Some(follows)) = (ctx.span(span), ctx.span(follows)) else { return };
+        if owner_of(span.scope()).is_none()
+            && let Some(owner) = owner_of(follows.scope())
+        {
+            span.extensions_mut().replace(owner);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
+        let metadata = event.metadata();
+        let is_own = names_a_child(metadata);
+        let owner = match is_own {
+            true => None,
+            false => match ctx.event_scope(event).and_then(owner_of) {
+                Some(owner) => Some(owner),
+                None => return,
+            },
+        };
+        let mut reader = Reader::new(is_own);
+        event.record(&mut reader);
+        let (path, of) = match owner {
+            Some(Owner { path, incarnation }) => (path, Of::Span(incarnation)),
+            None => {
+                let named = reader.child.take().or(reader.supervisor.take());
+                let Some(path) = named.and_then(checked_path) else { return };
+                (path, reader.incarnation.map_or(Of::Newest, Of::Named))
+            }
+        };
+        let target = reader.target.take().map_or(metadata.target().into(), Into::into);
+        let (message, fields) = reader.finish();
+        let line = LogLine {
+            at: self.shared.wall_clock(),
+            level: level_of(*metadata.level()),
+            target,
+            path,
+            incarnation: 0,
+            message,
+            fields,
+        };
+        self.shared.store.lock().push(line, of);
+    }
+}
+
+fn is_child_span(metadata: &Metadata<'_>) -> bool {
+    metadata.target() == CHILD && metadata.name() == "child"
+}
+
+/// Returns whether a line of verger says which child or supervisor it is about.
+fn names_a_child(metadata: &Metadata<'_>) -> bool {
+    let named = |name| metadata.fields().field(name).is_some();
+    metadata.target().starts_with("verger::") && (named("child") || named("supervisor"))
+}
+
+/// Returns the innermost owner among some spans, the innermost first.
+fn owner_of<'a, R: LookupSpan<'a>>(mut spans: Scope<'a, R>) -> Option<Owner> {
+    spans.find_map(|span: SpanRef<'a, R>| span.extensions().get::<Owner>().cloned())
+}
+
+fn level_of(level: Level) -> LogLevel {
+    match level {
+        Level::ERROR => LogLevel::Error,
+        Level::WARN => LogLevel::Warn,
+        Level::INFO => LogLevel::Info,
+        Level::DEBUG => LogLevel::Debug,
+        Level::TRACE => LogLevel::Trace,
+    }
+}
+
+impl Owner {
+    fn read(attributes: &Attributes<'_>) -> Option<Self> {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        Some(Self { path: fields.path.and_then(checked_path)?, incarnation: fields.incarnation? })
+    }
+}
+
+/// The fields of a child's span.
+#[derive(Default)]
+struct Fields {
+    path: Option<String>,
+    incarnation: Option<u32>,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "path" {
+            self.path = Some(fmt::format(format_args!("{value:?}")));
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "incarnation" {
+            self.incarnation = value.try_into().ok();
+        }
+    }
+}
+
+/// Keeps lines from a level up, and the spans of children.
+pub(super) struct Keep(LevelFilter);
+
+impl Keep {
+    pub(super) fn from_level(level: LogLevel) -> Self {
+        Self(match level {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+            LogLevel::Trace => LevelFilter::TRACE,
+        })
+    }
+
+    fn keeps(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == CHILD || *metadata.level() <= self.0
+    }
+}
+
+impl<S> Filter<S> for Keep {
+    fn enabled(&self, metadata: &Metadata<'_>, _ctx: &Context<'_, S>) -> bool {
+        self.keeps(metadata)
+    }
+
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.keeps(metadata) { Interest::always() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        // The spans of children are `INFO`.
+        Some(self.0.max(LevelFilter::INFO))
+    }
+}

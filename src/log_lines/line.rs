@@ -1,0 +1,224 @@
+//! One line, and the text that it is made of.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt::{self, Debug, Write};
+use std::time::SystemTime;
+
+use serde::Serialize;
+use tracing::field::{Field, Visit};
+
+use crate::invisible::Visible;
+use crate::millis;
+use crate::panic::catch_panic;
+use crate::path::Path;
+use crate::policy::LogLevel;
+
+/// The bytes of message and fields that a line has at most.
+const ROOM: usize = 2 * 1024;
+
+/// A log line of a child.
+///
+/// Its texts are one line each. Line breaks, terminal commands and other characters that can't be seen are
+/// escaped as in Rust. Message and fields have at most 2 KiB together; what was longer ends in `…`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LogLine {
+    /// When it was logged. In JSON `at_ms`, in milliseconds since the Unix epoch.
+    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
+    pub at: SystemTime,
+    /// Its level. In JSON one word, such as `"warn"`.
+    pub level: LogLevel,
+    /// Its target: by default, the module in which it was logged.
+    pub target: Cow<'static, str>,
+    /// The child that it belongs to.
+    pub path: Path,
+    /// The incarnation of the child that it belongs to.
+    pub incarnation: u32,
+    /// The message, without the fields.
+    pub message: String,
+    /// The fields as `k=v k2="a b"`. A value is quoted if it is empty, or if it contains a space, a quote or `=`.
+    pub fields: String,
+}
+
+impl LogLine {
+    /// Returns the memory that the line takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.message.len() + self.fields.len() + self.target.len()
+    }
+}
+
+/// Writes level, target, message and fields, without the time and the child.
+impl fmt::Display for LogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { level, target, message, fields, .. } = self;
+        let space = if fields.is_empty() { "" } else { " " };
+        write!(f, "{level} {target}: {message}{space}{fields}")
+    }
+}
+
+/// Text up to a number of bytes. What exceeds it is discarded.
+#[derive(Default)]
+struct Text {
+    text: String,
+    is_cut: bool,
+}
+
+impl Text {
+    /// Discards what exceeds `room` bytes, and marks that with `…`.
+    fn finish(mut self, room: usize) -> String {
+        const MARK: char = '…';
+        if self.is_cut || self.text.len() > room {
+            let end = start_of(&self.text, room.saturating_sub(MARK.len_utf8())).len();
+            self.text.truncate(end);
+            if room >= MARK.len_utf8() {
+                self.text.push(MARK);
+            }
+        }
+        self.text
+    }
+}
+
+/// Returns the longest start of a text with at most so many bytes.
+fn start_of(text: &str, room: usize) -> &str {
+    let end = (0..=room.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
+/// Never fails, since the `Display` of a user's type may not expect it.
+impl Write for Text {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        if !self.is_cut {
+            let start = start_of(s, ROOM.saturating_sub(self.text.len()));
+            self.text.push_str(start);
+            self.is_cut = start.len() < s.len();
+        }
+        Ok(())
+    }
+}
+
+/// What a log line says: reads the fields of an event.
+#[derive(Default)]
+pub(super) struct Reader {
+    message: Text,
+    fields: Text,
+    /// The text of one value.
+    value: Text,
+    /// Reads these fields, too, since the line is one of verger.
+    is_own: bool,
+    pub(super) child: Option<String>,
+    pub(super) supervisor: Option<String>,
+    pub(super) incarnation: Option<u32>,
+    /// The target of a line that comes from the crate `log`.
+    pub(super) target: Option<String>,
+}
+
+impl Reader {
+    pub(super) fn new(is_own: bool) -> Self {
+        Self { is_own, ..Self::default() }
+    }
+
+    /// Returns message and fields.
+    pub(super) fn finish(self) -> (String, String) {
+        let message = self.message.finish(ROOM);
+        let fields = self.fields.finish(ROOM - message.len());
+        (message, fields)
+    }
+
+    fn read(&mut self, field: &Field, value: &dyn fmt::Display) {
+        let mut text = std::mem::take(&mut self.value);
+        text.text.clear();
+        text.is_cut = false;
+        if catch_panic(|| write!(text, "{}", Visible(value))).is_none() {
+            text.text.clear();
+            text.text.push_str("(panicked)");
+        }
+        self.take(field.name(), &text);
+        self.value = text;
+    }
+
+    fn take(&mut self, name: &str, value: &Text) {
+        let text = || value.text.clone();
+        match name {
+            "message" => {
+                self.message = Text { text: text(), is_cut: value.is_cut };
+                return;
+            }
+            "child" if self.is_own => return self.child = Some(text()),
+            "supervisor" if self.is_own => self.supervisor = Some(text()),
+            "incarnation" if self.is_own => return self.incarnation = value.text.parse().ok(),
+            "log.target" => return self.target = Some(text()),
+            name if name.starts_with("log.") => return,
+            _ => {}
+        }
+        let space = if self.fields.text.is_empty() { "" } else { " " };
+        let _ = write!(self.fields, "{space}{name}={}", Quoted(&value.text));
+        self.fields.is_cut |= value.is_cut;
+    }
+}
+
+impl Visit for Reader {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.read(field, &format_args!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.read(field, &value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.read(field, &Chain(value));
+    }
+}
+
+/// An error with all its sources.
+struct Chain<'a>(&'a (dyn Error + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// An error may be its own source.
+        const SOURCES: usize = 32;
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        for _ in 0..SOURCES {
+            let Some(error) = source else { break };
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
+/// A value in quotes, if it needs them. A `Debug` of text has them already.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let needs_quotes = |c: char| c.is_whitespace() || matches!(c, '"' | '=');
+        if is_quoted(self.0) || !self.0.is_empty() && !self.0.contains(needs_quotes) {
+            return f.write_str(self.0);
+        }
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            if c == '"' {
+                f.write_char('\\')?;
+            }
+            f.write_char(c)?;
+        }
+        f.write_char('"')
+    }
+}
+
+/// Returns whether a text is one string literal.
+fn is_quoted(text: &str) -> bool {
+    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let Some(inner) = inner else { return false };
+    let mut is_escaped = false;
+    for c in inner.chars() {
+        if c == '"' && !is_escaped {
+            return false;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    !is_escaped
+}
