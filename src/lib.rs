@@ -135,6 +135,7 @@ pub mod metrics;
 #[path = "metrics_off.rs"]
 mod metrics;
 mod millis;
+mod named_task;
 mod panic;
 mod path;
 pub mod policy;

@@ -112,6 +112,13 @@ macro_rules! error {
     };
 }
 
+macro_rules! debug_span {
+    ($($line:tt)*) => {
+        $crate::subscriber::call(|| ::tracing::debug_span!($($line)*))
+            .unwrap_or_else(::tracing::Span::none)
+    };
+}
+
 macro_rules! info_span {
     ($($line:tt)*) => {
         $crate::subscriber::call(|| ::tracing::info_span!($($line)*))
@@ -119,4 +126,4 @@ macro_rules! info_span {
     };
 }
 
-pub(crate) use {debug, enabled, error, event, info, info_span, warning as warn};
+pub(crate) use {debug, debug_span, enabled, error, event, info, info_span, warning as warn};

@@ -77,7 +77,7 @@ impl Hook {
     async fn run(self, cause: Arc<str>) {
         let Self { name, within, call } = self;
         let future = CatchPanic(Box::pin(async move { call(cause).await }));
-        let mut task = OwnedTask::spawn(future);
+        let mut task = OwnedTask::spawn("verger hook", future);
         let result = tokio::time::timeout(within, task.join()).await;
         let hook = name.as_str();
         let cause = match result {

@@ -151,12 +151,15 @@ async fn launch(
     #[cfg(all(feature = "systemd", target_os = "linux"))]
     let systemd = app.systemd.then(|| SystemdTasks::start(&root, self_check.as_ref())).flatten();
     #[cfg(feature = "config")]
-    let reloads = super::owned_task::OwnedTask::spawn(app.reloads.serve(
-        root.handle(),
-        reload_signals,
-        #[cfg(all(feature = "systemd", target_os = "linux"))]
-        systemd.as_ref().map(SystemdTasks::notices),
-    ));
+    let reloads = super::owned_task::OwnedTask::spawn(
+        "verger reloads",
+        app.reloads.serve(
+            root.handle(),
+            reload_signals,
+            #[cfg(all(feature = "systemd", target_os = "linux"))]
+            systemd.as_ref().map(SystemdTasks::notices),
+        ),
+    );
     let exit_thread = ends_process.then(|| ExitThread::start(root.blocked()));
     // With time for what is between two stages.
     let deadline = bounds.total.saturating_add(app.exit_grace.max(MARGIN));

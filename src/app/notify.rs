@@ -53,8 +53,8 @@ impl SystemdTasks {
         let turns = check.map(SelfCheck::turning);
         let turns = move || turns.as_ref().is_none_or(|turns| turns());
         let (notices, received) = unbounded_channel();
-        let watcher = OwnedTask::spawn(watch(root.handle(), notices.clone()));
-        let notifier = OwnedTask::spawn(notifier.run(received, turns));
+        let watcher = OwnedTask::spawn("verger notices", watch(root.handle(), notices.clone()));
+        let notifier = OwnedTask::spawn("verger notifier", notifier.run(received, turns));
         Some(Self { notices, notifier, watcher })
     }
 
@@ -133,7 +133,7 @@ mod tests {
     async fn dropping_it_ends_its_tasks() {
         let task = || {
             let (held, ended) = oneshot::channel::<()>();
-            let task = OwnedTask::spawn(async move {
+            let task = OwnedTask::spawn("test", async move {
                 let _held = held;
                 pending().await
             });

@@ -2,14 +2,20 @@
 
 use tokio::task::{JoinError, JoinHandle};
 
+use crate::named_task;
+
 /// Dropping it aborts the task.
 #[derive(Debug)]
 pub(super) struct OwnedTask<T>(JoinHandle<T>);
 
 impl<T: Send + 'static> OwnedTask<T> {
-    pub(super) fn spawn(future: impl Future<Output = T> + Send + 'static) -> Self {
+    /// Spawns the task, which `name` says the purpose of.
+    pub(super) fn spawn(
+        name: &'static str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the task is aborted when this drops")]
-        Self(tokio::spawn(future))
+        Self(named_task::spawn(|| name.to_owned(), future))
     }
 }
 

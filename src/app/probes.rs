@@ -170,7 +170,7 @@ impl ProbeServer {
         if let Ok(address) = listener.local_addr() {
             subscriber::info!(target: "verger::lifecycle", %address, "serving probes");
         }
-        Self(OwnedTask::spawn(axum::serve(listener, probes(tree)).into_future()))
+        Self(OwnedTask::spawn("verger probes", axum::serve(listener, probes(tree)).into_future()))
     }
 
     /// Closes the listener.

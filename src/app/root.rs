@@ -13,6 +13,7 @@ use crate::child::{PollWatch, StopLevel};
 use crate::clock;
 use crate::error::{RunError, StartError};
 use crate::handle::{self, SupervisorHandle, request_stop, until_up};
+use crate::named_task;
 use crate::path::Path;
 use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared, supervise};
@@ -39,7 +40,7 @@ impl Root {
         let shared = handle::root(blueprint, settings, early_events);
         let run = supervise(Arc::clone(&shared), None, |_| ());
         #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
-        let task = tokio::spawn(run);
+        let task = named_task::spawn(|| shared.path().to_string(), run);
         Self { shared, task: Some(task) }
     }
 

@@ -214,7 +214,8 @@ impl Bus {
         }
         let entry = Entry::new(shared, &key, id);
         let registration = Registration::new(&entry);
-        self.spawn(answer_all(Inlet::new(&self.owner, entry, receiver), handler, self.fails_child));
+        let inlet = Inlet::new(&self.owner, entry, receiver);
+        self.spawn(answer_all(inlet, Arc::clone(&self.owner), handler, self.fails_child));
         Ok(registration)
     }
 

@@ -158,7 +158,7 @@ impl<E: Send + Sync + 'static> EventLoop<E> {
             let future = handler(given);
             async move { future.await.into_exit() }
         };
-        let exit = run(call, pending()).await.unwrap_or(Ok(()));
+        let exit = run(self.owner.message_span::<E>(), call, pending()).await.unwrap_or(Ok(()));
         let Some(event) = in_hand.handled() else { return Ok(()) };
         match exit {
             // A handler has nothing to decline.

@@ -1,8 +1,9 @@
 //! Calls of handlers.
 
-use std::future::Future;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 
+use crate::child::MessageSpan;
 use crate::exit::{ExitError, ExitReason};
 use crate::panic::{CatchPanic, PanicMessage, catch_panic, catch_panic_message};
 
@@ -10,14 +11,18 @@ use crate::panic::{CatchPanic, PanicMessage, catch_panic, catch_panic_message};
 /// first.
 ///
 /// The error is that of the handler, or a panic in the call, in the future, or while the future is dropped.
+///
+/// All of it happens in `span`.
 pub(super) async fn run<F, T>(
+    span: Option<MessageSpan>,
     call: impl FnOnce() -> F,
     cancelled: impl Future<Output = ()>,
 ) -> Option<Result<T, ExitError>>
 where
     F: Future<Output = Result<T, ExitError>>,
 {
-    let future = match catch_panic_message(call) {
+    let in_span = InSpan(span);
+    let future = match in_span.enter(|| catch_panic_message(call)) {
         Ok(future) => future,
         Err(panic) => return Some(Err(panicked(panic))),
     };
@@ -26,17 +31,33 @@ where
         Some(future) => tokio::select! {
             biased;
             () = cancelled => None,
-            output = CatchPanic(future) => Some(output.unwrap_or_else(|panic| Err(panicked(panic)))),
+            output = in_span.run(CatchPanic(future)) => Some(output.unwrap_or_else(|panic| Err(panicked(panic)))),
         },
         None => unreachable!("the slot was just filled"),
     };
-    let dropped = catch_panic_message(|| slot.set(None));
+    let dropped = in_span.enter(|| catch_panic_message(|| slot.set(None)));
     match (output?, dropped) {
         (Ok(output), Err(panic)) => {
             catch_panic(|| drop(output));
             Some(Err(panicked(panic)))
         }
         (output, _) => Some(output),
+    }
+}
+
+/// The span of a member that is a child.
+struct InSpan(Option<MessageSpan>);
+
+impl InSpan {
+    fn enter<T>(&self, inside: impl FnOnce() -> T) -> T {
+        match &self.0 {
+            Some(span) => span.in_scope(inside),
+            None => inside(),
+        }
+    }
+
+    async fn run<F: Future + Unpin>(&self, mut future: F) -> F::Output {
+        poll_fn(|cx| self.enter(|| Pin::new(&mut future).poll(cx))).await
     }
 }
 

@@ -39,7 +39,7 @@ impl LetterHandling {
                 let future = handler(letter);
                 async move { future.await.into_exit() }
             };
-            let mut handling = pin!(run(call, pending()));
+            let mut handling = pin!(run(self.owner.message_span::<DeadLetter>(), call, pending()));
             let poll = poll_fn(|cx| while_handling_letter(|| handling.as_mut().poll(cx)));
             if let Some(Err(error)) = poll.await {
                 self.failed(error);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::child::Incarnation;
+use crate::child::{Incarnation, MessageSpan};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, Undelivered, no_mailbox};
 use crate::exit::ExitReason;
@@ -41,6 +41,11 @@ impl Member {
     /// The number of the incarnation. 0 for a supervisor.
     pub(super) fn incarnation(&self) -> u32 {
         self.incarnation.as_ref().map_or(0, |incarnation| incarnation.number)
+    }
+
+    /// Returns the span in which this member handles an event, if it is a child.
+    pub(super) fn message_span<E>(&self) -> Option<MessageSpan> {
+        Some(MessageSpan::new(self.incarnation.as_ref()?, type_name::<E>()))
     }
 
     /// Whether the task of the child has ended.

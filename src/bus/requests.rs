@@ -143,6 +143,7 @@ pub(super) async fn ask<R: Request>(
 /// fails the child.
 pub(super) async fn answer_all<R, F, Fut, E>(
     mut inlet: Inlet<Question<R>>,
+    owner: Arc<Member>,
     mut handler: F,
     fails_child: bool,
 ) -> Exit
@@ -166,7 +167,7 @@ where
             async move { future.await.map_err(Into::into) }
         };
         // The caller closes the reply when it stops waiting.
-        match run(call, reply.closed()).await {
+        match run(owner.message_span::<R>(), call, reply.closed()).await {
             None => {}
             Some(Ok(answer)) => question.settle(Ok(answer)),
             Some(Err(error)) => {

@@ -16,7 +16,7 @@ use super::polls::watched;
 use super::span::InSpan;
 use super::task::{ExitFuture, catch, drop_after, log_failure, log_panics};
 use crate::exit::{Exit, ExitError, Outcome};
-use crate::subscriber;
+use crate::{named_task, subscriber};
 
 impl Context {
     /// Spawns a helper task, which ends with this incarnation of the child.
@@ -93,7 +93,7 @@ impl Context {
         guard: HelperGuard,
         supervisor: impl Future<Output = Exit> + Send + 'static,
     ) {
-        self.spawn_guarded(guard, supervisor, true);
+        self.spawn_guarded(guard, supervisor, true, "own children");
     }
 
     fn spawn_helper<F>(&self, future: F, fails_child: bool) -> Helper
@@ -102,12 +102,18 @@ impl Context {
     {
         let Some(guard) = self.incarnation.admit_helper() else { return Helper(None) };
         let (helpers, id) = (Arc::clone(guard.helpers()), guard.id());
-        let task = self.spawn_guarded(guard, future, fails_child);
+        let task = self.spawn_guarded(guard, future, fails_child, "helper");
         helpers.aborted_by(id, HelperAbort::Task(task.abort_handle()));
         Helper(Some(task))
     }
 
-    fn spawn_guarded<F>(&self, guard: HelperGuard, future: F, fails_child: bool) -> JoinHandle<()>
+    fn spawn_guarded<F>(
+        &self,
+        guard: HelperGuard,
+        future: F,
+        fails_child: bool,
+        purpose: &str,
+    ) -> JoinHandle<()>
     where
         F: Future<Output: Outcome> + Send + 'static,
     {
@@ -120,7 +126,7 @@ impl Context {
             Running { incarnation: Arc::clone(&self.incarnation), future: Box::pin(future) };
         let task = HelperTask { running: Some(running), _guard: guard, fails_child };
         #[expect(clippy::disallowed_methods, reason = "the task is aborted with its incarnation")]
-        tokio::spawn(task)
+        named_task::spawn(|| format!("{} ({purpose})", self.path()), task)
     }
 }
 

@@ -6,9 +6,12 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::task::Waker;
 
+use tracing::Span;
+
 use super::cell::{IncarnationCell, StopLevel};
 use super::helpers::{HelperGuard, Helpers};
 use super::identity::ChildIdentity;
+use super::message_span::message_span;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::{ExitError, ExitReason};
 use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
@@ -299,6 +302,10 @@ impl Incarnation {
 }
 
 impl LoanHolder for Incarnation {
+    fn message_span(&self, message_type: &'static str) -> Span {
+        message_span(self, message_type)
+    }
+
     fn is_cancelled_without_failure(&self) -> bool {
         // The flag is set before the level is raised.
         self.cell.level() > StopLevel::None && self.flags.load(Ordering::Acquire) & FAILED == 0

@@ -7,7 +7,7 @@
 //! | `context`, `cancelled`, `waiting`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
 //! | `helper`, `helpers` | tasks that a child spawns, and that end with its incarnation |
-//! | `task`, `span`, `spawn`, `polls` | the task of one incarnation, and which one is being polled |
+//! | `task`, `span`, `message_span`, `spawn`, `polls` | the task of one incarnation, and which one is being polled |
 //! | `spec`, `options`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
 //! | `check`, `mailbox_owners`, `graces` | whether a spec is valid, and how long it may take to stop |
 //! | `resolve` | how a nested spec becomes runnable |
@@ -28,6 +28,7 @@ mod identity;
 
 mod incarnation;
 mod mailbox_owners;
+mod message_span;
 mod options;
 mod own_policy;
 mod polls;
@@ -58,6 +59,7 @@ pub(crate) use self::helpers::{HelperAbort, HelperGuard, OwnSupervisor};
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
 pub(crate) use self::mailbox_owners::check_mailboxes;
+pub(crate) use self::message_span::MessageSpan;
 pub(crate) use self::polls::{PollWatch, RunningPoll};
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;

@@ -10,7 +10,7 @@ use super::incarnation::Incarnation;
 use super::span::InSpan;
 use super::spec::{ChildFactory, Phases};
 use super::task::ChildTask;
-use crate::subscriber;
+use crate::{named_task, subscriber};
 
 /// Spawns the task of an incarnation, in a span of its own if that is enabled.
 ///
@@ -37,6 +37,6 @@ pub(crate) fn spawn(
     }
     let task = ChildTask::new(Arc::clone(incarnation), future);
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
-    let task = tokio::spawn(task);
+    let task = named_task::spawn(|| incarnation.path().to_string(), task);
     task.abort_handle()
 }

@@ -7,6 +7,7 @@ use tokio::task::JoinError;
 
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
+use crate::named_task;
 
 /// Runs such work on a thread that may block, so that no task of the runtime waits for it.
 ///
@@ -47,7 +48,7 @@ where
     E: From<ControlError> + Send + 'static,
 {
     #[expect(clippy::disallowed_methods, reason = "ends by itself, within the graces of children")]
-    let task = tokio::spawn(future);
+    let task = named_task::spawn(|| format!("{} (configuration)", tree.path()), future);
     task.await.map_err(|error| ended(tree, error))?
 }
 

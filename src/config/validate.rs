@@ -12,7 +12,7 @@ use super::plan::Refusal;
 use crate::clock::now;
 use crate::panic::{CatchPanic, catch_panic};
 use crate::path::Path;
-use crate::subscriber;
+use crate::{named_task, subscriber};
 
 /// How often a slow check is logged.
 const SLOW: Duration = Duration::from_secs(5);
@@ -26,7 +26,8 @@ pub(super) async fn validate(configs: &[ConfigChange]) -> Result<(), Vec<Refusal
             continue;
         };
         let (path, place, within) = (change.path.clone(), change.place(), reader.within);
-        checks.spawn(async move {
+        let name = || format!("{} (validate)", change.path);
+        named_task::spawn_in(&mut checks, name, async move {
             let reason = check_one(&path, within, check).await;
             (number, reason.map(|reason| Refusal { place, ..Refusal::new(&path, reason) }))
         });

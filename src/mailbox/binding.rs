@@ -4,6 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tracing::Span;
+
 use super::options::Drain;
 use crate::core::{Key, MachineEvent};
 use crate::dead_letter::Undelivered;
@@ -23,6 +25,9 @@ pub(crate) trait MailboxOwner: Send + Sync {
 
 /// The incarnation that a mailbox is lent to.
 pub(crate) trait LoanHolder: Send + Sync {
+    /// Returns a span in which the incarnation handles a message of this type.
+    fn message_span(&self, message_type: &'static str) -> Span;
+
     /// Returns `true` if the incarnation was cancelled for a reason other than its own failure.
     fn is_cancelled_without_failure(&self) -> bool;
 

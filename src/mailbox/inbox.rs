@@ -1,5 +1,6 @@
 //! The receiving end of a mailbox, as it is lent to one incarnation.
 
+use std::any::type_name;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,6 +11,7 @@ use std::time::Instant;
 
 use tokio::task::consume_budget;
 use tokio::time::Sleep;
+use tracing::Span;
 
 use super::binding::LoanHolder;
 use super::delivery::Delivery;
@@ -320,6 +322,38 @@ impl<M: Send + 'static> Inbox<M> {
             }
         }
         envelope
+    }
+
+    /// Returns a span for the handling of one message.
+    ///
+    /// The span has the target `verger::message`, the level `DEBUG`, the name `message`, and the fields `child`,
+    /// `incarnation` and `event_type`, which is the type `M` without its modules. It has no parent, so that
+    /// traces end with their message; it follows from the current span, which usually is the child's. Make one
+    /// for each message:
+    ///
+    /// ```
+    /// use tracing::Instrument;
+    /// use verger::mailbox::Inbox;
+    /// use verger::{Context, Exit};
+    ///
+    /// async fn orders(_ctx: Context, mut inbox: Inbox<u32>) -> Exit {
+    ///     while let Some(order) = inbox.recv().await {
+    ///         let span = inbox.span();
+    ///         place(order).instrument(span).await;
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// async fn place(order: u32) {
+    ///     tracing::debug!(order, "placed");
+    /// }
+    /// # drop(orders);
+    /// ```
+    ///
+    /// Where no subscriber wants the span, it is disabled, and costs a look at its level.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.holder.message_span(type_name::<M>())
     }
 
     /// Closes the mailbox for this incarnation.

@@ -20,8 +20,8 @@ use super::report::Report;
 use crate::child::{Context, HelperGuard, Incarnation, log_panics};
 use crate::exit::Exit;
 use crate::panic::{PanicMessage, panic_message};
-use crate::subscriber;
 use crate::sync::Mutex;
+use crate::{named_task, subscriber};
 
 /// Runs `closure`, and reports its outcome unless the child is aborted before.
 pub(super) async fn run<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
@@ -38,7 +38,8 @@ pub(super) async fn run<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
         let closure = taken.lock().take();
         closure.map(Closure::call)
     };
-    let mut running = Running { outcome: tokio::task::spawn_blocking(inside), waiting };
+    let mut running =
+        Running { outcome: named_task::spawn_blocking(|| ctx.path().to_string(), inside), waiting };
     match until_ended(&ctx, &report, &mut running).await {
         Some(Ok(value)) => {
             report.deliver(Ok(value));

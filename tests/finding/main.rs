@@ -7,6 +7,7 @@ mod helpers;
 #[path = "../common/log.rs"]
 mod log;
 mod macros;
+mod message_spans;
 mod one_shot;
 mod own_children;
 mod partitions;

@@ -89,6 +89,10 @@ struct TestHolder {
 }
 
 impl LoanHolder for TestHolder {
+    fn message_span(&self, _: &'static str) -> tracing::Span {
+        tracing::Span::none()
+    }
+
     fn is_cancelled_without_failure(&self) -> bool {
         self.is_cancelled.load(Ordering::SeqCst)
     }

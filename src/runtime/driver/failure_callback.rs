@@ -42,7 +42,8 @@ impl Driver {
             self.remember_lifetime(exit);
         }
         let shared = Arc::clone(&self.shared);
-        self.callback_tasks.spawn(async move {
+        let name = || format!("{} (failure callback)", self.shared.path());
+        self.callback_tasks.spawn(name, async move {
             if let Some(decision) = decide(shared.lazy_path(), callback, failure).await {
                 shared.push_event(MachineEvent::Answered { key, incarnation, decision });
             }

@@ -101,7 +101,9 @@ impl HealthTasks {
     pub(super) fn start(&mut self, key: Key, ctx: Context) {
         let Some(checked) = self.checked.get_mut(&key) else { return };
         checked.end();
-        checked.task = Some(self.tasks.spawn(run_checks(Arc::clone(&checked.check), ctx)));
+        let (path, checks) = (ctx.path(), run_checks(Arc::clone(&checked.check), ctx));
+        let name = || format!("{path} (health check)");
+        checked.task = Some(self.tasks.spawn(name, checks));
     }
 }
 

@@ -4,14 +4,20 @@ use std::future::Future;
 
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::named_task;
+
 /// Tasks that are aborted when the set is dropped.
 #[derive(Debug, Default)]
 pub(super) struct TaskSet(Option<JoinSet<()>>);
 
 impl TaskSet {
-    pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    pub(super) fn spawn(
+        &mut self,
+        name: impl FnOnce() -> String,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> AbortHandle {
         let tasks = self.0.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(task)
+        named_task::spawn_in(tasks, name, task)
     }
 }

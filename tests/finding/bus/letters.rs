@@ -64,7 +64,7 @@ async fn what_a_handler_of_letters_emits_makes_no_letters() {
     app.bus().emit(Order(1));
     sleep(Duration::from_secs(10)).await;
     assert_eq!(journal.taken(), ["no_handler app Order"]);
-    let line = "DEBUG child{path=app/a incarnation=1}: verger::dead_letter: an event that a dead-letter handler has emitted was not \
+    let line = "DEBUG message{child=app/a incarnation=1 event_type=\"DeadLetter\"}: verger::dead_letter: an event that a dead-letter handler has emitted was not \
                 delivered: dropped child=app/a reason=no_handler event_type=\"finding::bus::Refund\"";
     let mut lines = log.lines();
     lines.retain(|line| line.contains("Refund"));

@@ -1,0 +1,82 @@
+//! The span of one message, event or request.
+//!
+//! # Invariants
+//!
+//! 1. The span is a root. It follows from the span in which it is made, usually the child's, instead of being part of it: a
+//!    child that handles messages for weeks would else have one trace without end.
+//! 2. While no subscriber wants it, nothing is made for it.
+
+use tracing::Span;
+
+use super::incarnation::Incarnation;
+use crate::subscriber;
+
+/// Returns the span in which a child handles a message of this type.
+pub(crate) fn message_span(incarnation: &Incarnation, message_type: &'static str) -> Span {
+    let span = subscriber::debug_span!(
+        target: "verger::message",
+        parent: None,
+        "message",
+        child = %incarnation.path(),
+        incarnation = incarnation.number,
+        event_type = short_type_name(message_type),
+    );
+    if !span.is_disabled() {
+        subscriber::call(|| span.follows_from(Span::current()));
+    }
+    span
+}
+
+/// A span that this crate enters, and closes when it is dropped.
+pub(crate) struct MessageSpan(Span);
+
+impl MessageSpan {
+    pub(crate) fn new(incarnation: &Incarnation, message_type: &'static str) -> Self {
+        Self(message_span(incarnation, message_type))
+    }
+
+    pub(crate) fn in_scope<T>(&self, inside: impl FnOnce() -> T) -> T {
+        subscriber::in_span(&self.0, inside)
+    }
+}
+
+impl Drop for MessageSpan {
+    fn drop(&mut self) {
+        subscriber::close(std::mem::replace(&mut self.0, Span::none()));
+    }
+}
+
+/// Returns the name of a type without the modules, as in `Option<Order>`.
+fn short_type_name(name: &str) -> String {
+    let mut short = String::with_capacity(name.len());
+    let mut last_name = 0;
+    for c in name.chars() {
+        match c {
+            ':' => short.truncate(last_name),
+            c if c.is_alphanumeric() || c == '_' => short.push(c),
+            c => {
+                short.push(c);
+                last_name = short.len();
+            }
+        }
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::type_name;
+
+    use super::short_type_name;
+
+    #[test]
+    fn a_short_type_name_has_no_modules() {
+        let short = [
+            short_type_name(type_name::<u8>()),
+            short_type_name(type_name::<std::time::Duration>()),
+            short_type_name(type_name::<Option<std::sync::Arc<[String; 2]>>>()),
+            short_type_name(type_name::<(std::net::IpAddr, &'static str)>()),
+        ];
+        assert_eq!(short, ["u8", "Duration", "Option<Arc<[String; 2]>>", "(IpAddr, &str)"]);
+    }
+}

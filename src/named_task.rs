@@ -1,0 +1,66 @@
+//! Tasks with names, which tokio-console shows.
+//!
+//! tokio names tasks in programs that are built with `--cfg tokio_unstable` only. In all others, a name isn't even
+//! made.
+
+use std::future::Future;
+
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+
+/// Spawns a task.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime, as `tokio::spawn` does.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: impl FnOnce() -> String,
+    task: impl Future<Output = T> + Send + 'static,
+) -> JoinHandle<T> {
+    #[cfg(tokio_unstable)]
+    {
+        let spawned = tokio::task::Builder::new().name(&name()).spawn(task);
+        spawned.expect("a task that isn't blocking is always spawned")
+    }
+    #[cfg(not(tokio_unstable))]
+    {
+        drop(name);
+        #[expect(clippy::disallowed_methods, reason = "the callers say why")]
+        tokio::spawn(task)
+    }
+}
+
+/// Spawns a task in a set.
+pub(crate) fn spawn_in<T: Send + 'static>(
+    tasks: &mut JoinSet<T>,
+    name: impl FnOnce() -> String,
+    task: impl Future<Output = T> + Send + 'static,
+) -> AbortHandle {
+    #[cfg(tokio_unstable)]
+    {
+        let spawned = tasks.build_task().name(&name()).spawn(task);
+        spawned.expect("a task that isn't blocking is always spawned")
+    }
+    #[cfg(not(tokio_unstable))]
+    {
+        drop(name);
+        tasks.spawn(task)
+    }
+}
+
+/// Runs a closure on a thread that may block.
+pub(crate) fn spawn_blocking<T: Send + 'static>(
+    name: impl FnOnce() -> String,
+    closure: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    #[cfg(tokio_unstable)]
+    {
+        let spawned = tokio::task::Builder::new().name(&name()).spawn_blocking(closure);
+        // As `tokio::task::spawn_blocking` does.
+        spawned.unwrap_or_else(|error| panic!("can't start a thread: {error}"))
+    }
+    #[cfg(not(tokio_unstable))]
+    {
+        drop(name);
+        tokio::task::spawn_blocking(closure)
+    }
+}
