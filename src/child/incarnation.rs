@@ -16,7 +16,7 @@ use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::{ExitError, ExitReason};
 use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use crate::path::{Path, SerialName};
-use crate::policy::{RestartPolicy, RestartType, StartCause};
+use crate::policy::{LetterLine, RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
 use crate::sync::{AtomicU16, Ordering};
 
@@ -32,6 +32,9 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
 
     /// Why the supervisor stops, or one above it.
     fn stop_reason(&self) -> Option<Arc<str>>;
+
+    /// Counts a log line about a panic of this child. Returns how it is logged, or `None` if it isn't.
+    fn panic_line(&self, child: &Path) -> Option<LetterLine>;
 
     /// Reports a `deactivate` that failed.
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason);
@@ -351,6 +354,10 @@ pub(crate) mod orphan {
 
         fn stop_reason(&self) -> Option<Arc<str>> {
             None
+        }
+
+        fn panic_line(&self, _child: &Path) -> Option<LetterLine> {
+            Some(LetterLine::Counted { count: 1 })
         }
 
         fn deactivate_failed(&self, _incarnation: &Incarnation, _reason: ExitReason) {}

@@ -183,12 +183,14 @@ pub(super) fn panicked(panic: PanicMessage) -> ExitError {
 pub(crate) fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> T) -> T {
     let (value, panics) = collect(inside);
     for RecordedPanic { panic, backtrace } in panics {
-        let (child, incarnation) = (incarnation.path(), incarnation.number);
+        let child = incarnation.path();
+        let Some(line) = incarnation.parent.panic_line(&child) else { continue };
+        let (note, incarnation) = (line.note(), incarnation.number);
         let (location, message) = (panic.location(), panic.message());
         let backtrace = backtrace.map(field::display);
         error!(
             target: "verger::panic",
-            %child, incarnation, location, panic = message, backtrace, "panicked"
+            %child, incarnation, location, panic = message, backtrace, "panicked{note}"
         );
     }
     value

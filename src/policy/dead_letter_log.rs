@@ -98,6 +98,17 @@ pub(crate) struct Throttle {
     pause: Option<CurrentPause>,
 }
 
+impl LetterLine {
+    /// Returns what a line about a child says of the lines that are left out.
+    pub(crate) const fn note(self) -> &'static str {
+        match self {
+            Self::Counted { .. } => "",
+            Self::Last { .. } => "; no more are logged for a while",
+            Self::Resumed { .. } => "; some before were not logged",
+        }
+    }
+}
+
 #[derive(Debug)]
 struct CurrentPause {
     since: Instant,

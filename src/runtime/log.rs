@@ -1,5 +1,7 @@
 //! One log line for each decision. Values that can contain spaces are quoted.
 //!
+//! Of the lines above `DEBUG`, `log_bounds` bounds those that a child can repeat without end.
+//!
 //! | target | what |
 //! | --- | --- |
 //! | `verger::lifecycle` | a child is up, ends its supervisor, or was changed by a call (`info`), is unhealthy, or is waited for at a start, or the runtime was late (`warn`), every other edge (`debug`) |
@@ -16,8 +18,26 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::{LazyPath, Path};
 use crate::policy::{FailureLog, LetterLine, LogLevel};
+use crate::runtime::log_bounds::{LineKind, LogBounds};
 use crate::runtime::request::CallNote;
 use crate::subscriber::{debug, enabled, error, event, info, warn};
+
+/// Logs a line that is one of a bounded number. The others have the level `DEBUG`.
+macro_rules! bounded {
+    (
+        ($bounds:expr, $path:expr, $kind:ident), $level:ident, target: $target:literal, $message:literal,
+        $($fields:tt)*
+    ) => {
+        if enabled!(target: $target, Level::$level) {
+            match $bounds.count($path, LineKind::$kind).map(LetterLine::note) {
+                Some(note) => {
+                    event!(target: $target, Level::$level, $($fields)*, "{}{note}", $message);
+                }
+                None => debug!(target: $target, $($fields)*, $message),
+            }
+        }
+    };
+}
 
 /// Returns whether any lifecycle log line is enabled.
 pub(super) fn is_enabled() -> bool {
@@ -28,6 +48,7 @@ pub(super) fn is_enabled() -> bool {
 
 /// An edge of a child's lifecycle, with the cause if the edge is the end of an incarnation.
 pub(super) fn report(
+    bounds: &LogBounds,
     report: &Report,
     child: &Path,
     at_debug: bool,
@@ -42,15 +63,14 @@ pub(super) fn report(
         (_, Lifecycle::Active) if at_debug => {
             debug!(target: "verger::lifecycle", %child, incarnation, "active");
         }
-        (_, Lifecycle::Active) => {
-            info!(target: "verger::lifecycle", %child, incarnation, "active");
-        }
-        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed => {
-            warn!(
-                target: "verger::shutdown",
-                %child, incarnation, after = ?report.after(now), "killed"
-            );
-        }
+        (_, Lifecycle::Active) => bounded!(
+            (bounds, child, Active), INFO, target: "verger::lifecycle", "active",
+            %child, incarnation
+        ),
+        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed => bounded!(
+            (bounds, child, Killed), WARN, target: "verger::shutdown", "killed",
+            %child, incarnation, took = ?report.after(now)
+        ),
         (Lifecycle::Deactivating, Lifecycle::Stopped) => {
             let ending = report.ending;
             let took = report.after(now);
@@ -103,12 +123,12 @@ fn limit_text(limit: ExceededLimit) -> String {
 
 /// What was decided of a child that has ended by itself.
 pub(super) fn decided(
+    bounds: &LogBounds,
     supervisor: &LazyPath,
     child: &Path,
     end: Ended<'_>,
     decision: Decision,
     log: FailureLog,
-    line: LetterLine,
 ) {
     let Ended { incarnation, reason, lived, returned } = end;
     let lived = lived.map(field::debug);
@@ -116,14 +136,15 @@ pub(super) fn decided(
     let cause = || reason.to_string();
     match decision {
         Decision::Restart { attempt, delay } => {
-            let (pause, unlogged, note) = match line {
-                LetterLine::Counted { .. } => (None, None, ""),
-                LetterLine::Last { pause, .. } => {
-                    (Some(field::debug(pause)), None, "; no more are logged for a while")
-                }
-                LetterLine::Resumed { unlogged, .. } => {
-                    (None, Some(unlogged), "; some before were not logged")
-                }
+            let level = log.level(attempt);
+            if !is_restart_enabled(level) {
+                return;
+            }
+            let Some(line) = bounds.count(child, LineKind::Restarting) else { return };
+            let (note, pause, unlogged) = match line {
+                LetterLine::Counted { .. } => (line.note(), None, None),
+                LetterLine::Last { pause, .. } => (line.note(), Some(field::debug(pause)), None),
+                LetterLine::Resumed { unlogged, .. } => (line.note(), None, Some(unlogged)),
             };
             /// The level of a `tracing` event is a constant of its call site.
             macro_rules! restarting {
@@ -135,7 +156,7 @@ pub(super) fn decided(
                     )
                 };
             }
-            match log.level(attempt) {
+            match level {
                 LogLevel::Trace => restarting!(Level::TRACE),
                 LogLevel::Debug => restarting!(Level::DEBUG),
                 LogLevel::Info => restarting!(Level::INFO),
@@ -143,19 +164,21 @@ pub(super) fn decided(
                 LogLevel::Error => restarting!(Level::ERROR),
             }
         }
-        Decision::Leave if reason.is_clean() => {
-            info!(target: "verger::lifecycle", %child, incarnation, lived, "ended normally");
-        }
-        Decision::Leave => {
-            warn!(target: "verger::restart", %child, incarnation, cause = cause(), lived, "not restarted");
-        }
-        Decision::FallBack => error!(
-            target: "verger::restart",
-            %supervisor, %child, incarnation, cause = cause(), lived, "falling back"
+        Decision::Leave if reason.is_clean() => bounded!(
+            (bounds, child, Decided), INFO, target: "verger::lifecycle", "ended normally",
+            %child, incarnation, lived
         ),
-        Decision::Pause { length } => error!(
-            target: "verger::restart",
-            %supervisor, %child, incarnation, cause = cause(), lived, ?length, "pausing"
+        Decision::Leave => bounded!(
+            (bounds, child, Decided), WARN, target: "verger::restart", "not restarted",
+            %child, incarnation, cause = cause(), lived
+        ),
+        Decision::FallBack => bounded!(
+            (bounds, child, Decided), ERROR, target: "verger::restart", "falling back",
+            %supervisor, %child, incarnation, cause = cause(), lived
+        ),
+        Decision::Pause { length } => bounded!(
+            (bounds, child, Decided), ERROR, target: "verger::restart", "pausing",
+            %supervisor, %child, incarnation, cause = cause(), lived, ?length
         ),
         Decision::Exit => error!(
             target: "verger::restart",
@@ -165,67 +188,99 @@ pub(super) fn decided(
             let (restarts, failing) = hits(limit);
             let limit = limit.map(limit_text);
             let limit = limit.as_deref();
-            let hint = if returned { "; did you mean restart type transient?" } else { "" };
-            error!(
-                target: "verger::restart",
-                %supervisor, %child, incarnation, cause = cause(), lived, restarts, failing, limit,
-                "giving up{hint}"
-            );
+            if returned {
+                bounded!(
+                    (bounds, child, Decided), ERROR, target: "verger::restart",
+                    "giving up; did you mean restart type transient?",
+                    %supervisor, %child, incarnation, cause = cause(), lived, restarts, failing, limit
+                );
+            } else {
+                bounded!(
+                    (bounds, child, Decided), ERROR, target: "verger::restart", "giving up",
+                    %supervisor, %child, incarnation, cause = cause(), lived, restarts, failing, limit
+                );
+            }
         }
-        Decision::EndSupervisor => info!(
-            target: "verger::lifecycle",
-            %supervisor, %child, incarnation, cause = cause(), lived, "ending its supervisor"
+        Decision::EndSupervisor => bounded!(
+            (bounds, child, Decided), INFO, target: "verger::lifecycle", "ending its supervisor",
+            %supervisor, %child, incarnation, cause = cause(), lived
         ),
-        Decision::FailSupervisor => error!(
-            target: "verger::restart",
-            %supervisor, %child, incarnation, cause = cause(), lived, "failing its supervisor"
+        Decision::FailSupervisor => bounded!(
+            (bounds, child, Decided), ERROR, target: "verger::restart", "failing its supervisor",
+            %supervisor, %child, incarnation, cause = cause(), lived
         ),
-        Decision::Decline => error!(
-            target: "verger::restart",
-            %supervisor, %child, incarnation, cause = cause(), lived, "given up by the callback"
+        Decision::Decline => bounded!(
+            (bounds, child, Decided), ERROR, target: "verger::restart", "given up by the callback",
+            %supervisor, %child, incarnation, cause = cause(), lived
         ),
-        Decision::Escalate => error!(
-            target: "verger::restart",
-            %supervisor, %child, incarnation, cause = cause(), lived, "escalated by the callback"
+        Decision::Escalate => bounded!(
+            (bounds, child, Decided), ERROR, target: "verger::restart", "escalated by the callback",
+            %supervisor, %child, incarnation, cause = cause(), lived
         ),
     }
 }
 
+fn is_restart_enabled(level: LogLevel) -> bool {
+    match level {
+        LogLevel::Trace => enabled!(target: "verger::restart", Level::TRACE),
+        LogLevel::Debug => enabled!(target: "verger::restart", Level::DEBUG),
+        LogLevel::Info => enabled!(target: "verger::restart", Level::INFO),
+        LogLevel::Warn => enabled!(target: "verger::restart", Level::WARN),
+        LogLevel::Error => enabled!(target: "verger::restart", Level::ERROR),
+    }
+}
+
 /// The failure callback did not decide.
-pub(super) fn undecided(supervisor: &LazyPath, child: &Path, incarnation: u32, problem: &str) {
-    error!(
-        target: "verger::restart",
-        %supervisor, %child, incarnation, problem,
-        "no decision by the callback: escalating"
+pub(super) fn undecided(
+    bounds: &LogBounds,
+    supervisor: &LazyPath,
+    child: &Path,
+    incarnation: u32,
+    problem: &str,
+) {
+    bounded!(
+        (bounds, child, Undecided), ERROR, target: "verger::restart",
+        "no decision by the callback: escalating",
+        %supervisor, %child, incarnation, problem
     );
 }
 
-pub(super) fn unhealthy(child: &Path, incarnation: u32, problem: &str) {
-    warn!(target: "verger::lifecycle", %child, incarnation, problem, "unhealthy");
+pub(super) fn unhealthy(bounds: &LogBounds, child: &Path, incarnation: u32, problem: &str) {
+    bounded!(
+        (bounds, child, Unhealthy), WARN, target: "verger::lifecycle", "unhealthy",
+        %child, incarnation, problem
+    );
 }
 
-pub(super) fn healthy(child: &Path, incarnation: u32) {
-    info!(target: "verger::lifecycle", %child, incarnation, "healthy again");
+pub(super) fn healthy(bounds: &LogBounds, child: &Path, incarnation: u32) {
+    bounded!(
+        (bounds, child, Healthy), INFO, target: "verger::lifecycle", "healthy again",
+        %child, incarnation
+    );
 }
 
 /// The runtime was late, so that missed heartbeats say nothing.
-pub(super) fn runtime_late(supervisor: &LazyPath, late: Duration) {
-    warn!(
-        target: "verger::lifecycle",
-        %supervisor,
-        "the runtime was late by {late:?}, no child is called hung"
+pub(super) fn runtime_late(bounds: &LogBounds, supervisor: &LazyPath, late: Duration) {
+    bounded!(
+        (bounds, supervisor.path(), RuntimeLate), WARN, target: "verger::lifecycle",
+        "the runtime was late: no child is called hung",
+        %supervisor, ?late
     );
 }
 
-pub(super) fn leaked(child: &Path, incarnation: u32) {
-    error!(
-        target: "verger::shutdown",
-        %child, incarnation, "leaked: aborted, and still running; does it block its thread?"
+pub(super) fn leaked(bounds: &LogBounds, child: &Path, incarnation: u32) {
+    bounded!(
+        (bounds, child, Leaked), ERROR, target: "verger::shutdown",
+        "leaked: aborted, and still running; does it block its thread?",
+        %child, incarnation
     );
 }
 
-pub(super) fn leak_ended(child: &Path, incarnation: u32) {
-    info!(target: "verger::shutdown", %child, incarnation, "leaked child has ended");
+pub(super) fn leak_ended(bounds: &LogBounds, child: &Path, incarnation: u32) {
+    bounded!(
+        (bounds, child, LeakEnded), INFO, target: "verger::shutdown", "leaked child has ended",
+        %child, incarnation
+    );
 }
 
 /// What a start or a stop has been waiting for since `waited` ago.
@@ -268,9 +323,16 @@ pub(super) fn needless_ready(child: &Path) {
 }
 
 /// An error or a panic in `deactivate`.
-pub(super) fn deactivate_failed(child: &Path, incarnation: u32, cause: &ExitReason) {
-    let cause = cause.to_string();
-    warn!(target: "verger::lifecycle", %child, incarnation, cause, "deactivate failed");
+pub(super) fn deactivate_failed(
+    bounds: &LogBounds,
+    child: &Path,
+    incarnation: u32,
+    cause: &ExitReason,
+) {
+    bounded!(
+        (bounds, child, DeactivateFailed), WARN, target: "verger::lifecycle", "deactivate failed",
+        %child, incarnation, cause = cause.to_string()
+    );
 }
 
 /// A call has changed a child.
@@ -280,14 +342,23 @@ pub(super) fn called(child: &Path, call: &'static str, note: Option<&CallNote>) 
     info!(target: "verger::lifecycle", %child, call, by, reason, "changed by a call");
 }
 
-pub(super) fn up(supervisor: &LazyPath) {
-    info!(target: "verger::lifecycle", %supervisor, "up");
+pub(super) fn up(bounds: &LogBounds, supervisor: &LazyPath) {
+    bounded!(
+        (bounds, supervisor.path(), Up), INFO, target: "verger::lifecycle", "up",
+        %supervisor
+    );
 }
 
-pub(super) fn shutting_down(supervisor: &LazyPath, cause: &str) {
-    info!(target: "verger::shutdown", %supervisor, cause, "shutting down");
+pub(super) fn shutting_down(bounds: &LogBounds, supervisor: &LazyPath, cause: &str) {
+    bounded!(
+        (bounds, supervisor.path(), ShuttingDown), INFO, target: "verger::shutdown", "shutting down",
+        %supervisor, cause
+    );
 }
 
-pub(super) fn stopped(supervisor: &LazyPath) {
-    info!(target: "verger::shutdown", %supervisor, "stopped");
+pub(super) fn stopped(bounds: &LogBounds, supervisor: &LazyPath) {
+    bounded!(
+        (bounds, supervisor.path(), Stopped), INFO, target: "verger::shutdown", "stopped",
+        %supervisor
+    );
 }

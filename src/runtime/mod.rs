@@ -29,6 +29,7 @@ pub(crate) mod inbox;
 mod leaks;
 pub(crate) mod locks;
 mod log;
+mod log_bounds;
 mod mailbox_owner;
 mod orphaned_mailboxes;
 mod outcome;

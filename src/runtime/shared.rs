@@ -18,6 +18,7 @@ use super::early_events::EarlyEvents;
 use super::inbox::{StopRequest, SupervisorInbox};
 use super::leaks::LeakId;
 use super::log;
+use super::log_bounds::LineKind;
 use super::orphaned_mailboxes::OrphanedMailboxes;
 use super::outcome::End;
 use super::phase::{Progress, SupervisorPhase};
@@ -33,7 +34,7 @@ use crate::exit::ExitReason;
 use crate::metrics::Scope;
 use crate::panic::catch_panic;
 use crate::path::{LazyPath, Path};
-use crate::policy::{ChildOptions, FailureCallback, Rules};
+use crate::policy::{ChildOptions, FailureCallback, LetterLine, Rules};
 use crate::status::Subscription;
 use crate::status::{Event, EventKind};
 use crate::sync::Mutex;
@@ -291,7 +292,7 @@ impl SupervisorShared {
         key: Key,
         incarnation: IncarnationNumber,
     ) {
-        log::leaked(&path, incarnation);
+        log::leaked(&self.tree.log_bounds, &path, incarnation);
         self.tree.leaks.insert(self.leak_id(key, incarnation), path.clone());
         self.publish(now, path, incarnation, || EventKind::Leaked);
     }
@@ -299,7 +300,7 @@ impl SupervisorShared {
     /// Reports the end of a leaked child. Has no effect for any other child.
     pub(super) fn leak_ended(&self, key: Key, incarnation: IncarnationNumber) {
         let Some(path) = self.tree.leaks.remove(self.leak_id(key, incarnation)) else { return };
-        log::leak_ended(&path, incarnation);
+        log::leak_ended(&self.tree.log_bounds, &path, incarnation);
         self.publish(now(), path, incarnation, || EventKind::LeakEnded);
     }
 
@@ -369,9 +370,13 @@ impl Parent for SupervisorShared {
         self.stop_reason()
     }
 
+    fn panic_line(&self, child: &Path) -> Option<LetterLine> {
+        self.tree.log_bounds.count(child, LineKind::Panicked)
+    }
+
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {
         let path = incarnation.path();
-        log::deactivate_failed(&path, incarnation.number, &reason);
+        log::deactivate_failed(&self.tree.log_bounds, &path, incarnation.number, &reason);
         let kind = || EventKind::DeactivateFailed { reason: Arc::new(reason) };
         self.publish(now(), path, incarnation.number, kind);
     }

@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 use super::counters::Counters;
 use super::leaks::Leaks;
 use super::locks::Locks;
+use super::log_bounds::LogBounds;
 use super::registry::Registry;
 use super::services::Services;
 use super::settings::Settings;
@@ -23,6 +24,7 @@ pub(crate) struct Tree<T> {
     pub(crate) settings: Arc<Settings>,
     pub(crate) services: Arc<Services>,
     pub(crate) locks: Arc<Locks>,
+    pub(super) log_bounds: LogBounds,
     /// The handlers of the event bus: a type of the module `bus`, made by its first use.
     pub(crate) bus: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// The sequence number of the last event.
@@ -50,6 +52,7 @@ impl<T> Tree<T> {
             settings,
             services: Arc::default(),
             locks: Arc::default(),
+            log_bounds: LogBounds::default(),
             bus: OnceLock::new(),
             seq: AtomicU64::new(0),
             listeners,

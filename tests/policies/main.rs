@@ -10,6 +10,7 @@ mod limits;
 #[path = "../common/log.rs"]
 mod log;
 mod log_levels;
+mod log_storms;
 mod on_child_failure;
 mod on_child_failure_reports;
 mod on_exhausted;

@@ -1,9 +1,8 @@
 //! Applying the machine's effects, and publishing what they mean.
 
-use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::state::{Driver, ExitInfo, Step};
 use crate::child::{Incarnation, Phases, StopLevel};
@@ -11,10 +10,7 @@ use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Ke
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{
-    ChildOptions, DeadLetterLog, FailureLog, LetterLine, RestartType, Rules, Shutdown, StartCause,
-    Strategy, Throttle,
-};
+use crate::policy::{ChildOptions, FailureLog, RestartType, Rules, Shutdown, StartCause};
 use crate::runtime::log;
 use crate::runtime::outcome::{Cause, End};
 use crate::status::EventKind;
@@ -50,7 +46,9 @@ impl Driver {
             Effect::CheckHeartbeat { key, incarnation } => {
                 self.heartbeats_due.push((key, incarnation));
             }
-            Effect::RuntimeLate { late } => log::runtime_late(self.shared.lazy_path(), late),
+            Effect::RuntimeLate { late } => {
+                log::runtime_late(&self.shared.tree.log_bounds, self.shared.lazy_path(), late);
+            }
             Effect::Leaked { key, incarnation } => {
                 self.leak(key, incarnation, now);
                 self.lose_message(key, incarnation, &Arc::new(ExitReason::Killed), now);
@@ -73,7 +71,13 @@ impl Driver {
             Effect::Unanswered { key, incarnation } => {
                 let path = self.children.path(key);
                 let problem = format!("didn't answer within {ANSWER_WITHIN:?}");
-                log::undecided(self.shared.lazy_path(), &path, incarnation, &problem);
+                log::undecided(
+                    &self.shared.tree.log_bounds,
+                    self.shared.lazy_path(),
+                    &path,
+                    incarnation,
+                    &problem,
+                );
             }
             Effect::Changed { key, changes } => self.children.change_properties(key, &changes),
             Effect::Decided { key, incarnation, reason, decision, restart_type, log } => {
@@ -90,7 +94,7 @@ impl Driver {
                 self.remove(key, incarnation, now);
             }
             Effect::Up => {
-                log::up(self.shared.lazy_path());
+                log::up(&self.shared.tree.log_bounds, self.shared.lazy_path());
                 self.shared.progress.up();
                 if let Some(ctx) = &self.above {
                     ctx.ready();
@@ -241,7 +245,6 @@ impl Driver {
         self.lifetimes.remove(&key);
         self.told_ready.remove(&key);
         self.recent.forget_calls(key);
-        self.busy.remove(&key);
         self.health.remove(key);
     }
 
@@ -275,8 +278,9 @@ impl Driver {
         let reason = exit.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
         if logged {
             let cause = self.children.incarnation(report.key).map(|it| it.start_cause);
-            let at_debug = cause == Some(StartCause::Manual) || self.is_unlogged(report.key);
-            log::report(report, &path, at_debug, killed, reason.as_deref(), now);
+            let at_debug = cause == Some(StartCause::Manual);
+            let bounds = &self.shared.tree.log_bounds;
+            log::report(bounds, report, &path, at_debug, killed, reason.as_deref(), now);
         }
         if published {
             let waits = report.to == Lifecycle::Restarting;
@@ -318,10 +322,7 @@ impl Driver {
         let returned = permanent && matches!(**reason, ExitReason::Normal);
         let supervisor = self.shared.lazy_path();
         let end = log::Ended { incarnation, reason, lived, returned };
-        let line = throttle(&mut self.busy, key, decision, now);
-        if let Some(line) = line {
-            log::decided(supervisor, &path, end, decision, levels, line);
-        }
+        log::decided(&self.shared.tree.log_bounds, supervisor, &path, end, decision, levels);
         let publish = |kind| self.shared.publish(now, path.clone(), incarnation, || kind);
         if decision == Decision::FallBack {
             publish(EventKind::FellBack { reason: Arc::clone(reason) });
@@ -343,15 +344,6 @@ impl Driver {
         }
         if decision.gives_up() {
             self.given_up = Some((key, path));
-        }
-    }
-
-    /// Whether the restarts of this child, or of the child that its group restarts with, are counted and not
-    /// logged.
-    fn is_unlogged(&self, key: Key) -> bool {
-        match self.blueprint.rules.strategy {
-            Strategy::OneForOne => self.busy.get(&key).is_some_and(Throttle::is_paused),
-            _ => self.busy.values().any(Throttle::is_paused),
         }
     }
 
@@ -388,27 +380,6 @@ impl Driver {
             }
         }
     }
-}
-
-/// Returns how a decision is logged. A child that fails again and again, and never waits, would flood the
-/// log.
-fn throttle(
-    busy: &mut BTreeMap<Key, Throttle>,
-    key: Key,
-    decision: Decision,
-    now: Instant,
-) -> Option<LetterLine> {
-    let every = Some(LetterLine::Counted { count: 0 });
-    let Decision::Restart { attempt, delay: Duration::ZERO } = decision else {
-        busy.remove(&key);
-        return every;
-    };
-    let fresh = || Throttle::new(DeadLetterLog::default());
-    let throttle = busy.entry(key).or_insert_with(fresh);
-    if attempt == 1 {
-        *throttle = fresh();
-    }
-    throttle.letter(now)
 }
 
 fn phases(rules: &Rules, options: &ChildOptions) -> Phases {

@@ -10,9 +10,9 @@ use super::state::{Driver, Step};
 use crate::core::{ANSWER_WITHIN, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::panic::CatchPanic;
-use crate::path::LazyPath;
 use crate::policy::{ChildFailure, FailureCallback, FailureDecision};
 use crate::runtime::log;
+use crate::runtime::shared::SupervisorShared;
 
 impl Driver {
     /// Calls the failure callback for a failed child.
@@ -44,7 +44,7 @@ impl Driver {
         let shared = Arc::clone(&self.shared);
         let name = || format!("{} (failure callback)", self.shared.path());
         self.callback_tasks.spawn(name, async move {
-            if let Some(decision) = decide(shared.lazy_path(), callback, failure).await {
+            if let Some(decision) = decide(&shared, callback, failure).await {
                 shared.push_event(MachineEvent::Answered { key, incarnation, decision });
             }
         });
@@ -60,7 +60,7 @@ impl Driver {
 ///
 /// An error or a panic of the callback escalates the failure.
 async fn decide(
-    supervisor: &LazyPath,
+    supervisor: &SupervisorShared,
     callback: FailureCallback,
     failure: ChildFailure,
 ) -> Option<FailureDecision> {
@@ -72,6 +72,12 @@ async fn decide(
         Ok(Err(_elapsed)) => return None,
         Err(message) => format!("panicked: {message}"),
     };
-    log::undecided(supervisor, &child, incarnation, &problem);
+    log::undecided(
+        &supervisor.tree.log_bounds,
+        supervisor.lazy_path(),
+        &child,
+        incarnation,
+        &problem,
+    );
     Some(FailureDecision::escalate())
 }

@@ -36,11 +36,11 @@ impl Driver {
         let path = self.children.path(key);
         match problem {
             Some(problem) => {
-                log::unhealthy(&path, incarnation, &problem);
+                log::unhealthy(&self.shared.tree.log_bounds, &path, incarnation, &problem);
                 self.shared.publish(now, path, incarnation, || EventKind::Unhealthy { problem });
             }
             None if before == Some(false) => {
-                log::healthy(&path, incarnation);
+                log::healthy(&self.shared.tree.log_bounds, &path, incarnation);
                 self.shared.publish(now, path, incarnation, || EventKind::Healthy);
             }
             // A child counts as healthy before its first check.

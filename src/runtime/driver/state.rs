@@ -16,7 +16,6 @@ use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId};
 use crate::exit::ExitReason;
 use crate::metrics::ChildMetrics;
 use crate::path::Path;
-use crate::policy::Throttle;
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::children::ChildTable;
 use crate::runtime::inbox::Batch;
@@ -53,8 +52,6 @@ pub(in crate::runtime) struct Driver {
     pub(super) leaked: BTreeSet<(Key, IncarnationNumber)>,
     /// How long each failed child that is still to be decided on had been `Active`.
     pub(super) lifetimes: BTreeMap<Key, (IncarnationNumber, Duration)>,
-    /// Children that are restarted without a delay, whose log is throttled.
-    pub(super) busy: BTreeMap<Key, Throttle>,
     /// The child that was given up last. It may be forgotten before the supervisor ends.
     pub(super) given_up: Option<(Key, Path)>,
     /// The child that has ended the first start, and those that failed after it.
@@ -138,7 +135,6 @@ impl Driver {
             fallbacks: BTreeMap::new(),
             leaked: BTreeSet::new(),
             lifetimes: BTreeMap::new(),
-            busy: BTreeMap::new(),
             given_up: None,
             start_failures: Vec::new(),
             callback_tasks: TaskSet::default(),

@@ -1,0 +1,140 @@
+//! How many log lines about one child are logged a minute.
+//!
+//! A child that fails again and again, or a group that restarts with it, would flood the log. The counts belong to
+//! the tree and not to a supervisor, because a supervisor that is restarted would begin anew.
+//!
+//! # Invariants
+//!
+//! 1. Of one kind of lines about one path, at most ten are logged within a minute that begins with the first. Then
+//!    none are for five minutes.
+//! 2. The line that begins the pause says so, and the first one after it says how many were left out.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::clock::now;
+use crate::path::Path;
+use crate::policy::{DeadLetterLog, LetterLine, Throttle};
+use crate::sync::Mutex;
+
+/// The time in which lines are counted.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// How many counts are kept before those that are over are removed.
+const KEPT: usize = 1_024;
+
+/// What a line says about its child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LineKind {
+    Restarting,
+    Active,
+    /// Any decision but a restart.
+    Decided,
+    Undecided,
+    Unhealthy,
+    Healthy,
+    Killed,
+    Leaked,
+    LeakEnded,
+    DeactivateFailed,
+    Panicked,
+    RuntimeLate,
+    Up,
+    ShuttingDown,
+    Stopped,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct LogBounds(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    counts: HashMap<(Path, LineKind), Count>,
+    /// The length of `counts` after the last removal.
+    left: usize,
+}
+
+#[derive(Debug)]
+struct Count {
+    since: Instant,
+    throttle: Throttle,
+}
+
+impl Count {
+    fn new(now: Instant) -> Self {
+        Self { since: now, throttle: Throttle::new(DeadLetterLog::default()) }
+    }
+
+    /// Whether the next line begins a new count.
+    fn is_over(&self, now: Instant) -> bool {
+        !self.throttle.is_paused() && now.saturating_duration_since(self.since) >= WITHIN
+    }
+}
+
+impl LogBounds {
+    /// Counts a line. Returns how it is logged, or `None` if it isn't.
+    pub(crate) fn count(&self, path: &Path, kind: LineKind) -> Option<LetterLine> {
+        let now = now();
+        let Counts { counts, left } = &mut *self.0.lock();
+        let count = counts.entry((path.clone(), kind)).or_insert_with(|| Count::new(now));
+        if count.is_over(now) {
+            *count = Count::new(now);
+        }
+        let line = count.throttle.letter(now);
+        if counts.len() > KEPT.max(2 * *left) {
+            counts.retain(|_, count| !count.is_over(now));
+            *left = counts.len();
+        }
+        line
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn ten_lines_of_a_kind_a_minute_are_logged_and_then_none_for_five() {
+        let (bounds, [a, b]) = (LogBounds::default(), ["a", "b"].map(Path::root));
+        let logged = |path, kind| (0..100).filter(|_| bounds.count(path, kind).is_some()).count();
+        assert_eq!(logged(&a, LineKind::Restarting), 10);
+        assert_eq!(logged(&a, LineKind::Active), 10, "of another kind");
+        assert_eq!(logged(&b, LineKind::Active), 10, "of another child");
+        advance(Duration::from_secs(299)).await;
+        assert_eq!(logged(&a, LineKind::Active), 0);
+        advance(Duration::from_secs(1)).await;
+        let resumed = LetterLine::Resumed { total: 201, unlogged: 190 };
+        assert_eq!(bounds.count(&a, LineKind::Active), Some(resumed));
+        assert_eq!(logged(&a, LineKind::Active), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nine_lines_a_minute_are_always_logged() {
+        let (bounds, a) = (LogBounds::default(), Path::root("a"));
+        for minute in 0..10 {
+            for count in 1..=9 {
+                let line = bounds.count(&a, LineKind::Restarting);
+                assert_eq!(line, Some(LetterLine::Counted { count }), "{minute}");
+            }
+            advance(WITHIN).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn counts_that_are_over_are_removed_and_pauses_are_kept() {
+        let (bounds, paused) = (LogBounds::default(), Path::root("paused"));
+        (0..20).for_each(|_| drop(bounds.count(&paused, LineKind::Active)));
+        for round in 0..10 {
+            for n in 0..KEPT {
+                bounds.count(&Path::root(&format!("{round}-{n}")), LineKind::Active);
+            }
+            advance(WITHIN / 3).await;
+        }
+        let counts = bounds.0.lock().counts.len();
+        assert!(counts <= 6 * KEPT, "{counts}");
+        assert_eq!(bounds.count(&paused, LineKind::Active), None);
+    }
+}
