@@ -43,7 +43,7 @@ impl ExitThread {
         let thread = thread::Builder::new().name("verger-exit".to_owned());
         let thread = thread.spawn(move || wait(&receiver, blocked));
         if let Err(error) = thread {
-            subscriber::error!(target: "verger::shutdown", %error, "can't start a thread: a blocked stop won't end");
+            subscriber::error!(target: "verger::shutdown", error = error.to_string(), "can't start a thread: a blocked stop won't end");
         }
         Self(sender)
     }

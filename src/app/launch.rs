@@ -206,10 +206,10 @@ async fn guarded(guard: MemoryGuard, tree: SupervisorHandle) -> MemoryPressure {
         let pressure = watch.await;
         let Some(child) = guard.restarts() else { return pressure };
         let usage = pressure.to_string();
-        subscriber::warn!(target: "verger::memory", child, usage, "restarting because of the memory usage");
+        subscriber::warn!(target: "verger::memory", %child, usage, "restarting because of the memory usage");
         if let Err(error) = tree.restart(child).await {
             let error = error.to_string();
-            subscriber::error!(target: "verger::memory", child, error, "can't restart");
+            subscriber::error!(target: "verger::memory", %child, error, "can't restart");
         }
         // A usage that has another cause must not restart the child all the time.
         sleep(AFTER_RESTART).await;

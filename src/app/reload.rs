@@ -125,11 +125,14 @@ pub(super) fn log_error(trigger: &str, error: &ApplyError) {
         }
         ApplyError::Refused(refusals) | ApplyError::RolledBack(refusals) => {
             let is_refused = matches!(error, ApplyError::Refused(_));
-            let what = if is_refused { "refused" } else { "not active, rolled back" };
             for refusal in refusals {
-                let (child, reason) = (refusal.path.as_str(), refusal.reason.as_str());
+                let (child, problem) = (refusal.path.as_str(), refusal.reason.as_str());
                 let place = refusal.place.as_deref();
-                subscriber::error!(target: "verger::config", trigger, child, place, reason, "{what}");
+                if is_refused {
+                    subscriber::error!(target: "verger::config", trigger, %child, place, problem, "refused");
+                } else {
+                    subscriber::error!(target: "verger::config", trigger, %child, place, problem, "not active, rolled back");
+                }
             }
         }
         _ => {

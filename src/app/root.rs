@@ -102,7 +102,7 @@ impl Root {
     pub(super) fn self_check(&self) -> Option<SelfCheck> {
         let check = self.self_check_with(SelfCheckSettings::default());
         let log = |error: &io::Error| {
-            subscriber::error!(target: "verger::lifecycle", %error, "can't start the thread that checks the loops");
+            subscriber::error!(target: "verger::lifecycle", error = error.to_string(), "can't start the thread that checks the loops");
         };
         check.inspect_err(log).ok()
     }

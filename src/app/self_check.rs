@@ -123,14 +123,14 @@ impl Check {
                     let stuck = stuck_text(&watch.running(), bound, now);
                     let supervisor = self.root.lazy_path();
                     error!(
-                        target: "verger::lifecycle", %supervisor, stuck,
-                        "the runtime doesn't turn: no supervisor ran for {bound:?}"
+                        target: "verger::lifecycle", %supervisor, waited = ?bound, stuck,
+                        "the runtime doesn't turn"
                     );
                 }
                 Some(Finding::TurnsAgain { after }) => {
                     let supervisor = self.root.lazy_path();
                     info!(
-                        target: "verger::lifecycle", %supervisor, after = ?tenths(after),
+                        target: "verger::lifecycle", %supervisor, took = ?tenths(after),
                         "the runtime turns again"
                     );
                 }

@@ -38,7 +38,7 @@ impl StopBounds {
     /// Logs the bounds.
     pub(super) fn announce(&self) {
         let Self { stages, total, graces, .. } = self;
-        subscriber::info!(target: "verger::shutdown", at_most = ?total, %stages, ?graces, "time for a stop");
+        subscriber::info!(target: "verger::shutdown", at_most = ?total, stages, ?graces, "time for a stop");
     }
 
     /// Warns of what exceeds the bounds.
@@ -46,7 +46,7 @@ impl StopBounds {
         let Self { total, in_stages, graces, .. } = self;
         if graces > in_stages {
             subscriber::warn!(
-                target: "verger::shutdown", ?graces, stages = ?in_stages,
+                target: "verger::shutdown", ?graces, available = ?in_stages,
                 "the graces add up to more than the stages: the children that stop last have less than theirs"
             );
         }

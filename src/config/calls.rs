@@ -254,8 +254,11 @@ impl SupervisorHandle {
             for supervisor in above.into_iter().flatten() {
                 handle.refresh_named(&supervisor, &[path.name().to_owned()]).await?;
             }
-            let what = if is_set { "policy set by a call" } else { "policy of a call cleared" };
-            subscriber::info!(target: "verger::config", child = %path, "{what}");
+            if is_set {
+                subscriber::info!(target: "verger::config", child = %path, "policy set by a call");
+            } else {
+                subscriber::info!(target: "verger::config", child = %path, "policy of a call cleared");
+            }
             Ok(())
         })
         .await

@@ -189,8 +189,8 @@ impl<M: Send + 'static> MailboxShared<M> {
             // A delivery has outlived its tree.
             subscriber::warn!(
                 target: "verger::dead_letter",
-                message = type_name::<M>(),
-                reason = %reason,
+                %reason,
+                event_type = type_name::<M>(),
                 "message lost: its tree has ended"
             );
             catch_panic(|| drop(message));
@@ -236,7 +236,7 @@ impl<M: Send + 'static> MailboxShared<M> {
         if left.is_empty() {
             return;
         }
-        let (message, messages) = (type_name::<M>(), left.len());
+        let (event_type, count) = (type_name::<M>(), left.len());
         for envelope in left {
             if let Some(asker) = &envelope.asker {
                 asker.refuse(reason);
@@ -245,8 +245,9 @@ impl<M: Send + 'static> MailboxShared<M> {
         }
         subscriber::warn!(
             target: "verger::dead_letter",
-            message,
-            messages,
+            %reason,
+            event_type,
+            count,
             "messages lost: their tree does not run"
         );
     }

@@ -167,8 +167,8 @@ async fn seed4_47_the_stages_are_a_list_and_after_the_last_one_nothing_is_waited
     assert_eq!(
         lines,
         [
-            "INFO verger::shutdown: time for a stop at_most=6s stages=drain 0ns, polite 2s, closing 3s, abort 1s graces=60s",
-            "WARN verger::shutdown: the graces add up to more than the stages: the children that stop last have less than theirs graces=60s stages=5s",
+            "INFO verger::shutdown: time for a stop at_most=6s stages=\"drain 0ns, polite 2s, closing 3s, abort 1s\" graces=60s",
+            "WARN verger::shutdown: the graces add up to more than the stages: the children that stop last have less than theirs graces=60s available=5s",
             "INFO verger::shutdown: stage begins cause=\"test\" stage=\"polite\" length=2s",
             "WARN verger::shutdown: stage expired stage=\"polite\" count=1 children=\"app/a\"",
             "INFO verger::shutdown: stage begins cause=\"test\" stage=\"closing\" length=3s",

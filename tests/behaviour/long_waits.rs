@@ -94,7 +94,7 @@ async fn a_stop_names_each_child_with_what_is_left_of_its_grace() {
         log.lines(),
         [
             "WARN verger::shutdown: waiting for the child to stop child=app/slow grace_left=5s waited=10s",
-            "WARN verger::shutdown: killed child=app/slow incarnation=1 after=15s",
+            "WARN verger::shutdown: killed child=app/slow incarnation=1 took=15s",
             "WARN verger::shutdown: waiting for the child to stop child=app/forever waited=40s",
         ]
     );

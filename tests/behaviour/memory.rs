@@ -83,7 +83,7 @@ async fn a_guard_may_restart_a_part_of_the_tree_instead() {
     assert_eq!(
         log.lines(),
         [
-            "WARN verger::memory: restarting because of the memory usage child=\"leaky\" usage=\"95 % of 100 MiB\""
+            "WARN verger::memory: restarting because of the memory usage child=leaky usage=\"95 % of 100 MiB\""
         ]
     );
 }

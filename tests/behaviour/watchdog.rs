@@ -219,8 +219,8 @@ async fn if_the_runtime_was_late_no_child_is_called_hung() {
     }
     assert_eq!(
         log.lines(),
-        ["WARN verger::lifecycle: the runtime was late by 60s, no child is called hung \
-             supervisor=app"]
+        ["WARN verger::lifecycle: the runtime was late: no child is called hung supervisor=app \
+             late=60s"]
     );
 
     // Both have a whole interval from then on.

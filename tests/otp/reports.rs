@@ -271,7 +271,7 @@ async fn otp_92_an_aborted_child_is_logged_with_its_grace() {
         log.lines(),
         [
             "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
-            "WARN verger::shutdown: killed child=app/deaf incarnation=1 after=3s",
+            "WARN verger::shutdown: killed child=app/deaf incarnation=1 took=3s",
             "INFO verger::shutdown: stopped supervisor=app",
         ]
     );

@@ -148,8 +148,8 @@ fn a_file_that_is_wrong_or_gone_changes_nothing() {
     files.write(&batch(13));
     program.signal("HUP");
     let lines = program.read_until(unchanged, 1).join("\n");
-    assert!(lines.contains("refused trigger=\"SIGHUP\" child=\"app/writer\" place=\""), "{lines}");
-    assert!(lines.contains("app.toml:1\" reason=\"unlucky\""), "{lines}");
+    assert!(lines.contains("refused trigger=\"SIGHUP\" child=app/writer place=\""), "{lines}");
+    assert!(lines.contains("app.toml:1\" problem=\"unlucky\""), "{lines}");
     fs::remove_file(files.file()).unwrap();
     program.signal("HUP");
     let lines = program.read_until(unchanged, 1).join("\n");

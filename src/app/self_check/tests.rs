@@ -151,11 +151,11 @@ fn block_threads(mut runtime: tokio::runtime::Builder, children: usize) -> [Stri
 #[test]
 fn a_child_that_blocks_the_only_thread_is_named_and_the_end_is_logged() {
     let [stuck, again] = block_threads(tokio::runtime::Builder::new_current_thread(), 1);
-    let text = "ERROR verger::lifecycle: the runtime doesn't turn: no supervisor ran for 500ms \
-                supervisor=app stuck=\"";
+    let text = "ERROR verger::lifecycle: the runtime doesn't turn supervisor=app waited=500ms \
+                stuck=\"";
     // Children of other trees that block their threads are named, too.
     assert!(stuck.starts_with(text) && stuck.contains("app/blocker0 for "), "{stuck}");
-    let text = "INFO verger::lifecycle: the runtime turns again supervisor=app after=";
+    let text = "INFO verger::lifecycle: the runtime turns again supervisor=app took=";
     assert!(again.starts_with(text), "{again}");
 }
 

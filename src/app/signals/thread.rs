@@ -25,7 +25,7 @@ pub(super) fn is_running() -> bool {
     *STARTED.get_or_init(|| match start() {
         Ok(()) => true,
         Err(error) => {
-            subscriber::error!(target: "verger::shutdown", %error, "can't listen for signals");
+            subscriber::error!(target: "verger::shutdown", error = error.to_string(), "can't listen for signals");
             false
         }
     })

@@ -199,7 +199,7 @@ fn a_wrong_edit_is_refused_and_changes_nothing() {
     let log = place.reload(&feed, "HUP", REFUSED);
     let line = place_of("[\"storage/writer\".config]").replace("feed.toml", "place=\"feed.toml");
     for words in
-        ["child=\"feed/storage/writer\"", &line, "reason=\"`batch` is 0; write how many lines"]
+        ["child=feed/storage/writer", &line, "problem=\"`batch` is 0; write how many lines"]
     {
         assert!(log.contains(words), "{words}: {log}");
     }
