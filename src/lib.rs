@@ -92,7 +92,8 @@
 //!
 //! Starts that a handle requests, and the edges that any call leads to, are logged at `DEBUG`. The log lines of a child itself are
 //! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
-//! span.
+//! span. With the level `DEBUG` of `verger::message`, each message has one: see [`Inbox::span`](mailbox::Inbox::span).
+//! Of each kind of line about a child, ten are logged within a minute.
 //!
 //! # Crate features
 //!
@@ -247,6 +248,10 @@ mod book {
     #[cfg(feature = "metrics")]
     #[doc = include_str!("../book/src/metrics.md")]
     mod metrics {}
+    #[doc = include_str!("../book/src/logging.md")]
+    mod logging {}
+    #[doc = include_str!("../book/src/tracing.md")]
+    mod tracing {}
     #[doc = include_str!("../book/src/runbook.md")]
     mod runbook {}
     #[doc = include_str!("../book/src/costs.md")]

@@ -13,6 +13,7 @@ mod kin;
 mod log;
 #[cfg(feature = "log-lines")]
 mod log_lines;
+mod log_table;
 mod long_waits;
 mod memory;
 #[cfg(feature = "metrics")]

@@ -3,6 +3,7 @@
 mod application;
 mod examples;
 mod host;
+mod json_log;
 mod panics;
 mod programs;
 #[cfg(feature = "metrics")]

@@ -1,0 +1,265 @@
+//! The book lists every log line and every span of verger, as the sources have them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const CHAPTER: &str = "book/src/logging.md";
+
+/// The names of all fields, so that one thing has one name.
+const FIELDS: [&str; 57] = [
+    "address",
+    "at_most",
+    "attempt",
+    "available",
+    "backtrace",
+    "by",
+    "call",
+    "cause",
+    "changes",
+    "child",
+    "children",
+    "code",
+    "count",
+    "delay",
+    "ending",
+    "error",
+    "event_type",
+    "failing",
+    "forced",
+    "from",
+    "grace_left",
+    "graces",
+    "hint",
+    "hook",
+    "incarnation",
+    "late",
+    "length",
+    "limit",
+    "lived",
+    "location",
+    "missed",
+    "name",
+    "panic",
+    "path",
+    "pause",
+    "place",
+    "problem",
+    "reason",
+    "requires",
+    "restarts",
+    "retry_after",
+    "service",
+    "stage",
+    "stages",
+    "still_running",
+    "stuck",
+    "supervisor",
+    "to",
+    "took",
+    "total",
+    "trigger",
+    "unchanged",
+    "unlogged",
+    "usage",
+    "value",
+    "variable",
+    "waited",
+];
+
+/// A line of the source: where it goes, and what it says.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    target: String,
+    level: String,
+    message: String,
+    fields: Vec<String>,
+}
+
+/// The macros of `src/subscriber.rs` and `src/runtime/log.rs`, with the level of each.
+const MACROS: [(&str, &str); 9] = [
+    ("bounded", ""),
+    ("restarting", ""),
+    ("event", ""),
+    ("error", "`ERROR`"),
+    ("warn", "`WARN`"),
+    ("info", "`INFO`"),
+    ("debug", "`DEBUG`"),
+    ("info_span", "span, `INFO`"),
+    ("debug_span", "span, `DEBUG`"),
+];
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Returns the source without comments and tests, which also log.
+fn code_of(source: &str) -> String {
+    let source = source.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+    let source = source.split("\n#[cfg(all(test").next().unwrap();
+    source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Returns the parts of a list that ends with the bracket before which it begins.
+fn parts_of(list: &str) -> Vec<String> {
+    let (mut parts, mut part) = (Vec::new(), String::new());
+    let (mut depth, mut in_text, mut is_escaped) = (0, false, false);
+    for c in list.chars() {
+        if in_text {
+            in_text = c != '"' || is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            part.push(c);
+            continue;
+        }
+        match c {
+            '"' => in_text = true,
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' if depth == 0 => break,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(std::mem::take(&mut part));
+                continue;
+            }
+            _ => {}
+        }
+        part.push(c);
+    }
+    parts.push(part);
+    let parts = parts.iter().map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+/// Returns the text of a literal, with its line breaks taken out.
+fn text_of(part: &str) -> Option<String> {
+    let text = part.strip_prefix('"')?.strip_suffix('"')?;
+    Some(text.replace("\\ ", ""))
+}
+
+fn field_of(part: &str) -> String {
+    let name = part.split('=').next().unwrap().trim();
+    name.trim_start_matches(['%', '?']).to_owned()
+}
+
+/// Returns the line of one call, whose arguments follow.
+fn line_of(name: &str, level: &str, arguments: &str) -> Line {
+    let mut parts = parts_of(arguments);
+    let mut level = level.to_owned();
+    let mut note = "";
+    if name == "bounded" {
+        parts.remove(0);
+        level = format!("`{}`", parts.remove(0));
+    } else if name == "event" {
+        // Its level is a constant of the macro around it.
+        level = "`WARN`, or as `failure_log` says".to_owned();
+        parts.retain(|part| part != "$level");
+    }
+    let target =
+        parts.iter().position(|part| part.starts_with("target:")).map(|at| parts.remove(at));
+    let target = text_of(target.expect("a target").trim_start_matches("target:").trim()).unwrap();
+    parts.retain(|part| !part.starts_with("parent:"));
+    let message = parts.iter().position(|part| part.starts_with('"')).map(|at| parts.remove(at));
+    let message =
+        message.map(|it| text_of(&it).unwrap_or_else(|| panic!("{it}"))).unwrap_or_default();
+    if message.contains("{note}") || name == "bounded" {
+        note = "*";
+    }
+    let message = message.replace("{note}", "");
+    let fields = parts.iter().map(|part| field_of(part)).collect();
+    let message = match message.as_str() {
+        "" => "(none)".to_owned(),
+        message if message.contains('`') => format!("`` {message} ``{note}"),
+        message => format!("`{message}`{note}"),
+    };
+    Line { target, level, message, fields }
+}
+
+fn lines() -> Vec<Line> {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let mut lines = Vec::new();
+    for file in files {
+        let is_tests =
+            file.components().any(|it| it.as_os_str() == "tests" || it.as_os_str() == "tests.rs");
+        if is_tests || file.ends_with("src/subscriber.rs") {
+            continue;
+        }
+        let code = code_of(&fs::read_to_string(&file).unwrap());
+        for (name, level) in MACROS {
+            for (at, call) in code.match_indices(&format!("{name}!(")) {
+                let before = code[..at].chars().next_back().unwrap_or(' ');
+                let arguments = &code[at + call.len()..];
+                // The definitions of the macros in `runtime/log.rs`, and the calls that they consist of.
+                let is_definition = arguments.trim_start().starts_with("target: $target");
+                let is_level = name == "restarting";
+                if before.is_alphanumeric() || before == '_' || is_definition || is_level {
+                    continue;
+                }
+                lines.push(line_of(name, level, arguments));
+            }
+        }
+    }
+    lines.sort();
+    lines.dedup();
+    lines
+}
+
+fn table() -> String {
+    let mut by_target: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+    for line in lines() {
+        by_target.entry(line.target.clone()).or_default().push(line);
+    }
+    let mut table = "| target | level | message | fields |\n| --- | --- | --- | --- |\n".to_owned();
+    for (target, lines) in by_target {
+        for Line { level, message, fields, .. } in lines {
+            let fields: Vec<_> = fields.iter().map(|field| format!("`{field}`")).collect();
+            table += &format!("| `{target}` | {level} | {message} | {} |\n", fields.join(", "));
+        }
+    }
+    table
+}
+
+#[test]
+fn the_book_lists_each_log_line_with_its_fields() {
+    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join(CHAPTER);
+    let text = fs::read_to_string(&chapter).unwrap();
+    let (before, rest) = text.split_once("<!-- lines -->\n\n").expect("the beginning of the table");
+    let (table_there, after) = rest.split_once("\n<!-- end of lines -->").expect("its end");
+    let table = table();
+    if std::env::var_os("VERGER_WRITE_BOOK").is_some() {
+        fs::write(
+            &chapter,
+            format!("{before}<!-- lines -->\n\n{table}\n<!-- end of lines -->{after}"),
+        )
+        .unwrap();
+        return;
+    }
+    const REMEDY: &str = "run `VERGER_WRITE_BOOK=1 cargo test --test behaviour log_table`";
+    for line in table.lines().filter(|&line| !table_there.lines().any(|there| there == line)) {
+        panic!("not in {CHAPTER}: {line}; {REMEDY}");
+    }
+    assert!(table_there == table, "{CHAPTER} has a line more than the sources; {REMEDY}");
+}
+
+#[test]
+fn each_field_has_one_name_and_a_line_about_an_incarnation_names_its_child_first() {
+    for Line { target, message, fields, .. } in lines() {
+        for field in &fields {
+            assert!(FIELDS.contains(&field.as_str()), "{target} {message}: {field}");
+        }
+        let at = |name| fields.iter().position(|field| field == name);
+        if let (Some(incarnation), Some(child)) = (at("incarnation"), at("child").or(at("path"))) {
+            assert_eq!(incarnation, child + 1, "{target} {message}: {fields:?}");
+        }
+    }
+}
