@@ -65,6 +65,7 @@
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
 //! | `metrics` | counters, gauges and histograms, with the facade `metrics` (feature `metrics`) |
 //! | `log_lines` | the last log lines of each child, from this incarnation and the one before (feature `log-lines`) |
+//! | `console` | a page that shows the tree, and acts on it if that is allowed (feature `console`) |
 //! | `testing` | a kit for tests of trees (feature `testing`) |
 //!
 //! # Guarantees
@@ -85,6 +86,7 @@
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`); a [handler of dead letters](bus::Bus::on_dead_letter) has failed (`DEBUG`), or is so slow that it has missed letters (`WARN`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
 //! | `verger::config` | a reload begins or is over, each change of an applied plan (`INFO`), the check of a new value takes 5 s, the configuration isn't changed (`WARN`), each mistake or refusal (`ERROR`); feature `config` |
+//! | `verger::console` | where the console is, with the token of its actions (`INFO`); feature `console` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
@@ -103,6 +105,8 @@
 //! * `config`: the module `config`: policies and settings by path, from any format that serde reads, and their
 //!   reload.
 //! * `config-file`: configuration files in TOML, `Application::config_file`; adds `toml`.
+//! * `console`: the module `console`, `Application::console`; adds axum and serde_json, and turns on `json` and
+//!   `log-lines`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `log-lines`: the module `log_lines`, a layer that keeps the last log lines of each child; adds
 //!   `tracing-subscriber`.
@@ -118,6 +122,8 @@ mod child;
 mod clock;
 #[cfg(feature = "config")]
 pub mod config;
+#[cfg(feature = "console")]
+pub mod console;
 mod core;
 pub mod dead_letter;
 mod error;
@@ -137,6 +143,7 @@ pub mod metrics;
 mod metrics;
 mod millis;
 mod named_task;
+mod owned_task;
 mod panic;
 mod path;
 pub mod policy;

@@ -16,7 +16,7 @@ use crate::restart::{Failure, silence_panics};
 use crate::tokio_only;
 
 /// Failures of each child.
-const FAILURES: u32 = 10;
+pub(crate) const FAILURES: u32 = 10;
 
 // --- All children fail ---------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ async fn failing_tasks(n: u64, failure: Failure, go: CancellationToken) {
     .await;
 }
 
-fn failing_children(n: u64, failure: Failure, go: CancellationToken) -> Supervisor {
+pub(crate) fn failing_children(n: u64, failure: Failure, go: CancellationToken) -> Supervisor {
     let child = worker("child", move |ctx: Context| {
         let go = (ctx.incarnation() == 1).then(|| go.clone());
         async move {

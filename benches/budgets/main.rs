@@ -1,9 +1,9 @@
 //! What supervision costs beside hand-written tokio, with a budget for each row.
 //!
 //! ```text
-//! cargo bench --features config-file --bench budgets                  all rows; exits with 1 if a budget isn't met
-//! cargo bench --features config-file --bench budgets -- --row start   only this row
-//! cargo bench --features config-file --bench budgets -- --help        all options
+//! cargo bench --features config-file,console --bench budgets                  all rows; exits with 1 if a budget isn't met
+//! cargo bench --features config-file,console --bench budgets -- --row start   only this row
+//! cargo bench --features config-file,console --bench budgets -- --help        all options
 //! ```
 //!
 //! Both sides do the same work in turns, each in a process of its own. *tokio* is a `JoinSet` and a
@@ -13,6 +13,7 @@
 #![expect(clippy::print_stdout, reason = "the bench exists to print its table")]
 
 mod bus;
+mod console;
 mod crowd;
 mod hello;
 mod lookup;
@@ -72,6 +73,9 @@ const ROWS: &[Row] = &[
     row("reload",         Alone(10_000),                 AtMost(1e9),    "–",    Nanos,     reload::all,              "reload of a file with 10,000 changed policies"),
     row("reload-one",     Alone(10_000),                 AtMost(50e6),   "–",    Nanos,     reload::one,              "reload of such a file in which one policy has changed"),
     row("reload-hold",    Alone(10_000),                 AtMost(1e6),    "–",    Nanos,     reload::longest_hold,     "reload of 10,000 changed policies: longest hold of a loop"),
+    row("console-look",   Alone(10_000),                 AtMost(1e9),    "–",    Nanos,     console::look,            "a look at the console: a snapshot of 10,000 children as JSON over HTTP"),
+    row("console-work",   Itself(0, 1),                  AtLeast(0.97), "–",    PerSecond, console::work,            "messages to a child beside a console without a page against none"),
+    row("console-storm",  Itself(0, 1),                  AtLeast(0.5),  "–",    PerSecond, console::storm,           "restarts of 10,000 children that fail 10 times, beside a console without a page against none"),
     row("hello-crates",   Alone(1),                      AtMost(42.0),  "19",   Count,     hello::crates,            "crates of the first program").rounds(1),
     row("hello-build",    Tokio(1),                      AtMost(3.0),   "1.9",  Nanos,     hello::build,             "release build of the first program, CPU time").rounds(3),
 ];

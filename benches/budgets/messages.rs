@@ -55,6 +55,11 @@ async fn send_on_tokio(n: u64) -> Duration {
 }
 
 async fn send_on_verger(n: u64) -> Duration {
+    send_beside(n, |_| ()).await
+}
+
+/// The same while what `begin` returns exists.
+pub(crate) async fn send_beside<T>(n: u64, begin: impl FnOnce(&SupervisorHandle) -> T) -> Duration {
     let (address, mailbox) = mailbox_with_capacity::<u64>(n as usize);
     let (done, sum) = oneshot::channel();
     let done = Mutex::new(Some(done));
@@ -69,7 +74,8 @@ async fn send_on_verger(n: u64) -> Duration {
             while inbox.recv().await.is_some() {}
         }
     });
-    let _tree = started(reader).await;
+    let tree = started(reader).await;
+    let _begun = begin(&tree);
     let began = Instant::now();
     let sending = tokio::spawn(async move { (0..n).try_for_each(|it| address.try_send(it)) });
     sending.await.expect("no panic").expect("the reader runs");

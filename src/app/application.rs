@@ -5,9 +5,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::hooks::HookStep;
+#[cfg(any(feature = "health", feature = "console"))]
+use super::listen::ListenAddress;
 use super::memory::MemoryGuard;
-#[cfg(feature = "health")]
-use super::probes::ProbeAddress;
 use super::program::Program;
 use super::stages::StopStages;
 use super::stop_cause::StopCause;
@@ -56,7 +56,9 @@ pub struct Application {
     #[cfg(feature = "config")]
     pub(super) check_only: bool,
     #[cfg(feature = "health")]
-    pub(super) probes: Option<ProbeAddress>,
+    pub(super) probes: Option<ListenAddress>,
+    #[cfg(feature = "console")]
+    pub(super) console: Option<(ListenAddress, crate::console::Console)>,
     #[cfg(feature = "systemd")]
     pub(super) systemd: bool,
 }
@@ -87,6 +89,8 @@ impl Application {
             systemd: false,
             #[cfg(feature = "health")]
             probes: None,
+            #[cfg(feature = "console")]
+            console: None,
         }
     }
 
@@ -269,14 +273,46 @@ impl Application {
     /// code 2.
     #[cfg(feature = "health")]
     pub fn probes(mut self, address: impl Into<String>) -> Self {
-        self.probes = Some(ProbeAddress::Address(address.into()));
+        self.probes = Some(ListenAddress::Address(address.into()));
         self
     }
 
     /// Serves [probes](super::probes()) on this listener, such as one that systemd has passed on.
     #[cfg(feature = "health")]
     pub fn probes_on(mut self, listener: std::net::TcpListener) -> Self {
-        self.probes = Some(ProbeAddress::Bound(listener));
+        self.probes = Some(ListenAddress::Bound(listener));
+        self
+    }
+
+    /// Serves a [console](crate::console) at this address, such as `127.0.0.1:7007`, on a listener of its own.
+    ///
+    /// It listens before the tree starts and until the hooks after the stop have run. If the address can't be
+    /// bound, or isn't a loopback address without
+    /// [`allow_remote`](crate::console::Console::allow_remote), the application ends with exit code 2. A log line
+    /// with target `verger::console` says where the console is, and which token its actions need.
+    ///
+    /// ```no_run
+    /// use verger::console::Console;
+    /// # use verger::{Application, Supervisor};
+    ///
+    /// # fn f(tree: Supervisor) -> Application {
+    /// Application::new(tree).console("127.0.0.1:7007", Console::new().allow_actions(true))
+    /// # }
+    /// ```
+    #[cfg(feature = "console")]
+    pub fn console(mut self, address: impl Into<String>, console: crate::console::Console) -> Self {
+        self.console = Some((ListenAddress::Address(address.into()), console));
+        self
+    }
+
+    /// Serves a [console](crate::console) on this listener, such as one whose port the system has chosen.
+    #[cfg(feature = "console")]
+    pub fn console_on(
+        mut self,
+        listener: std::net::TcpListener,
+        console: crate::console::Console,
+    ) -> Self {
+        self.console = Some((ListenAddress::Bound(listener), console));
         self
     }
 }

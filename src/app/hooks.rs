@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::owned_task::OwnedTask;
 use crate::exit::{Exit, Outcome};
+use crate::owned_task::OwnedTask;
 use crate::panic::CatchPanic;
 use crate::subscriber;
 

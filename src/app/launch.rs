@@ -16,6 +16,8 @@ use super::probes::ProbeServer;
 use super::program::{Program, ProgramEnd, print};
 use super::stop_bounds::StopBounds;
 use crate::clock::now;
+#[cfg(feature = "console")]
+use crate::console::{ConsoleServer, Outside};
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::panic::catch_panic;
@@ -41,7 +43,7 @@ impl Application {
     /// | --- | --- |
     /// | 0 | the tree finished, or was stopped in order |
     /// | 1 | the tree gave up, could not start, or was aborted |
-    /// | 2 | the tree, its configuration or an option is invalid, or the probes can't listen on their address |
+    /// | 2 | the tree, its configuration or an option is invalid, or the probes or the console can't listen on their address |
     /// | 3 | the tree was stopped, but a child missed its grace or leaked |
     /// | 130, 143 | a second SIGINT or SIGTERM ended the process at once |
     /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
@@ -50,7 +52,7 @@ impl Application {
     ///
     /// # Panics
     ///
-    /// Panics outside of a tokio runtime that has its timers enabled; with probes, also its I/O.
+    /// Panics outside of a tokio runtime that has its timers enabled; with probes or a console, also its I/O.
     ///
     /// # Cancel safety
     ///
@@ -75,7 +77,7 @@ impl Application {
     /// # Errors
     ///
     /// As for [`SupervisorHandle::wait`]; [`RunError::Build`] if the tree is invalid; [`RunError::Listen`] if the
-    /// probes can't listen on their address.
+    /// probes or the console can't listen on their address.
     ///
     /// # Panics
     ///
@@ -106,7 +108,7 @@ async fn launch(
     #[cfg(feature = "config")]
     let tree = match &app.reloads.source {
         Some(source) => {
-            let config = super::reload::read(source).await?;
+            let config = crate::config::read_source(source).await?;
             tree.configured(&config).await?
         }
         None => tree,
@@ -124,7 +126,15 @@ async fn launch(
     bounds.warn(app.stop_limit);
     #[cfg(feature = "health")]
     let listener = match app.probes {
-        Some(address) => Some(address.bind().await?),
+        Some(address) => Some(address.bind("probes").await?),
+        None => None,
+    };
+    #[cfg(feature = "console")]
+    let console = match app.console {
+        Some((address, console)) => {
+            let listener = address.bind("console").await?;
+            Some(console.check(&listener).map(|()| (listener, console))?)
+        }
         None => None,
     };
     if let Some(guard) = &app.memory {
@@ -132,7 +142,29 @@ async fn launch(
             |problem: MemoryGuardProblem| RunError::MemoryGuard { problem: problem.to_string() };
         guard.check().map_err(invalid)?;
     }
+    #[cfg(feature = "console")]
+    let (tree, console) = {
+        let mut tree = tree;
+        // Before the start, so that the first start is shown.
+        let console = console.map(|(listener, console)| (listener, console, tree.events()));
+        (tree, console)
+    };
     let root = tree.spawn();
+    #[cfg(feature = "console")]
+    let (program, console) = match console {
+        Some((listener, console, events)) => {
+            let (requests, requested) = tokio::sync::oneshot::channel();
+            let outside = Outside {
+                events: Some(events),
+                stop: Some(requests),
+                #[cfg(feature = "config")]
+                configuration: super::reload::configuration(&app.reloads),
+            };
+            let server = ConsoleServer::start(listener, console, &root.handle(), outside);
+            (program.on(requested_stop(requested)), Some(server))
+        }
+        None => (program, None),
+    };
     let program = match app.memory {
         Some(guard) => program.on(guarded(guard, root.handle())),
         None => program,
@@ -151,7 +183,7 @@ async fn launch(
     #[cfg(all(feature = "systemd", target_os = "linux"))]
     let systemd = app.systemd.then(|| SystemdTasks::start(&root, self_check.as_ref())).flatten();
     #[cfg(feature = "config")]
-    let reloads = super::owned_task::OwnedTask::spawn(
+    let reloads = crate::owned_task::OwnedTask::spawn(
         "verger reloads",
         app.reloads.serve(
             root.handle(),
@@ -190,6 +222,10 @@ async fn launch(
     if let Some(probes) = probes {
         probes.stop().await;
     }
+    #[cfg(feature = "console")]
+    if let Some(console) = console {
+        console.stop().await;
+    }
     #[cfg(all(feature = "systemd", target_os = "linux"))]
     if let Some(systemd) = systemd {
         systemd.finish().await;
@@ -213,6 +249,15 @@ async fn guarded(guard: MemoryGuard, tree: SupervisorHandle) -> MemoryPressure {
         }
         // A usage that has another cause must not restart the child all the time.
         sleep(AFTER_RESTART).await;
+    }
+}
+
+/// Resolves to the cause when the console asks for a stop.
+#[cfg(feature = "console")]
+async fn requested_stop(requested: tokio::sync::oneshot::Receiver<String>) -> String {
+    match requested.await {
+        Ok(cause) => cause,
+        Err(_) => pending().await,
     }
 }
 

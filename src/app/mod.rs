@@ -10,6 +10,7 @@
 //! | `termination` | the stop, in stages |
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
 //! | `reload` | reads the configuration again at a signal or a call (feature `config`) |
+//! | `listen` | where an application listens (features `health` and `console`) |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
 //! | `self_check` | a thread that finds out that the tree's loop doesn't turn |
 //! | `exit_thread` | ends the process if the program doesn't |
@@ -17,17 +18,17 @@
 //! | `panic_hook` | panics of children in the log |
 //! | `systemd`, `notify` | notifications to systemd, and what an application notifies it of (feature `systemd`) |
 //! | `signals`, `stop_cause` | what asks for a stop |
-//! | `owned_task` | a task that is aborted with its owner |
 //! | `root`, `run` | the task of a tree, and the ways to run one |
 
 pub(crate) mod application;
 mod exit_thread;
 mod hooks;
 mod launch;
+#[cfg(any(feature = "health", feature = "console"))]
+mod listen;
 pub mod memory;
 #[cfg(all(feature = "systemd", target_os = "linux"))]
 mod notify;
-mod owned_task;
 pub(crate) mod panic_hook;
 #[cfg(feature = "health")]
 mod probes;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
-use super::owned_task::OwnedTask;
 use super::root::Root;
 use super::self_check::SelfCheck;
 use super::systemd::{Notice, Notifier};
 use crate::handle::SupervisorHandle;
+use crate::owned_task::OwnedTask;
 use crate::status::Status;
 
 /// How often the status is looked at.

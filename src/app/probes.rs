@@ -3,7 +3,6 @@
 //! They look at the tree through a handle, and change nothing. A listener of an application's own serves
 //! them until the hooks after the stop have run.
 
-use std::fmt;
 use std::future::IntoFuture as _;
 use std::io;
 use std::sync::Arc;
@@ -17,9 +16,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::owned_task::OwnedTask;
-use crate::error::RunError;
 use crate::handle::SupervisorHandle;
+use crate::owned_task::OwnedTask;
 use crate::status::Status;
 use crate::subscriber;
 
@@ -126,39 +124,6 @@ fn answer(problems: Vec<String>, status: Option<&Status>) -> Answer {
     };
     lines.extend(status.map(Status::to_string));
     (code, lines.join("\n") + "\n")
-}
-
-/// Where an application serves its probes.
-#[derive(Debug)]
-pub(super) enum ProbeAddress {
-    /// To be bound, such as `0.0.0.0:8080`.
-    Address(String),
-    Bound(std::net::TcpListener),
-}
-
-impl fmt::Display for ProbeAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(address) => f.write_str(address),
-            Self::Bound(listener) => write!(f, "{listener:?}"),
-        }
-    }
-}
-
-impl ProbeAddress {
-    /// # Errors
-    ///
-    /// If the address is invalid, or in use.
-    pub(super) async fn bind(self) -> Result<TcpListener, RunError> {
-        let address = self.to_string();
-        let listener = match self {
-            Self::Address(address) => TcpListener::bind(address).await,
-            Self::Bound(listener) => {
-                listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener))
-            }
-        };
-        listener.map_err(|error| RunError::Listen { address, reason: error.to_string() })
-    }
 }
 
 /// A listener that serves the probes of a tree, until it is dropped.

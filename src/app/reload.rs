@@ -16,14 +16,12 @@ use tokio::sync::{mpsc, oneshot};
 
 #[cfg(all(feature = "systemd", target_os = "linux"))]
 use super::notify::Notices;
-use crate::config::{Applied, ApplyError, Config};
+use crate::config::{Applied, ApplyError, ConfigSource, Plan, read_source};
+#[cfg(feature = "console")]
+use crate::console::{Applying, Configuration};
 use crate::handle::SupervisorHandle;
 use crate::metrics;
-use crate::panic::catch_panic;
 use crate::subscriber;
-
-/// Where the configuration comes from.
-pub(super) type Source = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
 
 type Answer = oneshot::Sender<Result<Applied, ApplyError>>;
 
@@ -38,8 +36,20 @@ pub struct Reloader {
 
 #[derive(Debug)]
 struct Request {
-    forced: bool,
+    wanted: Wanted,
     answer: Answer,
+}
+
+/// What is applied.
+#[derive(Debug)]
+enum Wanted {
+    /// What has changed in the configuration.
+    Changed,
+    /// All of the configuration.
+    Forced,
+    /// A plan that an operator has seen in the console.
+    #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "only the console has plans"))]
+    Planned(Box<Plan>, Option<String>),
 }
 
 impl Reloader {
@@ -53,7 +63,7 @@ impl Reloader {
     ///
     /// If the future is dropped after its first poll, the configuration is reloaded nevertheless.
     pub async fn reload(&self) -> Result<Applied, ApplyError> {
-        self.request(false).await
+        self.request(Wanted::Changed).await
     }
 
     /// Reads the configuration again, and applies all of it, also what hasn't changed.
@@ -68,22 +78,36 @@ impl Reloader {
     ///
     /// As for [`reload`](Self::reload).
     pub async fn reload_forced(&self) -> Result<Applied, ApplyError> {
-        self.request(true).await
+        self.request(Wanted::Forced).await
     }
 
-    async fn request(&self, forced: bool) -> Result<Applied, ApplyError> {
+    /// Applies a plan that an operator has seen.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reload`](Self::reload).
+    #[cfg(feature = "console")]
+    pub(super) async fn apply(
+        &self,
+        plan: Plan,
+        reason: Option<String>,
+    ) -> Result<Applied, ApplyError> {
+        self.request(Wanted::Planned(Box::new(plan), reason)).await
+    }
+
+    async fn request(&self, wanted: Wanted) -> Result<Applied, ApplyError> {
         if !self.is_running.load(Ordering::Acquire) {
             return Err(ApplyError::NotRunning);
         }
         let (answer, answered) = oneshot::channel();
-        let _ = self.requests.send(Request { forced, answer });
+        let _ = self.requests.send(Request { wanted, answer });
         answered.await.unwrap_or(Err(ApplyError::NotRunning))
     }
 }
 
 /// The configuration of an application before it is run.
 pub(super) struct Reloads {
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<ConfigSource>,
     /// Whether signals ask for a reload.
     pub(super) at_signals: bool,
     reloader: Reloader,
@@ -104,15 +128,15 @@ impl fmt::Debug for Reloads {
     }
 }
 
-/// Reads the configuration on a thread that may block.
-pub(super) async fn read(source: &Source) -> Result<Config, ApplyError> {
-    let source = Arc::clone(source);
-    let read = tokio::task::spawn_blocking(move || catch_panic(|| source()));
-    match read.await {
-        Ok(Some(config)) => config.map_err(ApplyError::Unreadable),
-        Ok(None) => Err(ApplyError::Unreadable("reading it has panicked".to_owned())),
-        Err(_) => Err(ApplyError::NotRunning),
-    }
+/// Returns how the console reads and applies the configuration, if the application has one.
+#[cfg(feature = "console")]
+pub(super) fn configuration(reloads: &Reloads) -> Option<Configuration> {
+    let (source, reloader) = (reloads.source.clone()?, reloads.reloader());
+    let apply = move |plan, reason| -> Applying {
+        let reloader = reloader.clone();
+        Box::pin(async move { reloader.apply(plan, reason).await })
+    };
+    Some(Configuration { source, apply: Box::new(apply) })
 }
 
 /// Logs why a configuration isn't used: one event for each mistake or child.
@@ -167,10 +191,22 @@ impl Reloads {
     ) {
         let Self { source, reloader: _reloader, mut requests, .. } = self;
         loop {
-            let (trigger, forced, answer) = tokio::select! {
+            let (trigger, wanted, answer) = tokio::select! {
                 biased;
-                Some(request) = requests.recv() => ("call", request.forced, Some(request.answer)),
-                signal = signals.next() => (signal, signal == "SIGUSR2", None),
+                Some(request) = requests.recv() => {
+                    let is_planned = matches!(request.wanted, Wanted::Planned(..));
+                    let trigger = if is_planned { "console" } else { "call" };
+                    (trigger, request.wanted, Some(request.answer))
+                }
+                signal = signals.next() => match signal {
+                    "SIGUSR2" => (signal, Wanted::Forced, None),
+                    _ => (signal, Wanted::Changed, None),
+                },
+            };
+            let forced = matches!(wanted, Wanted::Forced);
+            let reason = match &wanted {
+                Wanted::Planned(_, reason) => reason.clone(),
+                Wanted::Changed | Wanted::Forced => None,
             };
             let Some(source) = &source else {
                 let none =
@@ -178,12 +214,12 @@ impl Reloads {
                 let _ = answer.map(|answer| answer.send(Err(none)));
                 continue;
             };
-            subscriber::info!(target: "verger::config", trigger, forced, "reloading");
+            subscriber::info!(target: "verger::config", trigger, forced, reason, "reloading");
             #[cfg(all(feature = "systemd", target_os = "linux"))]
             if let Some(notices) = &notices {
                 notices.reloading();
             }
-            let result = reload(&tree, source, forced).await;
+            let result = reload(&tree, source, wanted).await;
             #[cfg(all(feature = "systemd", target_os = "linux"))]
             if let Some(notices) = &notices {
                 notices.reloaded(match &result {
@@ -207,13 +243,19 @@ impl Reloads {
 
 async fn reload(
     tree: &SupervisorHandle,
-    source: &Source,
-    forced: bool,
+    source: &ConfigSource,
+    wanted: Wanted,
 ) -> Result<Applied, ApplyError> {
-    let planned = async { tree.plan(&read(source).await?).await };
+    let planned = async {
+        match wanted {
+            Wanted::Planned(plan, _) => Ok(*plan),
+            Wanted::Changed => tree.plan(&read_source(source).await?).await,
+            Wanted::Forced => Ok(tree.plan(&read_source(source).await?).await?.forced()),
+        }
+    };
     let plan =
         planned.await.inspect_err(|error| metrics::reloaded(&tree.root_path(), error.result()))?;
-    tree.apply(if forced { plan.forced() } else { plan }).await
+    tree.apply(plan).await
 }
 
 /// The signals that ask for a reload: SIGHUP, and SIGUSR2 for a forced one. Unix only.

@@ -63,20 +63,27 @@ pub(super) fn list(
 /// for several children, of which some may be unknown.
 pub(super) fn redact(changes: &mut [Change], record: &Record, facts: &Facts) {
     let read: BTreeSet<_> = record.read.iter().map(|path| facts.full(path).to_string()).collect();
-    // A secret in a list hides the list, and one that holds several values hides each.
-    let is_part = |whole: &str, part: &str| {
-        let rest = part.strip_prefix(whole);
-        rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
-    };
     for change in changes {
-        let Some(key) = change.key.strip_prefix("config.") else { continue };
-        let is_secret = |secret: &String| is_part(secret, key) || is_part(key, secret);
-        if !read.contains(&change.path) || record.secrets.iter().any(is_secret) {
+        if may_be_secret(record, read.contains(&change.path), &change.key) {
             for value in [&mut change.old, &mut change.new].into_iter().flatten() {
                 *value = REDACTED.to_owned();
             }
         }
     }
+}
+
+/// Whether the value of a key is a secret, or may be one.
+///
+/// `is_read`: whether the child has read its table `config`, so that its secrets are known.
+pub(super) fn may_be_secret(record: &Record, is_read: bool, key: &str) -> bool {
+    // A secret in a list hides the list, and one that holds several values hides each.
+    let is_part = |whole: &str, part: &str| {
+        let rest = part.strip_prefix(whole);
+        rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let Some(key) = key.strip_prefix("config.") else { return key == "config" };
+    let is_secret = |secret: &String| is_part(secret, key) || is_part(key, secret);
+    !is_read || record.secrets.iter().any(is_secret)
 }
 
 /// Lists the configurations that are sent although they are the same.

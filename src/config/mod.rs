@@ -64,7 +64,10 @@ mod restart;
 mod rules;
 mod secret;
 mod section;
+#[cfg(feature = "console")]
+mod set_values;
 mod shown;
+mod source;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "config-file")]
@@ -90,6 +93,7 @@ use self::node::{Table, join};
 pub use self::plan::{Applied, ApplyError, Plan, Refusal};
 pub use self::secret::Secret;
 use self::section::Section;
+pub(crate) use self::source::{ConfigSource, read as read_source};
 pub use self::watch::ConfigWatch;
 
 /// The section beneath all others.
@@ -229,6 +233,12 @@ impl Config {
             found.add(key, Section::read(&node, key).err(), false);
         }
         ConfigError::new(found.mistakes).map_or(Ok(()), Err)
+    }
+
+    /// Whether both have the same values, wherever they are written.
+    #[cfg(feature = "console")]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.common == other.common && self.sections == other.sections
     }
 
     /// Whether the syntax has no errors.

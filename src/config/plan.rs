@@ -49,6 +49,12 @@ impl Plan {
         self.draft.changes.is_empty()
     }
 
+    /// Whether this configuration is that of the plan.
+    #[cfg(feature = "console")]
+    pub(crate) fn is_of(&self, config: &Config) -> bool {
+        self.config.is_same(config)
+    }
+
     /// Also sends what hasn't changed, and ends what was set by calls.
     ///
     /// Every child with a configuration checks its value and gets it, as if it had changed; a child that

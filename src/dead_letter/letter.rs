@@ -127,6 +127,12 @@ impl DeadLetter {
         self.payload.as_ref().is_some_and(|payload| payload.is::<M>())
     }
 
+    /// Whether the message is still in the letter.
+    #[cfg(feature = "console")]
+    pub(crate) fn has_message(&self) -> bool {
+        self.payload.as_ref().is_some_and(|payload| payload.is_present())
+    }
+
     pub(super) fn payload(&self) -> Option<&Arc<Payload>> {
         self.payload.as_ref()
     }

@@ -37,6 +37,12 @@ impl Payload {
         Some(*message)
     }
 
+    /// Whether the message was neither taken nor lost.
+    #[cfg(feature = "console")]
+    pub(super) fn is_present(&self) -> bool {
+        self.message.lock().is_some()
+    }
+
     pub(super) fn remove(&self) -> Option<Message> {
         self.message.lock().take()
     }

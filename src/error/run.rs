@@ -44,12 +44,14 @@ pub enum RunError {
     /// The description of the tree is invalid.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The probes of an application can't listen on their address.
-    #[error("the probes can't listen on {address}: {reason}; free the port, or choose another one")]
+    /// The probes or the console of an application can't listen on their address.
+    #[error("the {server} can't listen on {address}: {reason}")]
     Listen {
+        /// What can't listen: `probes` or `console`.
+        server: &'static str,
         /// The address.
         address: String,
-        /// The error of the operating system.
+        /// The error of the operating system, or why the address is refused, and what to do.
         reason: String,
     },
     /// A value of the memory guard of an application is invalid.

@@ -19,15 +19,6 @@ impl SupervisorHandle {
         &self.supervisor.tree.settings
     }
 
-    /// Returns the path of the tree's root.
-    pub(crate) fn root_path(&self) -> Path {
-        let mut path = self.path();
-        while let Some(above) = path.parent() {
-            path = above;
-        }
-        path
-    }
-
     /// Returns the supervisor that runs at `path`.
     pub(crate) fn running_at(&self, path: &Path) -> Option<Arc<SupervisorShared>> {
         self.supervisor.tree.supervisor(path)

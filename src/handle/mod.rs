@@ -3,6 +3,8 @@
 mod child_ref;
 #[cfg(feature = "config")]
 mod configure;
+#[cfg(feature = "console")]
+mod console;
 mod control;
 mod find;
 mod pending_start;

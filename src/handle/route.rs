@@ -99,6 +99,16 @@ impl SupervisorHandle {
         self.supervisor.path().clone()
     }
 
+    /// Returns the path of the tree's root.
+    #[cfg(any(feature = "config", feature = "console"))]
+    pub(crate) fn root_path(&self) -> Path {
+        let mut path = self.path();
+        while let Some(above) = path.parent() {
+            path = above;
+        }
+        path
+    }
+
     pub(super) async fn call<T>(
         &self,
         supervisor: &Arc<SupervisorShared>,

@@ -244,7 +244,7 @@ async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
 }
 
 /// Describes the root as a child, although it is none.
-fn as_root(root: &SupervisorShared) -> ChildInfo {
+pub(super) fn as_root(root: &SupervisorShared) -> ChildInfo {
     let lifecycle = match root.progress.phase() {
         SupervisorPhase::Ended { .. } => Lifecycle::Stopped,
         _ if root.progress.stopping_since().is_some() => Lifecycle::Deactivating,

@@ -41,7 +41,23 @@ impl Progress {
     }
 
     pub(crate) fn stopping(&self, now: Instant) {
-        self.stopping.get_or_init(|| now);
+        if self.stopping.set(now).is_ok() {
+            self.entered.notify_waiters();
+        }
+    }
+
+    /// Waits until the supervisor has begun to end.
+    #[cfg(feature = "console")]
+    pub(crate) async fn until_stopping(&self) {
+        loop {
+            let entered = pin!(self.entered.notified());
+            if self.stopping_since().is_some()
+                || matches!(self.phase(), SupervisorPhase::Ended { .. })
+            {
+                return;
+            }
+            CatchWakerPanic::new(entered).await;
+        }
     }
 
     pub(crate) fn stopping_since(&self) -> Option<Instant> {

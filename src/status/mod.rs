@@ -169,6 +169,24 @@ impl Status {
     }
 }
 
+#[cfg(feature = "console")]
+impl Status {
+    /// Returns the same snapshot of a part of the tree.
+    pub(crate) fn of_part(&self, root: Node) -> Self {
+        let Self { format, seq, captured_at, .. } = *self;
+        let program = self.program.clone();
+        let mut totals = Totals { children: 0, ..self.totals.clone() };
+        totals.lifecycle.clear();
+        let mut open: Vec<&Node> = root.children.iter().collect();
+        while let Some(node) = open.pop() {
+            totals.children += 1;
+            *totals.lifecycle.entry(node.child.lifecycle).or_default() += 1;
+            open.extend(&node.children);
+        }
+        Self { format, seq, captured_at, program, totals, root }
+    }
+}
+
 /// A child in a snapshot, with its own children.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]

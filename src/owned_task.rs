@@ -1,4 +1,4 @@
-//! A task that belongs to an application, and ends with it.
+//! A task that belongs to a value, and ends with it.
 
 use tokio::task::{JoinError, JoinHandle};
 
@@ -6,11 +6,11 @@ use crate::named_task;
 
 /// Dropping it aborts the task.
 #[derive(Debug)]
-pub(super) struct OwnedTask<T>(JoinHandle<T>);
+pub(crate) struct OwnedTask<T>(JoinHandle<T>);
 
 impl<T: Send + 'static> OwnedTask<T> {
     /// Spawns the task, which `name` says the purpose of.
-    pub(super) fn spawn(
+    pub(crate) fn spawn(
         name: &'static str,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Self {
@@ -21,13 +21,13 @@ impl<T: Send + 'static> OwnedTask<T> {
 
 impl<T> OwnedTask<T> {
     /// Waits until the task has ended. Cancel safe.
-    pub(super) async fn join(&mut self) -> Result<T, JoinError> {
+    pub(crate) async fn join(&mut self) -> Result<T, JoinError> {
         (&mut self.0).await
     }
 
     /// Aborts the task, and waits until it has ended.
     #[cfg(feature = "health")]
-    pub(super) async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.0.abort();
         let _ = self.join().await;
     }

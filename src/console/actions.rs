@@ -1,0 +1,217 @@
+//! The requests that change the tree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use super::guard::Permitted;
+use super::problem::{Problem, json};
+use super::shared::ConsoleShared;
+use crate::error::ControlError;
+use crate::handle::SupervisorHandle;
+use crate::lifecycle::Lifecycle;
+use crate::path::Path;
+use crate::status::{Node, Status};
+
+type Served = State<Arc<ConsoleShared>>;
+
+/// How long an answer waits for the end of a call.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it takes to find out what a call waits for.
+const LOOK: Duration = Duration::from_secs(1);
+/// On whose behalf all actions are.
+const BY: &str = "operator";
+/// The most children that are named.
+const NAMED: usize = 3;
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Restart,
+    Stop,
+    Start,
+    Retry,
+    Wake,
+    Reset,
+    Hold,
+    Release,
+    Kill,
+    StopTree,
+}
+
+impl Action {
+    /// Returns what it has done, and what it does while it lasts.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Restart => ("restarted", "restarting"),
+            Self::Stop => ("stopped", "stopping"),
+            Self::Start => ("started", "starting"),
+            Self::Retry => ("retried", "retrying"),
+            Self::Wake => ("woke", "waking"),
+            Self::Reset => ("reset the counters of", "resetting the counters of"),
+            Self::Hold => ("held", "holding"),
+            Self::Release => ("released", "releasing"),
+            Self::Kill => ("killed", "killing"),
+            Self::StopTree => ("stopped", "stopping"),
+        }
+    }
+}
+
+/// The content of a request.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Order {
+    action: Action,
+    path: Option<String>,
+    reason: Option<String>,
+    /// For `stop_tree`: the name of the root.
+    confirm: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Done {
+    ok: bool,
+    text: String,
+}
+
+pub(super) fn done(text: impl Into<String>) -> Response {
+    json(&Done { ok: true, text: text.into() })
+}
+
+pub(super) async fn act(
+    State(console): Served,
+    Permitted(order): Permitted<Order>,
+) -> Result<Response, Problem> {
+    let root = console.tree.path();
+    let path = match (&order.path, order.action) {
+        (None, Action::StopTree) => root.clone(),
+        (Some(path), _) => console.tree.path_of(path)?,
+        (None, _) => return Err(Problem::bad_request("`path` is missing")),
+    };
+    if matches!(order.action, Action::StopTree) {
+        if path != root {
+            let text = format!("`stop_tree` stops `{root}`; use `stop` for a child");
+            return Err(Problem::bad_request(text));
+        }
+        if order.confirm.as_deref() != Some(root.as_str()) {
+            let text = format!("write `{root}` as `confirm` to stop the whole tree");
+            return Err(Problem::bad_request(text));
+        }
+    }
+    let (past, present) = order.action.words();
+    // If the time is over, the call goes on: it was sent at the first poll.
+    let called = timeout(PATIENCE, call(&console, &order, &path)).await;
+    console.snapshots.outdate().await;
+    match called {
+        Ok(called) => called.map(|()| done(format!("{past} {path}"))),
+        Err(_) => {
+            let mut text = format!("still {present} {path} after {}s", PATIENCE.as_secs());
+            if let Some(waits) = waits_for(&console.tree, &path).await {
+                text.push_str(&format!("; it waits for {waits}"));
+            }
+            Ok((StatusCode::ACCEPTED, done(text)).into_response())
+        }
+    }
+}
+
+async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(), Problem> {
+    let tree = console.tree.on_behalf_of(BY, order.reason.as_deref().unwrap_or_default());
+    // That of the root names no child.
+    let path = if *path == console.tree.path() { "" } else { path.as_str() };
+    let called: Result<(), ControlError> = match order.action {
+        Action::Restart => tree.restart(path).await.map(drop),
+        Action::Stop => tree.terminate_child(path).await,
+        Action::Start => tree.restart_child(path).await.map(drop),
+        Action::Retry => tree.retry(path).await.map(drop),
+        Action::Wake => tree.wake(path).await,
+        Action::Kill => tree.kill_child(path).await,
+        Action::Reset => tree.reset_counters(path).await,
+        Action::Hold => tree.hold(path).await,
+        Action::Release => tree.release(path).await,
+        Action::StopTree => return stop_tree(console, &tree, order.reason.as_deref()).await,
+    };
+    called.map_err(Problem::from)
+}
+
+/// Stops the application in its stages, or else the tree, and waits for its end.
+async fn stop_tree(
+    console: &ConsoleShared,
+    tree: &SupervisorHandle,
+    reason: Option<&str>,
+) -> Result<(), Problem> {
+    let cause = match reason {
+        Some(reason) => format!("{BY}: {reason}"),
+        None => BY.to_owned(),
+    };
+    let request = console.stop.lock().take();
+    let ended = match request.map(|request| request.send(cause.clone())) {
+        Some(Ok(())) => tree.wait().await,
+        // Without an application, or if that stops already.
+        _ => tree.stop(cause).await,
+    };
+    ended.map_err(|error| Problem::conflict("failed", error.to_string()))
+}
+
+/// Names the children that start or stop at the path or below.
+async fn waits_for(tree: &SupervisorHandle, path: &Path) -> Option<String> {
+    let status = timeout(LOOK, async {
+        match *path == tree.path() {
+            true => tree.status().await.ok(),
+            false => tree.supervisor(path.as_str()).await.ok()?.status().await.ok(),
+        }
+    });
+    let mut waits = match status.await.ok()? {
+        Some(Status { root, .. }) => unsettled(&root),
+        None => unsettled(&timeout(LOOK, tree.node(path)).await.ok()?.ok()?),
+    };
+    let more = waits.len().saturating_sub(NAMED);
+    waits.truncate(NAMED);
+    if more > 0 {
+        waits.push(format!("{more} more"));
+    }
+    (!waits.is_empty()).then(|| waits.join(", "))
+}
+
+/// Returns the lowest children that are on their way up or down.
+fn unsettled(node: &Node) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        let is_moving = |node: &Node| {
+            matches!(node.child.lifecycle, Lifecycle::Activating | Lifecycle::Deactivating)
+        };
+        if is_moving(node) && !node.children.iter().any(is_moving) {
+            found.push(format!("{}, which is {}", node.child.path, node.child.lifecycle));
+        }
+        open.extend(node.children.iter().rev());
+    }
+    found
+}
+
+/// The content of a request for a replay.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Replay {
+    id: u64,
+}
+
+pub(super) async fn replay(
+    State(console): Served,
+    Permitted(Replay { id }): Permitted<Replay>,
+) -> Result<Response, Problem> {
+    let Some(store) = &console.options.store else {
+        let text = "this console has no store of dead letters; see `Console::dead_letter_store`";
+        return Err(Problem::conflict("wrong_state", text));
+    };
+    let Some(entry) = store.entry(id) else {
+        return Err(Problem::not_found(format!("there is no dead letter {id} any more")));
+    };
+    let replayed = store.replay(entry.id);
+    replayed.map_err(|error| Problem::conflict("wrong_state", error.to_string()))?;
+    Ok(done(format!("replayed dead letter {id} to {}", entry.letter.target)))
+}

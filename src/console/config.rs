@@ -1,0 +1,158 @@
+//! The requests about the configuration: the values that are set, and plans, which are shown before they are
+//! applied.
+//!
+//! # Invariants
+//!
+//! 1. A plan is applied only if the configuration and its changes are still those that were shown.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use serde::Serialize;
+
+use super::problem::json;
+use super::shared::ConsoleShared;
+
+type Served = State<Arc<ConsoleShared>>;
+
+#[cfg(feature = "config")]
+pub(super) use self::plans::{plan, reload};
+
+pub(super) async fn values(State(_console): Served) -> Response {
+    #[derive(Serialize)]
+    struct Body<T> {
+        values: Vec<T>,
+    }
+
+    #[cfg(feature = "config")]
+    let values = _console.tree.set_values();
+    #[cfg(not(feature = "config"))]
+    let values: Vec<()> = Vec::new();
+    json(&Body { values })
+}
+
+#[cfg(feature = "config")]
+mod plans {
+    use std::time::Duration;
+
+    use axum::extract::State;
+    use axum::http::StatusCode;
+    use axum::response::{IntoResponse as _, Response};
+    use serde::{Deserialize, Serialize};
+    use tokio::time::timeout;
+
+    use super::Served;
+    use crate::config::{ApplyError, Change, Config, Plan, read_source};
+    use crate::console::actions::done;
+    use crate::console::guard::Permitted;
+    use crate::console::problem::{Problem, json};
+    use crate::console::shared::{Configuration, ConsoleShared};
+
+    /// How long a plan may take, and how long an answer waits for a reload.
+    const PATIENCE: Duration = Duration::from_secs(8);
+    /// The most plans that are kept.
+    const KEPT: usize = 8;
+
+    impl From<ApplyError> for Problem {
+        fn from(error: ApplyError) -> Self {
+            let text = error.to_string();
+            match error {
+                ApplyError::Invalid(_) => Self::conflict("invalid", text),
+                ApplyError::Refused(_) => Self::conflict("refused", text),
+                ApplyError::RolledBack(_) => Self::conflict("rolled_back", text),
+                ApplyError::Unreadable(_) => Self::conflict("unreadable", text),
+                ApplyError::NotRunning => Self::unavailable("shutting_down", text),
+                ApplyError::Control(error) => Self::from(error),
+            }
+        }
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(in crate::console) struct Nothing {}
+
+    /// The content of a request for a reload.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(in crate::console) struct Reload {
+        plan: String,
+        reason: Option<String>,
+    }
+
+    pub(in crate::console) async fn plan(
+        State(console): Served,
+        Permitted(Nothing {}): Permitted<Nothing>,
+    ) -> Result<Response, Problem> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            id: &'a str,
+            text: String,
+            changes: &'a [Change],
+        }
+
+        let (_, plan) = planned(&console).await?;
+        let id = format!("{:016x}", fastrand::u64(..));
+        let body = json(&Body { id: &id, text: plan.to_string(), changes: plan.changes() });
+        let mut plans = console.plans.lock();
+        plans.push_back((id, plan));
+        if plans.len() > KEPT {
+            plans.pop_front();
+        }
+        Ok(body)
+    }
+
+    pub(in crate::console) async fn reload(
+        State(console): Served,
+        Permitted(Reload { plan, reason }): Permitted<Reload>,
+    ) -> Result<Response, Problem> {
+        let shown = {
+            let plans = console.plans.lock();
+            plans.iter().find(|(id, _)| *id == plan).map(|(_, plan)| plan.clone())
+        };
+        let shown = shown.ok_or_else(|| {
+            Problem::not_found("there is no such plan any more; make a new one, and look at it")
+        })?;
+        let (config, plan) = planned(&console).await?;
+        if !shown.is_of(&config) || shown.changes() != plan.changes() {
+            let text = "the configuration or the tree has changed since the plan was made; make a new \
+                        one, and look at it";
+            return Err(Problem::conflict("plan_changed", text));
+        }
+        let configuration = configuration(&console)?;
+        // If the time is over, the reload goes on: it was sent at the first poll.
+        let applied = timeout(PATIENCE, (configuration.apply)(plan, reason)).await;
+        console.snapshots.outdate().await;
+        match applied {
+            Ok(applied) => Ok(done(format!("reloaded: {}", applied?))),
+            Err(_) => {
+                let text = format!("still reloading after {}s", PATIENCE.as_secs());
+                Ok((StatusCode::ACCEPTED, done(text)).into_response())
+            }
+        }
+    }
+
+    fn configuration(console: &ConsoleShared) -> Result<&Configuration, Problem> {
+        console.configuration.as_ref().ok_or_else(|| {
+            let text = "the console has no configuration to read; see `Application::config_file`";
+            Problem::conflict("wrong_state", text)
+        })
+    }
+
+    /// Reads the configuration, and returns what it would change.
+    async fn planned(console: &ConsoleShared) -> Result<(Config, Plan), Problem> {
+        let source = &configuration(console)?.source;
+        let planned = timeout(PATIENCE, async {
+            let config = read_source(source).await?;
+            let plan = console.tree.plan(&config).await?;
+            Ok::<_, ApplyError>((config, plan))
+        });
+        match planned.await {
+            Ok(planned) => Ok(planned?),
+            Err(_) => {
+                let text = format!("the configuration has not been read within {PATIENCE:?}");
+                Err(Problem::unavailable("busy", text))
+            }
+        }
+    }
+}

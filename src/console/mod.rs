@@ -1,0 +1,107 @@
+//! A console: a page that shows a running tree, and acts on it if that is allowed.
+//!
+//! [`Application::console`](crate::Application::console) serves it at an address. In a server of your own,
+//! merge [`Console::router`] into it.
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//!
+//! use verger::console::Console;
+//! use verger::{Application, Context, Supervisor, worker};
+//!
+//! #[tokio::main]
+//! async fn main() -> ExitCode {
+//!     let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+//!     let tree = Supervisor::builder("app").child(db);
+//!     Application::new(tree).console("127.0.0.1:7007", Console::new()).run().await
+//! }
+//! ```
+//!
+//! By default it only shows. With [`allow_actions`](Console::allow_actions), an operator can also restart, stop
+//! and start children, hold them, and stop the whole tree. Each of these is logged, and kept as an event with its
+//! reason.
+//!
+//! # Who can reach it
+//!
+//! * It listens on a loopback address, unless [`allow_remote`](Console::allow_remote) is set. It has no users,
+//!   no passwords and no TLS: reach it over SSH or an authenticating proxy.
+//! * Each request needs a `Host` that is a name of the loopback address or [allowed](Console::allow_host), so
+//!   that a web site can't read it by rebinding its own name.
+//! * An action needs a token, `application/json` as the type of its content, and no foreign `Origin`, so that a
+//!   web site can't send one. The token is random for each process and written to the log once, as the end of the
+//!   console's URL, or it is set with [`token`](Console::token).
+//!
+//! # What it costs
+//!
+//! A console subscribes to the events and dead letters of the tree, and keeps the last ones. Nothing else runs
+//! while no page is open. All pages share one snapshot, which is taken at most twice a second, and one stream of
+//! changes. An open page never delays the stop of a tree.
+//!
+//! # Requests
+//!
+//! All answers are JSON, unless noted. An error is `{ "error": "text", "problem": "word" }`.
+//!
+//! | request | answer |
+//! | --- | --- |
+//! | `GET /`, `/console.css`, `/console.js` | the page |
+//! | `GET /api/info` | what this console can do |
+//! | `GET /api/status?under=PATH` | a [`Status`](crate::status::Status), whole or below a path |
+//! | `GET /api/tree.txt`, `.dot`, `.mmd`, `.svg` | the same as text, for Graphviz, for Mermaid, as a picture |
+//! | `GET /api/child?path=PATH` | one child, its settings and its last events |
+//! | `GET /api/events?under=PATH` | the last events, the oldest first |
+//! | `GET /api/log?path=PATH` | the last log lines of a child, or of the whole tree |
+//! | `GET /api/dead-letters` | the last dead letters, the oldest first |
+//! | `GET /api/config` | the values that a configuration has set |
+//! | `GET /api/stream` | changes, as server-sent events |
+//! | `POST /api/action` | `{ "action", "path", "reason" }`, carried out |
+//! | `POST /api/plan`, `/api/reload` | what the configuration file would change, and the same applied |
+//! | `POST /api/dead-letters/replay` | a message, sent again |
+
+// | file | what |
+// | --- | --- |
+// | `options` | `Console`: what may be done, and from where |
+// | `token` | the token of actions |
+// | `problem` | errors as answers |
+// | `shared` | what all requests share |
+// | `snapshots` | snapshots that are shared by all pages |
+// | `recorder` | the task that keeps events and dead letters |
+// | `letters` | the dead letters that are listed, and their replay |
+// | `changes`, `stream` | what has changed since the last message, and the messages to open pages |
+// | `guard` | what each request has to satisfy |
+// | `tree`, `actions`, `config` | the handlers |
+// | `router` | the routes |
+// | `connection`, `server` | a listener of the console's own |
+//
+// # Invariants
+//
+// 1. A GET changes nothing. A POST changes something only if actions are allowed and its token is right.
+// 2. Every answer, also of an error, went through `guard::guard`.
+// 3. At most one snapshot is being taken, and at most one message composed, however many clients there are.
+// 4. Without a stream, no timer of the console is armed.
+// 5. What is kept for a client that doesn't read is bounded: `stream::AHEAD` messages, which all clients share.
+// 6. A stream ends when the console closes, and with a router of a server of the user's, when the tree begins
+//    to stop.
+// 7. The imports go in the order of the table.
+
+mod actions;
+mod changes;
+mod config;
+mod connection;
+mod guard;
+mod letters;
+mod options;
+mod problem;
+mod recorder;
+mod router;
+mod server;
+mod shared;
+mod snapshots;
+mod stream;
+mod token;
+mod tree;
+
+pub use self::options::Console;
+pub(crate) use self::server::ConsoleServer;
+pub(crate) use self::shared::Outside;
+#[cfg(feature = "config")]
+pub(crate) use self::shared::{Applying, Configuration};

@@ -1,0 +1,107 @@
+//! Why a request isn't answered as asked: a status, a word for programs, and a text for people.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::error::ControlError;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    word: &'static str,
+    text: String,
+}
+
+impl Problem {
+    fn new(status: StatusCode, word: &'static str, text: impl Into<String>) -> Self {
+        Self { status, word, text: text.into() }
+    }
+
+    pub(super) fn bad_request(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", text)
+    }
+
+    pub(super) fn forbidden(word: &'static str, text: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, word, text)
+    }
+
+    pub(super) fn not_found(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", text)
+    }
+
+    pub(super) fn method() -> Self {
+        let text = "this path has a different method; see the header `Allow`";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", text)
+    }
+
+    pub(super) fn slow_request() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the request took too long")
+    }
+
+    pub(super) fn conflict(word: &'static str, text: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, word, text)
+    }
+
+    pub(super) fn too_large(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text)
+    }
+
+    pub(super) fn content_type() -> Self {
+        let text = "the content has a different type; send `Content-Type: application/json`";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", text)
+    }
+
+    pub(super) fn unavailable(word: &'static str, text: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, word, text)
+    }
+}
+
+impl From<ControlError> for Problem {
+    fn from(error: ControlError) -> Self {
+        let text = error.to_string();
+        match error {
+            ControlError::NotFound { .. } => Self::not_found(text),
+            ControlError::Ended { .. } | ControlError::ShuttingDown { .. } => {
+                Self::unavailable("shutting_down", text)
+            }
+            ControlError::NotAChild { .. }
+            | ControlError::NotASupervisor { .. }
+            | ControlError::NoMailbox { .. }
+            | ControlError::WrongMessageType { .. }
+            | ControlError::InvalidSpec(_) => Self::bad_request(text),
+            ControlError::ActivationFailed { .. } => Self::conflict("failed", text),
+            _ => Self::conflict("wrong_state", text),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            error: &'a str,
+            problem: &'a str,
+        }
+
+        let Self { status, word, text } = self;
+        let mut response = (status, json(&Body { error: &text, problem: word })).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response
+    }
+}
+
+/// Returns an answer in JSON.
+pub(super) fn json(body: &impl Serialize) -> Response {
+    let body = serde_json::to_vec(body);
+    let body = body.expect("all keys are strings and no field fails to serialise");
+    json_bytes(body)
+}
+
+/// Returns an answer whose body is JSON.
+pub(super) fn json_bytes(body: impl IntoResponse) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}

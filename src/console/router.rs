@@ -1,0 +1,93 @@
+//! The routes of a console.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, get, post};
+
+use super::guard::{BODY, guard};
+use super::options::Console;
+use super::problem::Problem;
+use super::shared::{ConsoleShared, Outside};
+use super::{actions, config, tree};
+use crate::handle::SupervisorHandle;
+use crate::subscriber;
+
+impl Console {
+    /// Returns the console of a tree, to be served by a listener of your own.
+    ///
+    /// It shows the whole tree, whichever of its supervisors the handle belongs to. The routes are absolute, so
+    /// merge it into your router rather than nest it. It serves `/`, `/console.css`, `/console.js` and paths
+    /// below `/api`.
+    ///
+    /// Its streams end as soon as the tree begins to stop, so that an open page doesn't keep a graceful shutdown
+    /// of your server waiting. So stop the tree before you wait for the server. Serve it on a loopback address, or
+    /// behind a proxy that knows its users.
+    ///
+    /// ```
+    /// use verger::console::Console;
+    ///
+    /// # async fn f(tree: verger::Supervisor) -> Result<(), Box<dyn std::error::Error>> {
+    /// let tree = tree.start().await?;
+    /// let app = axum::Router::new().merge(Console::new().router(&tree));
+    /// # drop(app);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime.
+    #[must_use = "a router does nothing until it is served"]
+    pub fn router(self, tree: &SupervisorHandle) -> Router {
+        let names_token = self.actions && self.token.is_none();
+        let console = ConsoleShared::new(self, tree, Outside::default(), true);
+        if names_token {
+            let token = console.token.expose();
+            subscriber::info!(target: "verger::console", token, "the console allows actions");
+        }
+        routes(console)
+    }
+}
+
+pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
+    let router = Router::new()
+        .route("/", file("text/html; charset=utf-8", include_str!("page/index.html")))
+        .route("/console.css", file("text/css; charset=utf-8", include_str!("page/console.css")))
+        .route(
+            "/console.js",
+            file("text/javascript; charset=utf-8", include_str!("page/console.js")),
+        )
+        .route("/api/info", get(tree::info))
+        .route("/api/status", get(tree::status))
+        .route("/api/tree.txt", get(tree::text))
+        .route("/api/tree.dot", get(tree::dot))
+        .route("/api/tree.mmd", get(tree::mermaid))
+        .route("/api/tree.svg", get(tree::svg))
+        .route("/api/child", get(tree::child))
+        .route("/api/events", get(tree::events))
+        .route("/api/log", get(tree::log))
+        .route("/api/dead-letters", get(tree::dead_letters))
+        .route("/api/config", get(config::values))
+        .route("/api/stream", get(tree::stream))
+        .route("/api/action", post(actions::act))
+        .route("/api/dead-letters/replay", post(actions::replay));
+    #[cfg(feature = "config")]
+    let router =
+        router.route("/api/plan", post(config::plan)).route("/api/reload", post(config::reload));
+    router
+        .fallback(async || Problem::not_found("there is no such page; see `/`"))
+        .method_not_allowed_fallback(async || Problem::method())
+        .layer(DefaultBodyLimit::max(BODY))
+        .layer(from_fn_with_state(Arc::clone(&console), guard))
+        .with_state(console)
+}
+
+/// Serves a part of the page.
+fn file(content_type: &'static str, text: &'static str) -> MethodRouter<Arc<ConsoleShared>> {
+    get(async move || -> Response { ([(CONTENT_TYPE, content_type)], text).into_response() })
+}

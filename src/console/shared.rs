@@ -1,0 +1,103 @@
+//! What all requests of a console share.
+
+#[cfg(feature = "config")]
+use std::collections::VecDeque;
+#[cfg(feature = "config")]
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::options::Console;
+use super::recorder::{Recorder, Records};
+use super::snapshots::Snapshots;
+use super::token::Token;
+#[cfg(feature = "config")]
+use crate::config::{Applied, ApplyError, ConfigSource, Plan};
+use crate::handle::SupervisorHandle;
+use crate::status::{Event, Subscription};
+use crate::sync::Mutex;
+
+/// What is around the tree, and only an application knows.
+#[derive(Default)]
+pub(crate) struct Outside {
+    /// A subscription from before the first start.
+    pub(crate) events: Option<Subscription<Event>>,
+    /// Stops the application in its stages. The text is the cause.
+    pub(crate) stop: Option<oneshot::Sender<String>>,
+    /// `None`: there is no configuration to be read again.
+    #[cfg(feature = "config")]
+    pub(crate) configuration: Option<Configuration>,
+}
+
+/// How the configuration of an application is read and applied.
+#[cfg(feature = "config")]
+pub(crate) struct Configuration {
+    pub(crate) source: ConfigSource,
+    /// Applies a plan, with the reason of an operator, beside the reloads for other triggers.
+    pub(crate) apply: Box<dyn Fn(Plan, Option<String>) -> Applying + Send + Sync>,
+}
+
+#[cfg(feature = "config")]
+pub(crate) type Applying = Pin<Box<dyn Future<Output = Result<Applied, ApplyError>> + Send>>;
+
+/// See the [module](self).
+pub(super) struct ConsoleShared {
+    pub(super) options: Console,
+    /// Needed for actions.
+    pub(super) token: Token,
+    /// The root.
+    pub(super) tree: SupervisorHandle,
+    pub(super) snapshots: Arc<Snapshots>,
+    pub(super) records: Arc<Records>,
+    pub(super) stop: Mutex<Option<oneshot::Sender<String>>>,
+    #[cfg(feature = "config")]
+    pub(super) configuration: Option<Configuration>,
+    /// The last plans that were shown, by their ids, the oldest first.
+    #[cfg(feature = "config")]
+    pub(super) plans: Mutex<VecDeque<(String, Plan)>>,
+    _recorder: Recorder,
+}
+
+impl ConsoleShared {
+    /// `ends_with_tree`: whether the streams end when the tree begins to stop.
+    pub(super) fn new(
+        mut options: Console,
+        tree: &SupervisorHandle,
+        outside: Outside,
+        ends_with_tree: bool,
+    ) -> Arc<Self> {
+        let tree = tree.of_root();
+        let token = options.token.take().unwrap_or_else(Token::random);
+        let records = Arc::new(Records::default());
+        let events = outside.events.unwrap_or_else(|| tree.events());
+        let recorder = Recorder::start(Arc::clone(&records), &tree, events, ends_with_tree);
+        Arc::new(Self {
+            options,
+            token,
+            tree,
+            snapshots: Arc::default(),
+            records,
+            stop: Mutex::new(outside.stop),
+            #[cfg(feature = "config")]
+            configuration: outside.configuration,
+            #[cfg(feature = "config")]
+            plans: Mutex::default(),
+            _recorder: recorder,
+        })
+    }
+
+    /// Whether the configuration can be read again.
+    pub(super) fn can_reload(&self) -> bool {
+        #[cfg(feature = "config")]
+        let can_reload = self.configuration.is_some();
+        #[cfg(not(feature = "config"))]
+        let can_reload = false;
+        can_reload
+    }
+
+    /// Ends all streams, and accepts none any more.
+    pub(super) fn close(&self) {
+        self.records.streams.close();
+    }
+}

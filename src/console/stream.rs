@@ -1,0 +1,198 @@
+//! Messages to the pages that are open.
+//!
+//! One task composes the messages, for all pages at once, while there is a page.
+//!
+//! # Invariants
+//!
+//! 1. The task ends when the last page is gone, and nothing is collected without a page.
+//! 2. At most [`AHEAD`] messages wait for a page, which shares them with all others. A page that lags behind gets
+//!    one message that makes it read everything again.
+//! 3. Once closed, there is no page and there won't be one.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use futures_core::Stream;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{sleep, timeout};
+
+use super::changes::Changes;
+use super::problem::Problem;
+use super::snapshots::Snapshots;
+use crate::handle::SupervisorHandle;
+use crate::owned_task::OwnedTask;
+use crate::status::Event;
+use crate::sync::Mutex;
+
+/// The most pages at once.
+pub(super) const MOST: usize = 64;
+/// The most messages that wait for a page.
+const AHEAD: usize = 4;
+/// The shortest time between two messages.
+const APART: Duration = Duration::from_millis(250);
+/// The time between two messages while nothing changes.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// The first message: how long a browser waits before it connects again.
+const HELLO: &str = "retry: 1000\n\n";
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Streams {
+    inner: Mutex<Inner>,
+    /// Notified at the first change after a message, and when the streams are closed.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    pages: Vec<Page>,
+    changes: Changes,
+    /// The number of the last event.
+    seq: u64,
+    closed: bool,
+    publisher: Option<OwnedTask<()>>,
+}
+
+struct Page {
+    messages: mpsc::Sender<Bytes>,
+    lags: bool,
+}
+
+impl Streams {
+    /// Adds a page.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many, or the console is closed.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        tree: &SupervisorHandle,
+        snapshots: &Arc<Snapshots>,
+    ) -> Result<Messages, Problem> {
+        let mut inner = self.inner.lock();
+        if inner.closed {
+            return Err(Problem::unavailable("shutting_down", "the console is about to end"));
+        }
+        inner.pages.retain(|page| !page.messages.is_closed());
+        if inner.pages.len() >= MOST {
+            let text = format!("there are {MOST} open pages already");
+            return Err(Problem::unavailable("too_many", text));
+        }
+        let (messages, received) = mpsc::channel(AHEAD);
+        inner.pages.push(Page { messages, lags: false });
+        if inner.publisher.is_none() {
+            let publish = publish(Arc::downgrade(self), tree.clone(), Arc::clone(snapshots));
+            inner.publisher = Some(OwnedTask::spawn("verger console pages", publish));
+        }
+        Ok(Messages { hello: true, received })
+    }
+
+    /// Tells the pages of an event, with their next message.
+    pub(super) fn note(&self, event: &Event) {
+        let mut inner = self.inner.lock();
+        inner.seq = inner.seq.max(event.seq);
+        self.change(&mut inner, |changes| changes.note(event));
+    }
+
+    /// Tells the pages that events were missed.
+    pub(super) fn note_missed(&self) {
+        self.change(&mut self.inner.lock(), Changes::note_missed);
+    }
+
+    fn change(&self, inner: &mut Inner, change: impl FnOnce(&mut Changes)) {
+        if inner.pages.is_empty() {
+            return;
+        }
+        let was_empty = inner.changes.is_empty();
+        change(&mut inner.changes);
+        if was_empty {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Ends all streams.
+    pub(super) fn close(&self) {
+        let mut inner = self.inner.lock();
+        inner.closed = true;
+        inner.pages.clear();
+        self.changed.notify_one();
+    }
+
+    /// Returns what to tell, or `None` if there is no page any more, so that the publisher ends.
+    fn take(&self) -> Option<(Changes, u64)> {
+        let mut inner = self.inner.lock();
+        let changes = std::mem::take(&mut inner.changes);
+        inner.pages.retain(|page| !page.messages.is_closed());
+        if inner.pages.is_empty() {
+            // Its own: it ends at its next await.
+            inner.publisher = None;
+            return None;
+        }
+        Some((changes, inner.seq))
+    }
+
+    fn send(&self, message: &Bytes, instead: Option<&Bytes>) {
+        for page in &mut self.inner.lock().pages {
+            let wanted = if page.lags { instead.unwrap_or(message) } else { message };
+            match page.messages.try_send(wanted.clone()) {
+                Ok(()) => page.lags = false,
+                Err(TrySendError::Full(_)) => page.lags = true,
+                Err(TrySendError::Closed(_)) => {}
+            }
+        }
+    }
+
+    fn any_lags(&self) -> bool {
+        self.inner.lock().pages.iter().any(|page| page.lags)
+    }
+}
+
+/// Sends messages while there is a page.
+async fn publish(streams: Weak<Streams>, tree: SupervisorHandle, snapshots: Arc<Snapshots>) {
+    let mut last = None;
+    loop {
+        let Some(streams) = streams.upgrade() else { return };
+        let _ = timeout(HEARTBEAT, streams.changed.notified()).await;
+        let Some((changes, seq)) = streams.take() else { return };
+        if let Ok(snapshot) = snapshots.cheap(&tree).await {
+            last = Some(snapshot);
+        }
+        let totals = last.as_ref().map(|it| &it.status.totals);
+        let is_whole = changes.resync();
+        let message = framed(&changes.message(&tree, totals, seq).await);
+        let instead = match !is_whole && streams.any_lags() {
+            true => Some(framed(&Changes::everything().message(&tree, totals, seq).await)),
+            false => None,
+        };
+        streams.send(&message, instead.as_ref());
+        drop(streams);
+        sleep(APART).await;
+    }
+}
+
+fn framed(json: &[u8]) -> Bytes {
+    [b"event: change\ndata: ", json, b"\n\n"].concat().into()
+}
+
+/// The body of a stream.
+pub(super) struct Messages {
+    /// Whether the first message is due.
+    hello: bool,
+    received: mpsc::Receiver<Bytes>,
+}
+
+impl Stream for Messages {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if std::mem::take(&mut self.hello) {
+            return Poll::Ready(Some(Ok(Bytes::from_static(HELLO.as_bytes()))));
+        }
+        self.received.poll_recv(cx).map(|message| message.map(Ok))
+    }
+}

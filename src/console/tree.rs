@@ -1,0 +1,240 @@
+//! The requests that look at the tree.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+use super::changes::NodeAlone;
+use super::guard::Asked;
+use super::letters::LetterList;
+use super::problem::{Problem, json, json_bytes};
+use super::shared::ConsoleShared;
+use super::snapshots::{Snapshot, render};
+use crate::log_lines::{ChildLines, LogLine};
+use crate::path::Path;
+use crate::status::{ChildSpecInfo, EventLog, LoggedEvent, Node, Status};
+
+type Served = State<Arc<ConsoleShared>>;
+
+/// A picture has a style sheet of its own, and may do nothing else.
+const PICTURE_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox";
+/// The most log lines of the whole tree.
+const LINES: usize = 500;
+
+/// Which part of the tree is asked for.
+#[derive(Deserialize)]
+pub(super) struct Under {
+    under: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct OfChild {
+    path: String,
+}
+
+pub(super) async fn info(State(console): Served) -> Response {
+    #[derive(Serialize)]
+    struct Info {
+        root: Path,
+        actions: bool,
+        reload: bool,
+        log: bool,
+        replay: bool,
+        verger: &'static str,
+        needs_token: bool,
+    }
+
+    json(&Info {
+        root: console.tree.path(),
+        actions: console.options.actions,
+        reload: console.can_reload(),
+        log: console.options.log.is_some(),
+        replay: console.options.store.is_some(),
+        verger: env!("CARGO_PKG_VERSION"),
+        needs_token: true,
+    })
+}
+
+pub(super) async fn status(
+    State(console): Served,
+    Asked(Under { under }): Asked<Under>,
+) -> Result<Response, Problem> {
+    let below = |status: &Status| render(status);
+    look(&console, under, Snapshot::json, below).await.map(json_bytes)
+}
+
+pub(super) async fn text(
+    State(console): Served,
+    Asked(Under { under }): Asked<Under>,
+) -> Result<Response, Problem> {
+    let text = |status: &Status| status.to_string() + "\n";
+    view(&console, under, "text/plain; charset=utf-8", text).await
+}
+
+pub(super) async fn dot(
+    State(console): Served,
+    Asked(Under { under }): Asked<Under>,
+) -> Result<Response, Problem> {
+    view(&console, under, "text/vnd.graphviz; charset=utf-8", Status::dot).await
+}
+
+pub(super) async fn mermaid(
+    State(console): Served,
+    Asked(Under { under }): Asked<Under>,
+) -> Result<Response, Problem> {
+    view(&console, under, "text/plain; charset=utf-8", Status::mermaid).await
+}
+
+pub(super) async fn svg(
+    State(console): Served,
+    Asked(Under { under }): Asked<Under>,
+) -> Result<Response, Problem> {
+    let mut picture = view(&console, under, "image/svg+xml", Status::svg).await?;
+    let policy = HeaderValue::from_static(PICTURE_POLICY);
+    picture.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    Ok(picture)
+}
+
+/// Renders the tree or a part of it.
+async fn view(
+    console: &Arc<ConsoleShared>,
+    under: Option<String>,
+    content_type: &'static str,
+    view: fn(&Status) -> String,
+) -> Result<Response, Problem> {
+    let text = look(console, under, move |it| view(&it.status).into(), move |it| view(it).into());
+    Ok(([(CONTENT_TYPE, content_type)], text.await?).into_response())
+}
+
+/// Renders a snapshot, or the part of it below a path, on a thread that may block.
+async fn look(
+    console: &Arc<ConsoleShared>,
+    under: Option<String>,
+    whole: impl FnOnce(&Snapshot) -> Bytes + Send + 'static,
+    part: impl FnOnce(&Status) -> Bytes + Send + 'static,
+) -> Result<Bytes, Problem> {
+    let snapshot = console.snapshots.fresh(&console.tree).await?;
+    let path = under.map(|under| console.tree.path_of(&under)).transpose()?;
+    let rendered = spawn_blocking(move || {
+        let root = &snapshot.status.root;
+        match path.filter(|path| *path != root.child.path) {
+            None => Ok(whole(&snapshot)),
+            Some(path) => match node_at(root, &path) {
+                Some(root) => Ok(part(&snapshot.status.of_part(root.clone()))),
+                None => Err(path),
+            },
+        }
+    });
+    match rendered.await {
+        Ok(Ok(rendered)) => Ok(rendered),
+        Ok(Err(path)) => Err(console.tree.not_found(path).into()),
+        Err(_) => Err(Problem::unavailable("failed", "the snapshot can't be rendered")),
+    }
+}
+
+fn node_at<'a>(root: &'a Node, path: &Path) -> Option<&'a Node> {
+    let mut node = root;
+    let is_above = |node: &Node| {
+        let below = path.as_str().strip_prefix(node.child.path.as_str());
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    };
+    while node.child.path != *path {
+        node = node.children.iter().find(|node| is_above(node))?;
+    }
+    Some(node)
+}
+
+pub(super) async fn child(
+    State(console): Served,
+    Asked(OfChild { path }): Asked<OfChild>,
+) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        child: NodeAlone<'a>,
+        /// `None` for the root.
+        spec: Option<ChildSpecInfo>,
+        events: Vec<LoggedEvent>,
+        log: Option<ChildLines>,
+    }
+
+    let path = console.tree.path_of(&path)?;
+    let node = console.tree.node(&path).await?;
+    let spec = match path == console.tree.path() {
+        true => None,
+        false => Some(console.tree.child_spec(path.as_str()).await?),
+    };
+    let events = entries(&console.records.events.lock(), Some(&path));
+    let log = console.options.log.as_ref().map(|lines| lines.of(&path));
+    Ok(json(&Body { child: NodeAlone::from(&node), spec, events, log }))
+}
+
+/// Returns the events of the child at this path and below, the oldest first.
+fn entries(log: &EventLog, under: Option<&Path>) -> Vec<LoggedEvent> {
+    match under {
+        Some(under) => log.below(under).cloned().collect(),
+        None => log.entries().cloned().collect(),
+    }
+}
+
+pub(super) async fn events(
+    State(console): Served,
+    Asked(Under { under }): Asked<Under>,
+) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Body {
+        missed: u64,
+        entries: Vec<LoggedEvent>,
+    }
+
+    let under = under.map(|under| console.tree.path_of(&under)).transpose()?;
+    let body = {
+        let log = console.records.events.lock();
+        Body { missed: log.missed(), entries: entries(&log, under.as_ref()) }
+    };
+    Ok(json(&body))
+}
+
+/// Whose lines are asked for.
+#[derive(Deserialize)]
+pub(super) struct OfAny {
+    path: Option<String>,
+}
+
+pub(super) async fn log(
+    State(console): Served,
+    Asked(OfAny { path }): Asked<OfAny>,
+) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Body {
+        lines: Vec<LogLine>,
+    }
+
+    let Some(log) = &console.options.log else {
+        let text = "this console has no log lines; see `Console::log_lines`";
+        return Err(Problem::not_found(text));
+    };
+    Ok(match path {
+        Some(path) => json(&log.of(console.tree.path_of(&path)?)),
+        None => json(&Body { lines: log.below(console.tree.path(), LINES) }),
+    })
+}
+
+pub(super) async fn dead_letters(State(console): Served) -> Response {
+    json(&match &console.options.store {
+        Some(store) => LetterList::of_store(store),
+        None => console.records.letters.lock().list(),
+    })
+}
+
+pub(super) async fn stream(State(console): Served) -> Result<Response, Problem> {
+    let messages = console.records.streams.open(&console.tree, &console.snapshots)?;
+    let headers = [(CONTENT_TYPE, "text/event-stream")];
+    Ok((headers, Body::from_stream(messages)).into_response())
+}

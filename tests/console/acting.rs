@@ -1,0 +1,190 @@
+//! What actions do, and what they answer.
+
+use serde_json::json;
+use verger::{Context, Exit, Lifecycle, Shutdown, Supervisor, SupervisorHandle, worker};
+
+use crate::{app, console, idle, secs, served, start};
+
+async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
+    let child = tree.which_child(path).await.unwrap();
+    (child.lifecycle, child.incarnation)
+}
+
+fn ok(text: &str) -> (u16, String) {
+    (200, text.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_restarts_stops_and_starts_a_child() {
+    let tree = start(app().child(worker("db", idle))).await;
+    let server = served(console(), &tree);
+    let act = async |action: &str| {
+        server.act(json!({ "action": action, "path": "app/db", "reason": "a test" })).await
+    };
+    assert_eq!(act("restart").await, ok("restarted app/db"));
+    assert_eq!(state(&tree, "db").await, (Lifecycle::Active, 2));
+    assert_eq!(act("stop").await, ok("stopped app/db"));
+    assert_eq!(state(&tree, "db").await, (Lifecycle::Stopped, 2));
+    let text = "`app/db` is stopped, so `restart` has nothing to do".to_owned();
+    assert_eq!(act("restart").await, (409, text));
+    assert_eq!(act("start").await, ok("started app/db"));
+    assert_eq!(state(&tree, "db").await, (Lifecycle::Active, 3));
+    let text = "`app/db` is active, so `wake` has nothing to do".to_owned();
+    assert_eq!(act("wake").await, (409, text));
+    assert_eq!(act("kill").await, ok("killed app/db"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_and_its_events_say_who_has_changed_it_and_why() {
+    let tree = start(app().child(worker("db", idle))).await;
+    let server = served(console(), &tree);
+    let stop = json!({ "action": "stop", "path": "app/db", "reason": "disk swap\n\u{1b}[2J" });
+    assert_eq!(server.act(stop).await, ok("stopped app/db"));
+
+    let db = server.get("/api/child?path=app/db").await.json();
+    let call = &db["child"]["last_call"];
+    assert_eq!((&call["call"], &call["by"]), (&json!("terminate_child"), &json!("operator")));
+    assert_eq!(call["reason"], "disk swap\n\u{1b}[2J");
+    let info = tree.which_child("db").await.unwrap();
+    assert_eq!(info.explanation().unwrap(), "stopped by operator: disk swap\n\u{1b}[2J");
+    let texts: Vec<_> = db["events"].as_array().unwrap().iter().map(|it| &it["text"]).collect();
+    let called = "terminate_child called by operator: disk swap\\n\\u{1b}[2J";
+    assert_eq!(texts, ["deactivating", "stopped", called]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_holds_a_child_that_fails_resets_its_counters_and_releases_it() {
+    let failing = worker("db", async |_: Context| -> Exit { Err("no".into()) });
+    let failing = failing.backoff(verger::Backoff::constant(secs(1)));
+    let tree = start(app().unlimited_restarts().child(failing)).await;
+    let server = served(console(), &tree);
+    let act = async |action: &str| server.act(json!({ "action": action, "path": "app/db" })).await;
+    tokio::time::sleep(secs(5)).await;
+    assert_eq!(act("hold").await, ok("held app/db"));
+    tokio::time::sleep(secs(5)).await;
+    let held = server.get("/api/child?path=db").await.json();
+    assert_eq!(
+        (&held["child"]["held"], &held["child"]["lifecycle"]),
+        (&json!(true), &json!("discovered"))
+    );
+    let incarnation = state(&tree, "db").await.1;
+    assert_eq!(act("reset").await, ok("reset the counters of app/db"));
+    assert_eq!(tree.which_child("db").await.unwrap().failures, 0);
+    assert_eq!(act("release").await, ok("released app/db"));
+    assert_eq!(state(&tree, "db").await.1, incarnation + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_ends_a_backoff() {
+    let failing = worker("db", async |ctx: Context| -> Exit {
+        if ctx.incarnation() == 1 {
+            return Err("no".into());
+        }
+        idle(ctx).await;
+        Ok(())
+    });
+    let tree = start(app().child(failing.backoff(verger::Backoff::constant(secs(600))))).await;
+    let server = served(console(), &tree);
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(state(&tree, "db").await.0, Lifecycle::Restarting);
+    assert_eq!(server.act(json!({ "action": "wake", "path": "db" })).await, ok("woke app/db"));
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(state(&tree, "db").await, (Lifecycle::Active, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_of_a_supervisor_restarts_what_is_below() {
+    let net = Supervisor::builder("net").child(worker("http", idle));
+    let tree = start(app().child(net)).await;
+    let server = served(console(), &tree);
+    let order = json!({ "action": "restart", "path": "app/net" });
+    assert_eq!(server.act(order).await, ok("restarted app/net"));
+    assert_eq!(state(&tree, "net").await, (Lifecycle::Active, 2));
+    assert_eq!(state(&tree, "net/http").await.0, Lifecycle::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_action_answers_in_time_says_what_it_waits_for_and_goes_on() {
+    let slow = worker("slow", async |ctx: Context| {
+        ctx.cancelled().await;
+        tokio::time::sleep(secs(30)).await;
+    });
+    let net = Supervisor::builder("net").child(slow.shutdown(Shutdown::Timeout(secs(60))));
+    let tree = start(app().child(net)).await;
+    let server = served(console(), &tree);
+    let began = tokio::time::Instant::now();
+    let (status, text) = server.act(json!({ "action": "restart", "path": "app/net" })).await;
+    assert_eq!(began.elapsed(), secs(10));
+    assert_eq!(
+        (status, text.as_str()),
+        (
+            202,
+            "still restarting app/net after 10s; it waits for app/net/slow, which is deactivating"
+        )
+    );
+    let slow = server.act(json!({ "action": "restart", "path": "app/net" })).await;
+    assert_eq!(slow.0, 409, "it is on its way: {slow:?}");
+    tokio::time::sleep(secs(21)).await;
+    assert_eq!(state(&tree, "net").await, (Lifecycle::Active, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_while_the_tree_stops_is_refused_and_changes_nothing() {
+    let slow = worker("slow", async |ctx: Context| {
+        ctx.cancelled().await;
+        tokio::time::sleep(secs(3)).await;
+    });
+    let tree = start(app().child(worker("db", idle)).child(slow)).await;
+    let server = served(console(), &tree);
+    let stop = tokio::spawn({
+        let tree = tree.clone();
+        async move { tree.stop("a test").await }
+    });
+    tokio::time::sleep(secs(1)).await;
+    let (status, text) = server.act(json!({ "action": "restart", "path": "app/db" })).await;
+    assert_eq!((status, text.as_str()), (503, "`app` is shutting down"));
+    stop.await.unwrap().unwrap();
+    let (status, text) = server.act(json!({ "action": "restart", "path": "app/db" })).await;
+    assert_eq!((status, text.as_str()), (503, "`app` has ended"));
+    let answer = server.get("/api/status").await;
+    assert_eq!(answer.problem(), (503, "shutting_down".to_owned()));
+    assert!(answer.headers.contains("retry-after: "), "{answer:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tree_is_stopped_once_its_name_is_confirmed() {
+    let slow = worker("slow", async |ctx: Context| {
+        ctx.cancelled().await;
+        tokio::time::sleep(secs(3)).await;
+    });
+    let tree = start(app().child(slow)).await;
+    let server = served(console(), &tree);
+    let began = tokio::time::Instant::now();
+    let unsure = server.act(json!({ "action": "stop_tree" })).await;
+    assert_eq!(unsure, (400, "write `app` as `confirm` to stop the whole tree".to_owned()));
+    assert_eq!(state(&tree, "slow").await, (Lifecycle::Active, 1));
+    let order = json!({ "action": "stop_tree", "confirm": "app", "reason": "maintenance" });
+    assert_eq!(server.act(order).await, ok("stopped app"));
+    assert_eq!(began.elapsed(), secs(3), "each child has had its grace");
+    tree.wait().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_of_the_tree_during_a_long_action_ends_both() {
+    let slow = worker("slow", async |ctx: Context| {
+        ctx.cancelled().await;
+        tokio::time::sleep(secs(8)).await;
+    });
+    let tree = start(app().child(slow.shutdown(Shutdown::Timeout(secs(9))))).await;
+    let server = served(console(), &tree);
+    let restart = tokio::spawn({
+        let server = server.clone();
+        async move { server.act(json!({ "action": "restart", "path": "app/slow" })).await }
+    });
+    tokio::time::sleep(secs(1)).await;
+    let began = tokio::time::Instant::now();
+    tree.stop("a test").await.unwrap();
+    assert_eq!(began.elapsed(), secs(7), "what was left of the grace");
+    let (status, text) = restart.await.unwrap();
+    assert_eq!((status, text.as_str()), (503, "`app` is shutting down"));
+}
