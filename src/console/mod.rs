@@ -43,7 +43,7 @@
 //!
 //! | request | answer |
 //! | --- | --- |
-//! | `GET /`, `/console.css`, `/console.js` | the page |
+//! | `GET /`, `/console.css`, `/console.js`, `/console/…` | the page |
 //! | `GET /api/info` | what this console can do |
 //! | `GET /api/status?under=PATH` | a [`Status`](crate::status::Status), whole or below a path |
 //! | `GET /api/tree.txt`, `.dot`, `.mmd`, `.svg` | the same as text, for Graphviz, for Mermaid, as a picture |
@@ -69,6 +69,7 @@
 // | `changes`, `stream` | what has changed since the last message, and the messages to open pages |
 // | `guard` | what each request has to satisfy |
 // | `tree`, `actions`, `config` | the handlers |
+// | `page` | the page: `index.html`, `console.css`, and `console.js` with its modules in `page/console/` |
 // | `router` | the routes |
 // | `connection`, `server` | a listener of the console's own |
 //
@@ -90,6 +91,7 @@ mod connection;
 mod guard;
 mod letters;
 mod options;
+mod page;
 mod problem;
 mod recorder;
 mod router;

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{get, post};
 
 use super::guard::{BODY, guard};
 use super::options::Console;
 use super::problem::Problem;
 use super::shared::{ConsoleShared, Outside};
-use super::{actions, config, tree};
+use super::{actions, config, page, tree};
 use crate::handle::SupervisorHandle;
 use crate::subscriber;
 
@@ -21,8 +19,8 @@ impl Console {
     /// Returns the console of a tree, to be served by a listener of your own.
     ///
     /// It shows the whole tree, whichever of its supervisors the handle belongs to. The routes are absolute, so
-    /// merge it into your router rather than nest it. It serves `/`, `/console.css`, `/console.js` and paths
-    /// below `/api`.
+    /// merge it into your router rather than nest it. It serves `/`, `/console.css`, `/console.js`, and paths
+    /// below `/console` and `/api`.
     ///
     /// Its streams end as soon as the tree begins to stop, so that an open page doesn't keep a graceful shutdown
     /// of your server waiting. So stop the tree before you wait for the server. Serve it on a loopback address, or
@@ -55,13 +53,7 @@ impl Console {
 }
 
 pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
-    let router = Router::new()
-        .route("/", file("text/html; charset=utf-8", include_str!("page/index.html")))
-        .route("/console.css", file("text/css; charset=utf-8", include_str!("page/console.css")))
-        .route(
-            "/console.js",
-            file("text/javascript; charset=utf-8", include_str!("page/console.js")),
-        )
+    let router = page::routes()
         .route("/api/info", get(tree::info))
         .route("/api/status", get(tree::status))
         .route("/api/tree.txt", get(tree::text))
@@ -85,9 +77,4 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .layer(DefaultBodyLimit::max(BODY))
         .layer(from_fn_with_state(Arc::clone(&console), guard))
         .with_state(console)
-}
-
-/// Serves a part of the page.
-fn file(content_type: &'static str, text: &'static str) -> MethodRouter<Arc<ConsoleShared>> {
-    get(async move || -> Response { ([(CONTENT_TYPE, content_type)], text).into_response() })
 }

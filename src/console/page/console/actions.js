@@ -1,0 +1,231 @@
+// Calls that change the tree: which there are, when they apply, and the dialog that asks before each. Knows the POST half of the API.
+//
+// 1. Nothing is sent before the dialog was confirmed.
+// 2. The token is kept for this tab only, and sent in a header.
+
+import { el, reconcile, setAttr, setText } from './format.js';
+
+const $ = (id) => document.getElementById(id);
+
+const running = (node) => ['active', 'activating'].includes(node.lifecycle);
+const under = (node) => (node.parent ? null : 'the root has no supervisor that could do it');
+
+/** `refuse` returns why the action has nothing to do at a child now, or `null`. */
+export const ACTIONS = {
+  restart: {
+    label: (node) => (node.kind === 'supervisor' ? 'Restart subtree' : 'Restart'), key: 'r', row: true,
+    refuse: (node) => under(node) ?? (running(node) ? null : `it is ${node.lifecycle}; only a running child can be restarted`),
+  },
+  stop: {
+    label: () => 'Stop', key: 's', row: true,
+    refuse: (node) => under(node) ?? (node.lifecycle === 'stopped' ? 'it is stopped already' : null),
+  },
+  start: {
+    label: () => 'Start', key: 'S', row: true,
+    refuse: (node) => under(node) ?? (node.lifecycle === 'stopped' ? null : `it is ${node.lifecycle}; only a stopped child can be started`),
+  },
+  retry: {
+    label: () => 'Retry now', key: 'n', row: true,
+    refuse: (node) => under(node) ?? (node.lifecycle === 'restarting' || node.lifecycle === 'errored' || ['given up', 'leaked'].includes(node.why)
+      ? null : `it is ${node.lifecycle} and waits for no restart`),
+  },
+  reset: {
+    label: () => 'Reset counters',
+    refuse: (node) => under(node),
+  },
+  hold: {
+    label: () => 'Hold',
+    refuse: (node) => under(node) ?? (node.held ? 'it is held already' : null),
+  },
+  release: {
+    label: () => 'Release',
+    refuse: (node) => under(node) ?? (node.held ? null : 'it isn’t held'),
+  },
+};
+
+/** The actions to offer for a child: of two that undo each other, the one that applies. */
+export const offered = (node) => Object.keys(ACTIONS).filter((name) => name !== (node.held ? 'hold' : 'release'));
+
+const EXPLAIN = {
+  restart: 'Stops the child with its grace and starts it again, with the siblings that its supervisor’s strategy restarts with it. This doesn’t count as a failure.',
+  stop: 'Stops the child with its grace and leaves it stopped until it is started. A temporary or dynamic child is removed.',
+  start: 'Starts the stopped child.',
+  retry: 'Starts the child now instead of at the end of its backoff.',
+  reset: 'Failures in a row, backoff and restart windows begin again.',
+  hold: 'The child isn’t started automatically until it is released. If it runs, it goes on.',
+  release: 'The child is started automatically again.',
+};
+
+// A link with the token, such as the one that the program logs, must not stay in the history.
+const fromLink = /^#token=(.+)$/.exec(location.hash)?.[1];
+if (fromLink) {
+  sessionStorage.setItem('verger-token', decodeURIComponent(fromLink));
+  history.replaceState(null, '', location.pathname);
+}
+const token = () => sessionStorage.getItem('verger-token');
+
+/** Sends a call. Resolves with the answer; a refusal is an `Error` with the server's words and its `problem`. */
+async function post(url, body) {
+  let response;
+  try {
+    response = await fetch(url, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Verger-Token': token() ?? '' },
+      body: JSON.stringify(body),
+    });
+  } catch {
+    throw Object.assign(new Error('the program can’t be reached'), { problem: 'unreachable' });
+  }
+  const answer = await response.json().catch(() => ({ error: `the program answered with status ${response.status}` }));
+  if (response.ok) return answer;
+  if (answer.problem === 'bad_token') sessionStorage.removeItem('verger-token');
+  throw Object.assign(new Error(answer.error), { problem: answer.problem });
+}
+
+/** Ends the question that is open. The browser reports the end of a dialog late, perhaps after the next one has opened. */
+let abandon = () => {};
+
+/**
+ * Asks before a call, and makes it. Resolves with the answer, or with `null` if the dialog was cancelled.
+ *
+ * A refusal that another try may mend, such as a wrong token, is shown in the dialog; others close it.
+ */
+function ask({ title, text, ok, danger = false, reason = true, confirm = null, needsToken, send }) {
+  abandon();
+  const dialog = $('ask');
+  setText($('ask-title'), title);
+  $('ask-text').replaceChildren(...text);
+  setText($('ask-ok'), ok);
+  $('ask-ok').classList.toggle('danger', danger);
+  $('ask-reason-field').hidden = !reason;
+  $('ask-confirm-field').hidden = confirm === null;
+  setText($('ask-confirm-name'), confirm ?? '');
+  $('ask-token-field').hidden = !needsToken || Boolean(token());
+  for (const id of ['ask-reason', 'ask-confirm', 'ask-token']) $(id).value = '';
+  setText($('ask-error'), '');
+  dialog.showModal();
+  const fields = [...dialog.querySelectorAll('label:not([hidden]) input')];
+  (fields.at(0) ?? $('ask-ok')).focus();
+
+  return new Promise((resolve, reject) => {
+    const events = new AbortController();
+    const finish = (settle, value) => {
+      events.abort();
+      dialog.close();
+      settle(value);
+    };
+    abandon = () => {
+      events.abort();
+      resolve(null);
+    };
+    const on = (element, name, listener) => element.addEventListener(name, listener, { signal: events.signal });
+    on(dialog, 'close', () => { if (!dialog.open) finish(resolve, null); });
+    on($('ask-cancel'), 'click', () => finish(resolve, null));
+    on(dialog.querySelector('form'), 'submit', async (event) => {
+      event.preventDefault();
+      if (confirm !== null && $('ask-confirm').value !== confirm) {
+        setText($('ask-error'), `This isn’t the name of the root. Type ${confirm} to confirm.`);
+        $('ask-confirm').focus();
+        return;
+      }
+      if ($('ask-token').value) sessionStorage.setItem('verger-token', $('ask-token').value.trim());
+      $('ask-ok').disabled = true;
+      try {
+        finish(resolve, await send($('ask-reason').value.trim() || undefined));
+      } catch (error) {
+        if (error.problem !== 'bad_token') return finish(reject, error);
+        $('ask-token-field').hidden = false;
+        setText($('ask-error'), error.message);
+        $('ask-token').value = '';
+        $('ask-token').focus();
+      } finally {
+        $('ask-ok').disabled = false;
+      }
+    });
+  });
+}
+
+const say = (text) => el('p', { text });
+
+export class Actions {
+  /** `announce(text, isError)` tells the reader what has come of a call. */
+  constructor(info, announce) {
+    this.info = info;
+    this.announce = announce;
+  }
+
+  /** Performs `name` at a child, after the dialog. */
+  async run(name, node) {
+    if (!this.info.actions) return this.announce('Actions are off: the program doesn’t allow them.', true);
+    const action = ACTIONS[name];
+    const refusal = action.refuse(node);
+    if (refusal) return this.announce(`${action.label(node)} ${node.path}: ${refusal}.`, true);
+    // A child that waits for its backoff is woken; one that was given up is retried.
+    const call = name === 'retry' && node.lifecycle === 'restarting' ? 'wake' : name;
+    await this.#ask({
+      title: `${action.label(node)}: ${node.path}`,
+      text: [say(EXPLAIN[name])],
+      ok: action.label(node),
+      danger: name === 'stop',
+      send: (reason) => post('api/action', { action: call, path: node.path, reason }),
+    });
+  }
+
+  /** Stops the tree: asks twice, and the second time for the name of the root. */
+  async stopTree(root) {
+    const sure = await this.#ask({
+      title: `Stop the whole tree ${root}?`,
+      text: [say('All children stop in order, and the program ends as after a signal. The console ends with it.')],
+      ok: 'Continue…', danger: true,
+      send: async (reason) => ({ reason }),
+    });
+    if (!sure) return;
+    await this.#ask({
+      title: `Stop ${root} now`, text: [], ok: `Stop ${root}`, danger: true, reason: false, confirm: root,
+      send: () => post('api/action', { action: 'stop_tree', path: root, confirm: root, reason: sure.reason }),
+    });
+  }
+
+  /** Shows what a reload would change, and applies that. */
+  async reload() {
+    const plan = await this.#ask({
+      title: 'Reload the configuration', text: [say('Reads the file and compares it. Nothing is changed yet.')], ok: 'Show the plan', reason: false,
+      send: () => post('api/plan', {}),
+    });
+    if (!plan) return;
+    if (!plan.changes.length) return this.announce(plan.text || 'The configuration has not changed.');
+    await this.#ask({
+      title: 'Apply this plan?', text: [el('pre', { class: 'plan', text: plan.text, tabindex: 0 })], ok: 'Apply',
+      send: (reason) => post('api/reload', { plan: plan.id, reason }),
+    });
+  }
+
+  async replay(letter) {
+    await this.#ask({
+      title: `Replay a letter to ${letter.path}`, text: [say(`Sends ${letter.event_type ?? 'the message'} again. If that succeeds, the letter is gone.`)], ok: 'Replay', reason: false,
+      send: () => post('api/dead-letters/replay', { id: letter.id }),
+    });
+  }
+
+  async #ask(question) {
+    try {
+      const answer = await ask({ needsToken: this.info.needs_token, ...question });
+      if (answer?.ok) this.announce(answer.text);
+      return answer;
+    } catch (error) {
+      this.announce(`Refused: ${error.message}`, true);
+      return null;
+    }
+  }
+}
+
+/** Fills `place` with buttons, in order. They say why they can't be used, and stay reachable by keyboard then. */
+export function buttons(place, node, names, attributes = {}) {
+  reconcile(place, names, (name) => name, (name) => el('button', { type: 'button', 'data-action': name, ...attributes }), (button, name) => {
+    const action = ACTIONS[name];
+    const refusal = action.refuse(node);
+    setText(button, action.label(node));
+    setAttr(button, 'aria-disabled', refusal ? 'true' : null);
+    setAttr(button, 'title', refusal ?? (action.key ? `${action.label(node)} (${action.key})` : null));
+  });
+}

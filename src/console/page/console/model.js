@@ -1,0 +1,196 @@
+// The tree as the page knows it: nodes by path, in order, with sums over what is below each. Knows no element.
+//
+// 1. `order` lists each node after its parent and before its next sibling.
+// 2. A snapshot replaces everything; a change replaces the nodes that it names.
+// 3. Times are the server's. `now` is the local clock, corrected by the last snapshot.
+
+const SAMPLES = 150;
+const NOTHING = Object.freeze({ children: 0, problems: 0, restarts: 0, mail: 0 });
+
+const parentPath = (path) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : null);
+
+/** Whether someone should look at the child. */
+export const isProblem = (node) => !node.ready || node.held || node.healthy === false || Boolean(node.limit?.reached);
+
+/** The word for a child's state: that of its lifecycle, unless a more urgent one applies. */
+export function stateOf(node) {
+  if (node.lifecycle === 'active') return node.healthy === false ? 'unhealthy' : 'active';
+  if (node.held && !['activating', 'deactivating'].includes(node.lifecycle)) return 'held';
+  return node.lifecycle;
+}
+
+export class Model {
+  nodes = new Map();
+  order = [];
+  root = null;
+  totals = null;
+  program = null;
+  #skew = 0;
+  #estimates = [];
+  #frozen = null;
+  /** Per path: `[{at, restarts, mail}]`, oldest first. */
+  #samples = new Map();
+
+  get now() {
+    return this.#frozen ?? Date.now() + this.#skew;
+  }
+
+  /** Stops the clock while nothing is heard of the tree, or lets it go on. */
+  freeze(on) {
+    this.#frozen = on ? this.now : null;
+  }
+
+  /** Takes a snapshot. */
+  replace(status) {
+    this.#skew = this.#correct(status.captured_at_ms);
+    // Another process counts from zero.
+    if (this.program?.started_at_ms !== status.program.started_at_ms) this.#samples.clear();
+    this.totals = status.totals;
+    this.program = status.program;
+    this.nodes.clear();
+    const stack = [[status.root, null]];
+    while (stack.length) {
+      const [node, parent] = stack.pop();
+      const below = node.children;
+      node.children = null;
+      this.#adopt(node, parent);
+      // The stack reverses them, so that siblings come out in their order.
+      for (let i = below.length - 1; i >= 0; i--) stack.push([below[i], node]);
+    }
+    this.root = status.root;
+    this.#arrange();
+    this.#sample();
+  }
+
+  /** Takes a change. Returns `structure` if nodes have come or gone, `nodes` if not, and `gap` if a snapshot is needed. */
+  apply(change) {
+    if (change.totals) this.totals = change.totals;
+    if (change.resync) return 'gap';
+    let structure = false;
+    for (const path of change.removed) structure = this.#remove(path) || structure;
+    for (const fresh of change.children) {
+      const known = this.nodes.get(fresh.path);
+      if (known) {
+        Object.assign(known, fresh);
+        continue;
+      }
+      const parent = this.nodes.get(parentPath(fresh.path));
+      if (!parent) return 'gap';
+      this.#adopt(fresh, parent);
+      structure = true;
+    }
+    if (structure) this.#arrange();
+    else if (change.children.length) this.#sum();
+    return structure ? 'structure' : 'nodes';
+  }
+
+  /** The nodes to show, top to bottom. Sets each node's `shown` position among its siblings. */
+  rows({ filter, problems, folded }) {
+    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    const narrowed = words.length > 0 || problems;
+    if (narrowed) {
+      for (const node of this.order) {
+        const matches = (word) => node.path.toLowerCase().includes(word) || stateOf(node).startsWith(word);
+        node.keep = (!problems || isProblem(node)) && words.every(matches);
+      }
+      // A node that is kept keeps its ancestors, which come before it.
+      for (let i = this.order.length - 1; i > 0; i--) if (this.order[i].keep) this.order[i].parent.keep = true;
+    }
+    const rows = [];
+    let hiddenBelow = Infinity;
+    for (const node of this.order) {
+      node.shownKids = 0;
+      if (node.level > hiddenBelow) continue;
+      hiddenBelow = Infinity;
+      if (narrowed && !node.keep) continue;
+      if (folded.has(node.path) && !narrowed) hiddenBelow = node.level;
+      if (node.parent) node.position = ++node.parent.shownKids;
+      rows.push(node);
+    }
+    return rows;
+  }
+
+  /** The samples of a child, oldest first, and their sums if it is a supervisor. */
+  samples(path) {
+    return this.#samples.get(path) ?? [];
+  }
+
+  /** How many children have been restarted in the last minute, by what the whole tree has counted. */
+  restartsPerMinute() {
+    const samples = this.samples(this.root.path);
+    const since = this.now - 60_000;
+    const first = samples.find((sample) => sample.at >= since) ?? samples.at(-1);
+    const minutes = (this.now - first.at) / 60_000;
+    const count = this.totals.restarts - first.total;
+    return { count, whole: minutes > 0.9, minutes };
+  }
+
+  /** The difference between the clocks. Each estimate is too low by the age of its snapshot, so the greatest of the last ones is best. */
+  #correct(captured) {
+    this.#estimates = [...this.#estimates.slice(-9), captured - Date.now()];
+    return Math.max(...this.#estimates);
+  }
+
+  #adopt(node, parent) {
+    node.parent = parent;
+    node.kids = [];
+    node.level = parent ? parent.level + 1 : 1;
+    node.name = parent ? node.path.slice(parent.path.length + 1) : node.path;
+    this.nodes.set(node.path, node);
+    parent?.kids.push(node);
+  }
+
+  #remove(path) {
+    const node = this.nodes.get(path);
+    if (!node?.parent) return false;
+    node.parent.kids.splice(node.parent.kids.indexOf(node), 1);
+    const stack = [node];
+    while (stack.length) {
+      const gone = stack.pop();
+      this.nodes.delete(gone.path);
+      this.#samples.delete(gone.path);
+      stack.push(...gone.kids);
+    }
+    return true;
+  }
+
+  /** Lists all nodes in order, without recursion, because a tree may be a thousand levels deep. */
+  #arrange() {
+    this.order = [];
+    const stack = [this.root];
+    while (stack.length) {
+      const node = stack.pop();
+      this.order.push(node);
+      for (let i = node.kids.length - 1; i >= 0; i--) stack.push(node.kids[i]);
+    }
+    this.#sum();
+  }
+
+  #sum() {
+    for (const node of this.order) node.below = node.kids.length ? { children: 0, problems: 0, restarts: 0, mail: 0 } : NOTHING;
+    for (let i = this.order.length - 1; i > 0; i--) {
+      const { parent, below, restarts, mailbox } = this.order[i];
+      parent.below.children += below.children + 1;
+      parent.below.problems += below.problems + (isProblem(this.order[i]) ? 1 : 0);
+      parent.below.restarts += below.restarts + restarts;
+      parent.below.mail += below.mail + (mailbox?.len ?? 0);
+    }
+  }
+
+  /** Remembers the counters of each child for the plots. A child that has none costs nothing. */
+  #sample() {
+    for (const node of this.order) {
+      const known = this.#samples.get(node.path);
+      if (!known && !node.kids.length && !node.restarts && !node.mailbox) continue;
+      const samples = known ?? [];
+      if (!known) this.#samples.set(node.path, samples);
+      samples.push({
+        at: this.now,
+        restarts: node.restarts + node.below.restarts,
+        mail: (node.mailbox?.len ?? 0) + node.below.mail,
+        total: node === this.root ? this.totals.restarts : 0,
+      });
+      if (samples.length > SAMPLES) samples.shift();
+    }
+  }
+}
