@@ -259,6 +259,9 @@ mod book {
     mod logging {}
     #[doc = include_str!("../book/src/tracing.md")]
     mod tracing {}
+    #[cfg(feature = "console")]
+    #[doc = include_str!("../book/src/console.md")]
+    mod console {}
     #[doc = include_str!("../book/src/runbook.md")]
     mod runbook {}
     #[doc = include_str!("../book/src/costs.md")]
