@@ -1,0 +1,337 @@
+//! A small HTTP client for the console's endpoint.
+//!
+//! One connection for each request, without a task of its own: the future of a request drives its connection.
+//!
+//! # Invariants
+//!
+//! 1. Every request ends within its limit, however slow the server is. A stream ends if nothing arrives for [`SILENCE`].
+//! 2. Every error says what to do.
+
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::{Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::endpoint::Endpoint;
+use crate::model::{Change, Plan, Refusal};
+use crate::sse;
+use crate::text::{Text, clean};
+
+/// How long the server may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long an action may take: the server answers once the child has stopped.
+const ACTION: Duration = Duration::from_secs(60);
+/// The server sends something at least every two seconds.
+const SILENCE: Duration = Duration::from_secs(10);
+/// The longest answer that is read.
+const MAX: usize = 256 << 20;
+
+/// Why a request has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ClientError {
+    /// There is no connection, or it has ended.
+    Unreachable { url: String, error: String },
+    /// The server has not answered in time.
+    TimedOut { url: String, within: Duration },
+    /// The server has answered with an error.
+    Refused { url: String, status: u16, problem: Text, error: Text },
+    /// The answer is not one of a console.
+    Unexpected { url: String, error: String },
+}
+
+impl ClientError {
+    /// Whether the server knows no child at the path.
+    pub(crate) fn is_unknown_path(&self) -> bool {
+        matches!(self, Self::Refused { problem, .. } if &**problem == "not_found")
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable { url, error } => write!(
+                f,
+                "can't reach {url}: {error}; start the program with `Application::console`, or give the address of its \
+                 console with --url"
+            ),
+            Self::TimedOut { url, within } => write!(
+                f,
+                "no answer from {url} within {}s; the program may be overloaded: try again",
+                within.as_secs()
+            ),
+            Self::Unexpected { url, error } => {
+                write!(f, "{url} doesn't answer like a console of verger: {error}; check --url")
+            }
+            Self::Refused { problem, error, status, .. } => {
+                match (&**error, *status) {
+                    ("", status) => write!(f, "the console answers with HTTP status {status}")?,
+                    (error, _) => f.write_str(error)?,
+                }
+                f.write_str(match &**problem {
+                    "actions_off" => "; let the program allow them: `Console::new().allow_actions(true)`",
+                    "bad_token" => {
+                        "; take the token from the program's log, and give it with --token, VERGER_TOKEN, or a URL with \
+                         `#token=`"
+                    }
+                    "foreign_host" => {
+                        "; use the address 127.0.0.1, or let the program allow this name: `Console::new().allow_host(…)`"
+                    }
+                    _ => "",
+                })
+            }
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+type Connection = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+
+/// Sends requests to one console.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    endpoint: Endpoint,
+}
+
+impl Client {
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint }
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Reads JSON.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, target: &str) -> Result<T, ClientError> {
+        let body = self.send(self.request("GET", target, None), ANSWER).await?;
+        serde_json::from_slice(&body).map_err(|error| self.unexpected(error))
+    }
+
+    /// Reads text.
+    pub(crate) async fn get_text(&self, target: &str) -> Result<String, ClientError> {
+        let body = self.send(self.request("GET", target, None), ANSWER).await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// Sends JSON with the token, and reads JSON.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        target: &str,
+        body: &Value,
+    ) -> Result<T, ClientError> {
+        let body = self.send(self.request("POST", target, Some(body)), ACTION).await?;
+        serde_json::from_slice(&body).map_err(|error| self.unexpected(error))
+    }
+
+    /// Asks for the plan of the program's configuration file.
+    pub(crate) async fn plan(&self) -> Result<Plan, ClientError> {
+        self.post("/api/plan", &serde_json::json!({})).await.map_err(|error| match error {
+            ClientError::Refused { url, status, problem, .. } if &*problem == "not_found" => {
+                let error = "the program reads no configuration file; give it one with `Application::config_file`";
+                ClientError::Refused { url, status, problem, error: error.into() }
+            }
+            other => other,
+        })
+    }
+
+    /// Opens the stream of changes.
+    pub(crate) async fn stream(&self) -> Result<ChangeStream, ClientError> {
+        let opened = timeout(ANSWER, async {
+            let (mut sender, connection) = self.connect().await?;
+            let mut connection = Some(Box::pin(connection));
+            let request = self.request("GET", "/api/stream", None);
+            let response = tokio::select! {
+                response = sender.send_request(request) => response.map_err(|error| self.unreachable(error))?,
+                never = drive(&mut connection) => match never {},
+            };
+            Ok((connection, response))
+        });
+        let (mut connection, response) = opened.await.map_err(|_| self.timed_out(ANSWER))??;
+        if response.status() != StatusCode::OK {
+            let status = response.status();
+            let body = timeout(ANSWER, async {
+                tokio::select! {
+                    body = self.collect(response) => body,
+                    never = drive(&mut connection) => match never {},
+                }
+            });
+            return Err(self.refused(status, &body.await.map_err(|_| self.timed_out(ANSWER))??));
+        }
+        let body = response.into_body();
+        Ok(ChangeStream {
+            client: self.clone(),
+            connection,
+            body,
+            parser: sse::Parser::default(),
+            ready: Vec::new(),
+        })
+    }
+
+    async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        within: Duration,
+    ) -> Result<Bytes, ClientError> {
+        let answer = timeout(within, async {
+            let (mut sender, connection) = self.connect().await?;
+            let mut connection = Some(Box::pin(connection));
+            let answer = async {
+                let response =
+                    sender.send_request(request).await.map_err(|error| self.unreachable(error))?;
+                let status = response.status();
+                Ok((status, self.collect(response).await?))
+            };
+            tokio::select! {
+                answer = answer => answer,
+                never = drive(&mut connection) => match never {},
+            }
+        });
+        let (status, body) = answer.await.map_err(|_| self.timed_out(within))??;
+        // 202: the server has begun, and doesn't wait for the end.
+        if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
+    }
+
+    async fn connect(&self) -> Result<(http1::SendRequest<Full<Bytes>>, Connection), ClientError> {
+        let socket = TcpStream::connect(&self.endpoint.authority).await;
+        let socket = socket.map_err(|error| self.unreachable(error))?;
+        http1::handshake(TokioIo::new(socket)).await.map_err(|error| self.unreachable(error))
+    }
+
+    fn request(&self, method: &str, target: &str, body: Option<&Value>) -> Request<Full<Bytes>> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header(header::HOST, &self.endpoint.authority);
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+            // A token that no header can carry is not the right one: the server says so.
+            if let Some(token) =
+                self.endpoint.token.as_ref().and_then(|it| it.parse::<header::HeaderValue>().ok())
+            {
+                request = request.header("X-Verger-Token", token);
+            }
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        request.body(Full::from(body)).expect("targets are encoded, and the authority was checked")
+    }
+
+    async fn collect(&self, response: Response<Incoming>) -> Result<Bytes, ClientError> {
+        let body = Limited::new(response.into_body(), MAX).collect().await;
+        Ok(body.map_err(|error| self.unreachable(error))?.to_bytes())
+    }
+
+    fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
+        match serde_json::from_slice::<Refusal>(body) {
+            Ok(Refusal { error, problem }) => ClientError::Refused {
+                url: self.endpoint.to_string(),
+                status: status.as_u16(),
+                problem,
+                error,
+            },
+            Err(_) => self.unexpected(format_args!("HTTP status {}", status.as_u16())),
+        }
+    }
+
+    fn unreachable(&self, error: impl fmt::Display) -> ClientError {
+        ClientError::Unreachable {
+            url: self.endpoint.to_string(),
+            error: clean(&error.to_string()),
+        }
+    }
+
+    fn unexpected(&self, error: impl fmt::Display) -> ClientError {
+        ClientError::Unexpected { url: self.endpoint.to_string(), error: clean(&error.to_string()) }
+    }
+
+    fn timed_out(&self, within: Duration) -> ClientError {
+        ClientError::TimedOut { url: self.endpoint.to_string(), within }
+    }
+}
+
+/// The changes of a tree, as they happen.
+#[derive(Debug)]
+pub(crate) struct ChangeStream {
+    client: Client,
+    connection: Option<Pin<Box<Connection>>>,
+    body: Incoming,
+    parser: sse::Parser,
+    /// Messages that have arrived and were not returned, last one first.
+    ready: Vec<sse::Message>,
+}
+
+impl ChangeStream {
+    /// Returns the next change.
+    ///
+    /// # Errors
+    ///
+    /// If the connection ends, is silent for ten seconds, or carries something else.
+    ///
+    /// # Cancel safety
+    ///
+    /// No change is lost.
+    pub(crate) async fn next(&mut self) -> Result<Change, ClientError> {
+        loop {
+            if let Some(message) = self.ready.pop() {
+                if message.event != "change" {
+                    continue;
+                }
+                return serde_json::from_str(&message.data)
+                    .map_err(|error| self.client.unexpected(error));
+            }
+            let (body, connection) = (&mut self.body, &mut self.connection);
+            let frame = timeout(SILENCE, async {
+                tokio::select! {
+                    frame = body.frame() => frame,
+                    never = drive(connection) => match never {},
+                }
+            });
+            let frame = frame.await.map_err(|_| self.client.timed_out(SILENCE))?;
+            let frame =
+                frame.ok_or_else(|| self.client.unreachable("the console has ended the stream"))?;
+            let frame = frame.map_err(|error| self.client.unreachable(error))?;
+            if let Some(bytes) = frame.data_ref() {
+                let messages =
+                    self.parser.push(bytes).map_err(|error| self.client.unexpected(error))?;
+                self.ready = messages;
+                self.ready.reverse();
+            }
+        }
+    }
+}
+
+/// Drives a connection. Its end is seen by the request that uses it.
+async fn drive(connection: &mut Option<Pin<Box<Connection>>>) -> Infallible {
+    if let Some(future) = connection {
+        _ = future.await;
+        *connection = None;
+    }
+    std::future::pending().await
+}
+
+/// Encodes a value of a query.
+pub(crate) fn encode(value: &str) -> String {
+    let mut encoded = String::new();
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
+                encoded.push(byte.into())
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
