@@ -262,6 +262,8 @@ mod book {
     #[cfg(feature = "console")]
     #[doc = include_str!("../book/src/console.md")]
     mod console {}
+    #[doc = include_str!("../book/src/terminal.md")]
+    mod terminal {}
     #[doc = include_str!("../book/src/runbook.md")]
     mod runbook {}
     #[doc = include_str!("../book/src/costs.md")]
