@@ -211,7 +211,7 @@ async fn a_child_that_is_unhealthy_every_other_second_is_ten_lines_of_each_kind(
     let (lines, _set) = Lines::new();
     let checks = AtomicU32::new(0);
     let check = HealthCheck::new(move |_: Context| {
-        let is_well = checks.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+        let is_well = checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
         async move { if is_well { Ok(()) } else { Err("no ping") } }
     });
     let check = check.every(Duration::from_secs(1)).failures(1).successes(1);

@@ -3,7 +3,7 @@
 //! Parsing opens nothing. Whether a file exists or a port is free is checked by
 //! [`service`](crate::service).
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -26,6 +26,9 @@ Usage: feed [FLAGS]
   --listen ADDR  where `NAME/N TEXT` lines are taken over TCP (default: 127.0.0.1:0)
   --http ADDR    where /stats, /tree and /healthz are served (default: 127.0.0.1:0)
   --probes ADDR  where /livez, /readyz and /startupz are served (default: 127.0.0.1:0)
+  --console[=ADDR]
+                 where the console of verger is served, a page that shows the tree and acts on it
+                 (default: 127.0.0.1:7007); without the flag, nowhere
   --drain N      seconds from a signal to the stop, for a load balancer to notice (default: 0)
   --rate N       lines per second from the file and from each client, 0 = no limit (default: 5000)
   --clients N    built-in TCP clients, 1,000 lines each (default: 0, at most 256)
@@ -55,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) http: SocketAddr,
     pub(crate) probes: SocketAddr,
+    /// Where the console is served, if it is.
+    pub(crate) console: Option<SocketAddr>,
     /// How long the service goes on after a signal.
     pub(crate) drain: Duration,
     /// Lines per second; 0 is no limit.
@@ -80,6 +85,7 @@ impl Default for Options {
             listen: loopback,
             http: loopback,
             probes: loopback,
+            console: None,
             drain: Duration::ZERO,
             rate: 5_000,
             clients: 0,
@@ -116,6 +122,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
             Long("listen") => options.listen = address("--listen", &mut parser)?,
             Long("http") => options.http = address("--http", &mut parser)?,
             Long("probes") => options.probes = address("--probes", &mut parser)?,
+            Long("console") => options.console = Some(console(&mut parser)?),
             Long("drain") => {
                 options.drain = Duration::from_secs(number("--drain", &mut parser)?);
             }
@@ -162,10 +169,21 @@ fn number<T: FromStr>(flag: &str, parser: &mut lexopt::Parser) -> Result<T, Stri
 }
 
 fn address(flag: &str, parser: &mut lexopt::Parser) -> Result<SocketAddr, String> {
-    let value = value(flag, parser)?;
+    resolve(flag, &value(flag, parser)?)
+}
+
+fn resolve(flag: &str, value: &OsStr) -> Result<SocketAddr, String> {
     let text = value.to_string_lossy();
     let resolved = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
     resolved.ok_or_else(|| format!("{flag}: `{text}` is not an address like 127.0.0.1:7000"))
+}
+
+/// The address is optional, so it follows an equals sign.
+fn console(parser: &mut lexopt::Parser) -> Result<SocketAddr, String> {
+    match parser.optional_value() {
+        Some(value) => resolve("--console", &value),
+        None => Ok(SocketAddr::from(([127, 0, 0, 1], 7007))),
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +210,7 @@ mod tests {
     #[test]
     fn every_flag_is_read() {
         let options = parsed(
-            "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --probes 127.0.0.1:3 --drain 5 --rate 0 \
+            "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --probes 127.0.0.1:3 --console=127.0.0.1:4 --drain 5 --rate 0 \
              --clients 20 --connections 9 --follow --config c --check --chaos --kills 200 --seed 18446744073709551615",
         );
 
@@ -202,6 +220,7 @@ mod tests {
             listen: "127.0.0.1:1".parse().unwrap(),
             http: "[::1]:2".parse().unwrap(),
             probes: "127.0.0.1:3".parse().unwrap(),
+            console: Some("127.0.0.1:4".parse().unwrap()),
             drain: Duration::from_secs(5),
             rate: 0,
             clients: 20,
@@ -214,6 +233,12 @@ mod tests {
             seed: u64::MAX,
         };
         assert_eq!(options, Ok(expected));
+    }
+
+    #[test]
+    fn the_console_has_a_default_address() {
+        let address = parsed("--console --chaos").unwrap().console;
+        assert_eq!(address, Some("127.0.0.1:7007".parse().unwrap()));
     }
 
     #[test]

@@ -28,7 +28,10 @@ mod tree;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+use verger::log_lines::LogLines;
 
 use crate::cli::Command;
 use crate::report::{complain, say};
@@ -51,19 +54,20 @@ async fn main() -> ExitCode {
         }
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn,verger=info".into());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let log = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         // A log that can't be written, as on a full disk, must not end the service.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    let lines = LogLines::new();
+    let kept = options.console.map(|_| lines.layer());
+    tracing_subscriber::registry().with(log.with_filter(filter)).with(kept).init();
     let ended = match (options.check, options.kills) {
         (true, _) => service::check(&options).await.map(|()| {
             say!("the configuration is valid");
             ExitCode::SUCCESS
         }),
-        (false, 0) => service::run(options).await.map(|outcome| report::print(&outcome)),
+        (false, 0) => service::run(options, &lines).await.map(|outcome| report::print(&outcome)),
         (false, _) => kills::run(options).await.map(|outcome| report::print_kills(&outcome)),
     };
     match ended {

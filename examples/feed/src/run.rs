@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use verger::app::hook;
+use verger::console::Console;
 use verger::status::Node;
 use verger::{Application, RunError, Signals, SupervisorHandle};
 
@@ -29,6 +30,7 @@ pub(crate) struct Ended {
 pub(crate) async fn run(
     app: &Arc<App>,
     probes: TcpListener,
+    console: Option<(TcpListener, Console)>,
     signals: Signals,
 ) -> Result<Ended, Failure> {
     let tree = tree::build(app).map_err(|error| error.to_string())?;
@@ -43,6 +45,9 @@ pub(crate) async fn run(
         .probes_on(probes)
         .before_stop(last_look)
         .on_start(move |tree| drop(started.send(Some(tree))));
+    if let Some((listener, console)) = console {
+        application = application.console_on(listener, console);
+    }
     if let Some(file) = &app.options.config {
         application = application.config_file(file);
     }

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use rustix::process::{Resource, getrlimit};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use verger::console::Console;
+use verger::log_lines::LogLines;
 
 use crate::acknowledged::Acknowledged;
 use crate::app::{App, Resources};
@@ -54,7 +56,8 @@ pub(crate) struct Outcome {
     pub(crate) dead_letters: u64,
 }
 
-pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
+/// `lines`: the last log lines, for the console.
+pub(crate) async fn run(options: Options, lines: &LogLines) -> Result<Outcome, Failure> {
     // First, so that a signal during the start stops the service in order.
     let signals = verger::signals();
     config::expect_signals(&options)?;
@@ -67,16 +70,21 @@ pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     let http = bind("--http", options.http).await?;
     let probes = std::net::TcpListener::bind(options.probes);
     let probes = probes.map_err(|error| format!("--probes {}: {error}", options.probes))?;
+    let console = options.console.map(std::net::TcpListener::bind).transpose();
+    let console = console.map_err(|error| format!("--console: {error}"))?;
     say!("seed={}", options.seed);
     say!("listen={}", address(&listen)?);
     say!("http={}", address(&http)?);
     say!("probes={}", probes.local_addr().map_err(|error| error.to_string())?);
+    // Its token is in the log.
+    let console =
+        console.map(|listener| (listener, Console::new().allow_actions(true).log_lines(lines)));
     if position.n > 0 {
         say!("resume={position}");
     }
     let app = App::new(options, Resources { db, input, listen, http, acknowledged });
     let app = Arc::new(app);
-    let ended = run::run(&app, probes, signals).await?;
+    let ended = run::run(&app, probes, console, signals).await?;
     let struck = app.options.chaos.then(|| app.chaos.struck());
     let Ended { gave_up, tree, restarts, dead_letters } = ended;
     let gave_up = gave_up.or(app.ledger.senders().file_refused);
