@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::child::{Incarnation, MessageSpan};
+use crate::child::{Incarnation, MessageSpan, message_span};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, Undelivered, no_mailbox};
 use crate::exit::ExitReason;
@@ -45,7 +45,9 @@ impl Member {
 
     /// Returns the span in which this member handles an event, if it is a child.
     pub(super) fn message_span<E>(&self) -> Option<MessageSpan> {
-        Some(MessageSpan::new(self.incarnation.as_ref()?, type_name::<E>()))
+        let incarnation = self.incarnation.as_ref()?;
+        let span = message_span(|| incarnation.path(), incarnation.number, type_name::<E>());
+        Some(MessageSpan::new(span))
     }
 
     /// Whether the task of the child has ended.

@@ -306,7 +306,7 @@ impl Incarnation {
 
 impl LoanHolder for Incarnation {
     fn message_span(&self, message_type: &'static str) -> Span {
-        message_span(self, message_type)
+        message_span(|| self.path(), self.number, message_type)
     }
 
     fn is_cancelled_without_failure(&self) -> bool {

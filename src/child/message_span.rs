@@ -8,17 +8,21 @@
 
 use tracing::Span;
 
-use super::incarnation::Incarnation;
+use crate::path::Path;
 use crate::subscriber;
 
-/// Returns the span in which a child handles a message of this type.
-pub(crate) fn message_span(incarnation: &Incarnation, message_type: &'static str) -> Span {
+/// Returns the span in which this incarnation of a child handles a message of this type.
+pub(crate) fn message_span(
+    child: impl Fn() -> Path,
+    incarnation: u32,
+    message_type: &'static str,
+) -> Span {
     let span = subscriber::debug_span!(
         target: "verger::message",
         parent: None,
         "message",
-        child = %incarnation.path(),
-        incarnation = incarnation.number,
+        child = %child(),
+        incarnation,
         event_type = short_type_name(message_type),
     );
     if !span.is_disabled() {
@@ -31,8 +35,8 @@ pub(crate) fn message_span(incarnation: &Incarnation, message_type: &'static str
 pub(crate) struct MessageSpan(Span);
 
 impl MessageSpan {
-    pub(crate) fn new(incarnation: &Incarnation, message_type: &'static str) -> Self {
-        Self(message_span(incarnation, message_type))
+    pub(crate) fn new(span: Span) -> Self {
+        Self(span)
     }
 
     pub(crate) fn in_scope<T>(&self, inside: impl FnOnce() -> T) -> T {

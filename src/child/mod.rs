@@ -59,7 +59,7 @@ pub(crate) use self::helpers::{HelperAbort, HelperGuard, OwnSupervisor};
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
 pub(crate) use self::mailbox_owners::check_mailboxes;
-pub(crate) use self::message_span::MessageSpan;
+pub(crate) use self::message_span::{MessageSpan, message_span};
 pub(crate) use self::polls::{PollWatch, RunningPoll};
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `event`, `effect`, `view`, `waits` | the interface: what goes in, what comes out, what can be seen |
 //! | `machine` | the entry points, and what both kinds of supervisor share |
+//! | `queries` | what the driver reads from a machine, and the children that it adds |
 //! | `ordered`, `dynamic` | the two kinds: children in an order, many equal children |
 //! | `find` | callers that seek a child |
 //! | `group` | the state of an operation over several children in order |
@@ -43,6 +44,7 @@ mod history;
 mod limits;
 mod machine;
 mod ordered;
+mod queries;
 mod requirements;
 mod start_order;
 #[cfg(test)]

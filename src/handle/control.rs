@@ -240,49 +240,6 @@ impl SupervisorHandle {
         self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)
     }
 
-    /// Holds a child: it runs on, and is not started again once it is down.
-    ///
-    /// Use it to look at a child that keeps failing, or to keep it out of the way. While a child is held, no
-    /// backoff that ends, no restart of its group, no message and no call starts it; it is
-    /// [`Discovered`](crate::Lifecycle::Discovered) instead, and its siblings start without it. Its failures are charged
-    /// as ever. [`release`](Self::release) ends the hold, and so does a restart of its supervisor.
-    ///
-    /// # Errors
-    ///
-    /// The common errors.
-    pub async fn hold(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "hold", core::ChildRequest::Hold).await.map(drop)
-    }
-
-    /// Ends the hold of a child, and starts the child if it would have been started meanwhile. Resolves when the
-    /// child is up.
-    ///
-    /// Has no effect on a child that isn't held. A child that was stopped or given up stays down.
-    ///
-    /// # Errors
-    ///
-    /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
-    ///   decides what follows, which the error names ([`NextStep`](crate::NextStep)),
-    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
-    ///
-    /// and the common errors.
-    pub async fn release(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "release", core::ChildRequest::Release).await.map(drop)
-    }
-
-    /// Resets what is counted of a child's failures.
-    ///
-    /// The restarts so far no longer count, neither against the supervisor's limit, which all its children
-    /// share, nor against the child's own ones, and the child's backoff begins again. A delay that was drawn
-    /// stays. The number of the incarnation, and with it [`restarts`](ChildInfo::restarts), goes on.
-    ///
-    /// # Errors
-    ///
-    /// The common errors.
-    pub async fn reset_counters(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "reset_counters", core::ChildRequest::Reset).await.map(drop)
-    }
-
     /// Returns all children of this supervisor, in start order.
     ///
     /// # Errors
@@ -411,7 +368,7 @@ impl SupervisorHandle {
         ended(&self.current()).await
     }
 
-    async fn act(
+    pub(super) async fn act(
         &self,
         path: &str,
         call: &'static str,

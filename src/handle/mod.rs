@@ -7,6 +7,7 @@ mod configure;
 mod console;
 mod control;
 mod find;
+mod hold;
 mod pending_start;
 mod root;
 mod route;

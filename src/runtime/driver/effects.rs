@@ -90,6 +90,7 @@ impl Driver {
             Effect::Reply { ticket, answer } => self.reply_in_turn(ticket, answer, now),
             Effect::Removed { key, incarnation } => {
                 let exit = step.exit.as_ref().filter(|it| it.key == key);
+                let exit = exit.map(|it| (Arc::clone(&it.reason), it.lifetime));
                 self.recent.gone(self.children.entry(key), incarnation, exit, now);
                 self.remove(key, incarnation, now);
             }

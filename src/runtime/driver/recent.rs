@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::state::ExitInfo;
 use crate::core::{IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::runtime::children::ChildRecord;
@@ -59,19 +58,18 @@ impl Recent {
         self.calls.remove(&key);
     }
 
-    /// Notes that a child is removed, before it is.
+    /// Notes that a child is removed, before it is. `exit`: as in [`Gone::exit`].
     pub(super) fn gone(
         &mut self,
         child: Option<&ChildRecord>,
         incarnation: IncarnationNumber,
-        exit: Option<&ExitInfo>,
+        exit: Option<(Arc<ExitReason>, Option<Duration>)>,
         at: Instant,
     ) {
         let Some(child) = child.map(ChildRecord::name) else { return };
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        let exit = exit.map(|exit| (Arc::clone(&exit.reason), exit.lifetime));
         self.gone.push_back(Gone { child, incarnation, at, exit });
     }
 

@@ -1,0 +1,160 @@
+//! What the driver reads from a machine, and the children that it adds to one.
+//!
+//! Nothing here handles an event or has an effect.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::arena::Key;
+use super::child::{ChildState, StopReason};
+use super::event::ChildAnswer;
+use super::machine::{Machine, each};
+use super::requirements::RequirementId;
+use super::view::{ChildCounts, View};
+use crate::policy::ChildOptions;
+
+impl Machine {
+    /// Returns when the next [`MachineEvent::Tick`] is due. An instant in the past is due at once.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        each!(self, kind => kind.more).or_else(|| self.children().timers.next())
+    }
+
+    /// Checks whether a child may be added now.
+    ///
+    /// # Errors
+    ///
+    /// The answer to the caller, if not.
+    pub(crate) fn admits(&self) -> Result<(), ChildAnswer> {
+        match self {
+            _ if self.is_ending() => Err(ChildAnswer::ShuttingDown),
+            Self::Ordered(_) => Ok(()),
+            Self::Dynamic(dynamic) => dynamic.admits(),
+        }
+    }
+
+    /// Reserves memory for this many more children.
+    pub(crate) fn reserve(&mut self, children: usize) {
+        self.children_mut().entries.reserve(children);
+        if let Self::Ordered(ordered) = self {
+            ordered.order.reserve(children);
+        }
+    }
+
+    /// Adds a child, which is started by [`ChildRequest::Start`](super::ChildRequest::Start) or by the first
+    /// [`MachineEvent::Tick`].
+    pub(crate) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
+        each!(self, kind => kind.add(options, now))
+    }
+
+    /// Whether an operation on several children runs, such as a group restart.
+    pub(crate) fn has_group(&self) -> bool {
+        matches!(self, Self::Ordered(ordered) if ordered.group.is_some())
+    }
+
+    /// Gives the children this order, if they have one. Not while an operation on several children runs.
+    pub(crate) fn reorder(&mut self, keys: &[Key]) {
+        if let Self::Ordered(ordered) = self {
+            ordered.reorder(keys);
+        }
+    }
+
+    /// Returns the requirement that this child provides.
+    pub(crate) fn provided_by(&mut self, key: Key) -> RequirementId {
+        self.children_mut().provided_by(key)
+    }
+
+    /// Sets what a child provides and requires.
+    pub(crate) fn link(
+        &mut self,
+        key: Key,
+        provides: Option<RequirementId>,
+        requires: Vec<RequirementId>,
+    ) {
+        self.children_mut().link(key, provides, requires);
+    }
+
+    /// Returns a chain from one of `keys` to a child that requires `id`, if there is one. Each child
+    /// of the chain requires the next.
+    pub(crate) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
+        self.children().requirements.chain_to(id, keys)
+    }
+
+    /// Returns the options of a child.
+    pub(crate) fn options(&self, key: Key) -> Option<&Arc<ChildOptions>> {
+        self.children().entries.get(key).map(|entry| &entry.options)
+    }
+
+    pub(crate) fn view(&self, key: Key, now: Instant) -> Option<View> {
+        let mut view = self.children().view(key, now)?;
+        if let Self::Ordered(ordered) = self
+            && let Some(moved) = ordered.group_deadline(key)
+            && let Some((at, _)) = view.history.as_mut().and_then(|history| history.next.as_mut())
+        {
+            *at = moved;
+        }
+        Some(view)
+    }
+
+    /// Whether the child provides what its siblings require of it.
+    pub(crate) fn is_met(&self, key: Key) -> bool {
+        self.children().state(key).is_some_and(ChildState::is_met)
+    }
+
+    /// Whether the child runs, or will without a request of a caller, so that its messages need not be
+    /// dead letters.
+    ///
+    /// `false` if the supervisor ends. A child that is about to end, or is being decided on, is taken
+    /// to come back.
+    pub(crate) fn returns(&self, key: Key) -> bool {
+        !self.is_ending() && each!(self, kind => kind.comes_back(key))
+    }
+
+    /// Whether the child is down until a message comes for it, and no message waits.
+    pub(crate) fn awaits_message(&self, key: Key) -> bool {
+        !self.is_ending() && self.children().awaits_message(key)
+    }
+
+    /// The child whose end an ordered stop waits for, or the child that it comes to next if that one is
+    /// down already. The stop is that of the supervisor, or of a group that restarts.
+    pub(crate) fn stops_now(&self) -> Option<Key> {
+        match self {
+            Self::Ordered(ordered) => ordered.stops_now(),
+            // All children stop at once.
+            Self::Dynamic(_) => None,
+        }
+    }
+
+    /// The worker that is cancelled when this child is down. The child is the one that
+    /// [stops now](Self::stops_now), or comes after it in the same way.
+    ///
+    /// The answer stays valid, whatever else happens, until `stops_now` is `None` or all children are
+    /// aborted.
+    pub(crate) fn stops_after(&self, key: Key) -> Option<Key> {
+        match self {
+            Self::Ordered(ordered) => ordered.stops_after(key),
+            Self::Dynamic(_) => None,
+        }
+    }
+
+    /// Whether the child has failed and is stopped because of that.
+    pub(crate) fn is_failing(&self, key: Key) -> bool {
+        let state = self.children().state(key);
+        matches!(state, Some(ChildState::Stopping { why: StopReason::Failing { .. }, .. }))
+    }
+
+    /// Returns the first child at or behind a place in the start order, and the place behind it.
+    ///
+    /// Places are numbered from 0. A child keeps its place when other children are removed.
+    pub(crate) fn next(&self, place: u64) -> Option<(Key, u64)> {
+        each!(self, kind => kind.next(place))
+    }
+
+    pub(crate) fn counts(&self) -> ChildCounts {
+        self.children().counts
+    }
+
+    /// Returns how many restarts count at `now`, how many may, and within which period.
+    pub(crate) fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
+        self.children().intensity(now)
+    }
+}
