@@ -13,9 +13,9 @@
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tracing::Span;
 use tracing::level_filters::LevelFilter;
 use tracing::span::Entered;
+use tracing::{Level, Span};
 
 use crate::panic::catch_panic;
 
@@ -24,7 +24,14 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether a subscriber receives error lines. Calls no subscriber.
 pub(crate) fn is_listening() -> bool {
-    !PANICKED.load(Ordering::Relaxed) && LevelFilter::current() >= LevelFilter::ERROR
+    admits(Level::ERROR)
+}
+
+/// Returns whether a subscriber may receive lines of this level. Calls no subscriber: the answer to
+/// `tracing::enabled!` would stay with the filters of single layers in `tracing-subscriber`, which then drop
+/// the next line of the thread.
+pub(crate) fn admits(level: Level) -> bool {
+    !PANICKED.load(Ordering::Relaxed) && LevelFilter::current() >= level
 }
 
 /// Calls the subscriber, unless it has panicked before. Returns `None` if it has or does.
@@ -48,7 +55,7 @@ fn contain<T>(subscriber: impl FnOnce() -> T) -> Option<T> {
 ///
 /// Called after such an error is logged: the subscriber may have panicked just then.
 pub(crate) fn write_unless_logged(line: &str) {
-    let taken = call(|| tracing::enabled!(target: "verger::shutdown", tracing::Level::ERROR));
+    let taken = call(|| tracing::enabled!(target: "verger::shutdown", Level::ERROR));
     if taken != Some(true) {
         let _ = std::io::stderr().write_all(format!("verger: {line}\n").as_bytes());
     }
@@ -73,12 +80,6 @@ pub(crate) fn in_span<T>(span: &Span, inside: impl FnOnce() -> T) -> T {
 /// Closes a span.
 pub(crate) fn close(span: Span) {
     contain(|| drop(span));
-}
-
-macro_rules! enabled {
-    ($($line:tt)*) => {
-        $crate::subscriber::call(|| ::tracing::enabled!($($line)*)).unwrap_or(false)
-    };
 }
 
 macro_rules! event {
@@ -126,4 +127,4 @@ macro_rules! info_span {
     };
 }
 
-pub(crate) use {debug, debug_span, enabled, error, event, info, info_span, warning as warn};
+pub(crate) use {debug, debug_span, error, event, info, info_span, warning as warn};

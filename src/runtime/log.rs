@@ -20,7 +20,7 @@ use crate::path::{LazyPath, Path};
 use crate::policy::{FailureLog, LetterLine, LogLevel};
 use crate::runtime::log_bounds::{LineKind, LogBounds};
 use crate::runtime::request::CallNote;
-use crate::subscriber::{debug, enabled, error, event, info, warn};
+use crate::subscriber::{admits, debug, error, event, info, warn};
 
 /// Logs a line that is one of a bounded number. The others have the level `DEBUG`.
 macro_rules! bounded {
@@ -28,7 +28,7 @@ macro_rules! bounded {
         ($bounds:expr, $path:expr, $kind:ident), $level:ident, target: $target:literal, $message:literal,
         $($fields:tt)*
     ) => {
-        if enabled!(target: $target, Level::$level) {
+        if admits(Level::$level) {
             match $bounds.count($path, LineKind::$kind).map(LetterLine::note) {
                 Some(note) => {
                     event!(target: $target, Level::$level, $($fields)*, "{}{note}", $message);
@@ -37,13 +37,6 @@ macro_rules! bounded {
             }
         }
     };
-}
-
-/// Returns whether any lifecycle log line is enabled.
-pub(super) fn is_enabled() -> bool {
-    enabled!(target: "verger::restart", Level::ERROR)
-        || enabled!(target: "verger::lifecycle", Level::ERROR)
-        || enabled!(target: "verger::shutdown", Level::ERROR)
 }
 
 /// An edge of a child's lifecycle, with the cause if the edge is the end of an incarnation.
@@ -221,13 +214,13 @@ pub(super) fn decided(
 }
 
 fn is_restart_enabled(level: LogLevel) -> bool {
-    match level {
-        LogLevel::Trace => enabled!(target: "verger::restart", Level::TRACE),
-        LogLevel::Debug => enabled!(target: "verger::restart", Level::DEBUG),
-        LogLevel::Info => enabled!(target: "verger::restart", Level::INFO),
-        LogLevel::Warn => enabled!(target: "verger::restart", Level::WARN),
-        LogLevel::Error => enabled!(target: "verger::restart", Level::ERROR),
-    }
+    admits(match level {
+        LogLevel::Trace => Level::TRACE,
+        LogLevel::Debug => Level::DEBUG,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Error => Level::ERROR,
+    })
 }
 
 /// The failure callback did not decide.

@@ -52,6 +52,7 @@ use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
+use crate::subscriber;
 
 /// How many events one iteration handles.
 const EVENTS: usize = 256;
@@ -274,7 +275,7 @@ impl Driver {
     fn step(&mut self, event: MachineEvent, now: Instant) {
         let mut effects = std::mem::take(&mut self.effects);
         self.machine.on_event(event, now, &mut effects);
-        let (logged, published) = (log::is_enabled(), self.shared.tree.has_listeners());
+        let (logged, published) = (subscriber::is_listening(), self.shared.tree.has_listeners());
         let mut step = Step { now, logged, published, exit: None, down: Vec::new() };
         for effect in effects.drain(..) {
             self.apply_effect(effect, &mut step);
