@@ -68,9 +68,20 @@ mod plans {
         }
     }
 
+    /// The content of a request for a plan: a file to compare with the tree, or nothing for the application's own.
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    pub(in crate::console) struct Nothing {}
+    pub(in crate::console) struct Planned {
+        file: Option<GivenFile>,
+    }
+
+    /// The text of a configuration file, in TOML.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct GivenFile {
+        name: String,
+        toml: String,
+    }
 
     /// The content of a request for a reload.
     #[derive(Deserialize)]
@@ -82,18 +93,24 @@ mod plans {
 
     pub(in crate::console) async fn plan(
         State(console): Served,
-        Permitted(Nothing {}): Permitted<Nothing>,
+        Permitted(Planned { file }): Permitted<Planned>,
     ) -> Result<Response, Problem> {
         #[derive(Serialize)]
         struct Body<'a> {
-            id: &'a str,
+            /// `None`: the plan can't be applied, because it isn't that of the application's configuration.
+            id: Option<&'a str>,
             text: String,
             changes: &'a [Change],
         }
 
+        if let Some(file) = file {
+            let plan = within(async { Ok(console.tree.plan(&read(&file)?).await?) }).await?;
+            let (text, changes) = (plan.to_string(), plan.changes());
+            return Ok(json(&Body { id: None, text, changes }));
+        }
         let (_, plan) = planned(&console).await?;
         let id = format!("{:016x}", fastrand::u64(..));
-        let body = json(&Body { id: &id, text: plan.to_string(), changes: plan.changes() });
+        let body = json(&Body { id: Some(&id), text: plan.to_string(), changes: plan.changes() });
         let mut plans = console.plans.lock();
         plans.push_back((id, plan));
         if plans.len() > KEPT {
@@ -142,17 +159,30 @@ mod plans {
     /// Reads the configuration, and returns what it would change.
     async fn planned(console: &ConsoleShared) -> Result<(Config, Plan), Problem> {
         let source = &configuration(console)?.source;
-        let planned = timeout(PATIENCE, async {
-            let config = read_source(source).await?;
+        within(async {
+            let config = read_source(source).await.map_err(ApplyError::from)?;
             let plan = console.tree.plan(&config).await?;
-            Ok::<_, ApplyError>((config, plan))
-        });
-        match planned.await {
-            Ok(planned) => Ok(planned?),
-            Err(_) => {
-                let text = format!("the configuration has not been read within {PATIENCE:?}");
-                Err(Problem::unavailable("busy", text))
-            }
-        }
+            Ok((config, plan))
+        })
+        .await
+    }
+
+    async fn within<T>(planned: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+        timeout(PATIENCE, planned).await.unwrap_or_else(|_| {
+            let text = format!("the configuration has not been read within {PATIENCE:?}");
+            Err(Problem::unavailable("busy", text))
+        })
+    }
+
+    #[cfg(feature = "config-file")]
+    fn read(file: &GivenFile) -> Result<Config, Problem> {
+        Ok(Config::from_toml(&file.toml, &file.name))
+    }
+
+    #[cfg(not(feature = "config-file"))]
+    fn read(file: &GivenFile) -> Result<Config, Problem> {
+        let GivenFile { name, toml: _ } = file;
+        let text = format!("{name} can't be read: the program has no feature `config-file`");
+        Err(Problem::bad_request(text))
     }
 }

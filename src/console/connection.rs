@@ -32,7 +32,7 @@ const REQUEST: Duration = Duration::from_secs(20);
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(60);
 /// The most bytes of a request: the headers, and a body whose limit is checked elsewhere.
-const MOST_READ: usize = 128 * 1024;
+const MOST_READ: usize = 1024 * 1024 + 128 * 1024;
 
 /// Accepts connections.
 pub(super) struct Connections {

@@ -29,6 +29,9 @@ use super::shared::ConsoleShared;
 
 /// The most bytes of a body.
 pub(super) const BODY: usize = 16 * 1024;
+/// The most bytes of a body with a configuration file.
+#[cfg(feature = "config")]
+pub(super) const FILE: usize = 1024 * 1024;
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 /// The header with the token.
@@ -140,8 +143,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
         let body = match timeout(BODY_WITHIN, Bytes::from_request(request, console)).await {
             Err(_) => return Err(Problem::slow_request()),
             Ok(Err(it)) if it.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                let text = format!("the content is larger than {BODY} bytes");
-                return Err(Problem::too_large(text));
+                return Err(Problem::too_large(
+                    "the content is too large: 16 KiB at most, 1 MiB with a configuration file",
+                ));
             }
             Ok(Err(it)) => return Err(Problem::bad_request(it.body_text())),
             Ok(Ok(body)) => body,

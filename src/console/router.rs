@@ -7,6 +7,8 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
+#[cfg(feature = "config")]
+use super::guard::FILE;
 use super::guard::{BODY, guard};
 use super::options::Console;
 use super::problem::Problem;
@@ -69,8 +71,9 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .route("/api/action", post(actions::act))
         .route("/api/dead-letters/replay", post(actions::replay));
     #[cfg(feature = "config")]
-    let router =
-        router.route("/api/plan", post(config::plan)).route("/api/reload", post(config::reload));
+    let router = router
+        .route("/api/plan", post(config::plan).layer(DefaultBodyLimit::max(FILE)))
+        .route("/api/reload", post(config::reload));
     router
         .fallback(async || Problem::not_found("there is no such page; see `/`"))
         .method_not_allowed_fallback(async || Problem::method())

@@ -147,6 +147,30 @@ async fn a_secret_that_changes_changes_a_plan_and_is_never_shown() {
 }
 
 #[tokio::test]
+async fn a_plan_of_a_given_file_is_shown_and_cannot_be_applied() {
+    let app = Application::new(app().child(worker("web", idle)));
+    let running = Running::start(app, console()).await;
+    let plan = async |toml: &str| {
+        let file = json!({ "name": "mine.toml", "toml": toml });
+        running.server.send(post("/api/plan", json!({ "file": file }))).await
+    };
+    let answer = plan("[\"app/web\"]\nshutdown = \"8s\"\n").await.json();
+    let text = answer["text"].as_str().unwrap();
+    assert!(text.starts_with("~ app/web  shutdown  \"5s\" → \"8s\""), "{text}");
+    assert_eq!(answer["id"], Value::Null);
+
+    let mistake = plan("[\"app/web\"]\nshutdwon = \"8s\"\n").await;
+    assert_eq!(mistake.status, 409);
+    assert!(mistake.body.contains("mine.toml:2"), "{mistake:?}");
+    let large = plan(&"# a line of a long file\n".repeat(10_000)).await;
+    assert_eq!(large.status, 200, "240 kB: {large:?}");
+    assert_eq!(large.json()["text"], "no changes");
+    let too_large = plan(&"#".repeat(1024 * 1024)).await;
+    assert_eq!(too_large.problem(), (413, "too_large".to_owned()));
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn without_a_configuration_there_is_no_plan() {
     let app = Application::new(app().child(worker("web", idle)));
     let running = Running::start(app, console()).await;

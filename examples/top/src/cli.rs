@@ -3,6 +3,7 @@
 //! Parsing opens nothing. The environment is an argument.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
@@ -20,8 +21,8 @@ Without a command, it shows the tree live; press `?` there for the keys. The com
   describe PATH       everything that is known of one child
   events [-f] [PATH]  what has happened, in the whole tree or below PATH; -f waits for more
   letters             the dead letters
-  plan                what a reload of the configuration file would change; nothing is applied.
-                      The program reads its own file, so a file of yours can't be compared
+  plan [FILE]         what a reload of the program's configuration file would change, or what this
+                      FILE would; nothing is applied
   restart PATH        stop and start a child; for a supervisor, everything below it
   stop PATH           stop a child, which then stays down; for the whole tree, add --confirm NAME
   start PATH          start a child that is down
@@ -63,7 +64,8 @@ pub(crate) enum Command {
         path: Option<String>,
     },
     Letters,
-    Plan,
+    /// Of this file, or of the program's own.
+    Plan(Option<PathBuf>),
     Act(Act),
     Help,
 }
@@ -164,14 +166,7 @@ impl Given {
         }
         let Some((word, rest)) = self.words.split_first() else { return Ok(Command::Live) };
         let most = match word.as_str() {
-            "plan" if !rest.is_empty() => {
-                return Err(format!(
-                    "plan: the program compares its own configuration file, not `{}`; write `plan` alone, or copy your file \
-                     to where the program reads it",
-                    rest[0]
-                ));
-            }
-            "tree" | "letters" | "plan" | "help" => 0,
+            "tree" | "letters" | "help" => 0,
             _ => 1,
         };
         if let Some(extra) = rest.get(most) {
@@ -193,7 +188,7 @@ impl Given {
             "describe" => Ok(Command::Describe(path()?)),
             "events" => Ok(Command::Events { follow: self.follow, path: rest.first().cloned() }),
             "letters" => Ok(Command::Letters),
-            "plan" => Ok(Command::Plan),
+            "plan" => Ok(Command::Plan(rest.first().map(PathBuf::from))),
             "help" => Ok(Command::Help),
             word => match ACTIONS.into_iter().find(|&action| action == word) {
                 Some("stop") if self.confirm.is_some() => self.act("stop_tree", path()?),
@@ -282,7 +277,8 @@ mod tests {
             Ok(Command::Events { follow: true, path: Some("a".into()) })
         );
         assert_eq!(command("letters"), Ok(Command::Letters));
-        assert_eq!(command("plan"), Ok(Command::Plan));
+        assert_eq!(command("plan"), Ok(Command::Plan(None)));
+        assert_eq!(command("plan a.toml"), Ok(Command::Plan(Some("a.toml".into()))));
         assert_eq!(command("tree --help"), Ok(Command::Help));
         for action in ACTIONS {
             assert_eq!(command(&format!("{action} a/b")), Ok(Command::Act(act(action, "a/b"))));
@@ -306,7 +302,7 @@ mod tests {
             ("tree -f", "write `events -f`"),
             ("tree --reason x", "only actions have a reason"),
             ("start a --confirm a", "only `stop PATH`"),
-            ("plan a.toml", "the program compares its own configuration file"),
+            ("plan a.toml b", "`b` is one argument too many"),
             ("--url", "--url needs a value"),
             ("--frob", "--frob"),
             ("--demo --url h", "leave out --url"),

@@ -3,6 +3,7 @@
 //! Knows nothing of the live view. Whatever is printed was cleaned of control characters.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -49,8 +50,11 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
             let letters: Letters = client.get("/api/dead-letters").await?;
             print(&show::plain(&show::letters(&letters)))
         }
-        Command::Plan => {
-            let plan = client.plan().await?;
+        Command::Plan(file) => {
+            let plan = match file {
+                None => client.plan().await?,
+                Some(file) => client.plan_of(&file, &text_of(&file)?).await?,
+            };
             print(&show::plain(&show::plan(&plan)))
         }
         Command::Act(act) => {
@@ -65,6 +69,14 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
         }
         Command::Live | Command::Help => unreachable!("`main` handles these"),
     }
+}
+
+/// # Errors
+///
+/// A message that names the file.
+fn text_of(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::Message(format!("can't read {}: {error}", file.display())))
 }
 
 async fn tree(client: &Client, form: TreeForm) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ mod tests;
 
 use std::convert::Infallible;
 use std::fmt;
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -146,6 +147,12 @@ impl Client {
             }
             other => other,
         })
+    }
+
+    /// Asks for the plan of a configuration file that the program doesn't have.
+    pub(crate) async fn plan_of(&self, file: &Path, toml: &str) -> Result<Plan, ClientError> {
+        let file = serde_json::json!({ "name": file.display().to_string(), "toml": toml });
+        self.post("/api/plan", &serde_json::json!({ "file": file })).await
     }
 
     /// Opens the stream of changes.
