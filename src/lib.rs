@@ -47,7 +47,7 @@
 //! * A [`SupervisorHandle`] starts and stops children of a running tree, finds them by name
 //!   ([`child`](SupervisorHandle::child), [`address`](SupervisorHandle::address)), takes snapshots
 //!   ([`status`](SupervisorHandle::status)), subscribes to events
-//!   ([`events`](SupervisorHandle::events)), and [holds](SupervisorHandle::hold) a child that shall not be started.
+//!   ([`events`](SupervisorHandle::events)), and keeps a child from being started ([`hold`](SupervisorHandle::hold)).
 //! * A [`TaskSupervisor`](task::TaskSupervisor) runs tasks whose value is awaited, as children.
 //! * With the feature `config`, a configuration replaces values of the code by path, also while the tree
 //!   runs: `Application::config_file`, `SupervisorHandle::plan` and `apply`.
@@ -65,7 +65,7 @@
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
 //! | `metrics` | counters, gauges and histograms, with the facade `metrics` (feature `metrics`) |
 //! | `log_lines` | the last log lines of each child, from this incarnation and the one before (feature `log-lines`) |
-//! | `console` | a page that shows the tree, and acts on it if that is allowed (feature `console`) |
+//! | `console` | a web page that shows the tree, and changes it if actions are allowed (feature `console`) |
 //! | `testing` | a kit for tests of trees (feature `testing`) |
 //!
 //! # Guarantees
@@ -86,7 +86,7 @@
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`); a [handler of dead letters](bus::Bus::on_dead_letter) has failed (`DEBUG`), or is so slow that it has missed letters (`WARN`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
 //! | `verger::config` | a reload begins or is over, each change of an applied plan (`INFO`), the check of a new value takes 5 s, the configuration isn't changed (`WARN`), each mistake or refusal (`ERROR`); feature `config` |
-//! | `verger::console` | where the console is, with the token of its actions (`INFO`); feature `console` |
+//! | `verger::console` | the URL of the console, with the token if actions are allowed (`INFO`); feature `console` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
@@ -95,7 +95,7 @@
 //! Starts that a handle requests, and the edges that any call leads to, are logged at `DEBUG`. The log lines of a child itself are
 //! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
 //! span. With the level `DEBUG` of `verger::message`, each message has one: see [`Inbox::span`](mailbox::Inbox::span).
-//! Of each kind of line about a child, ten are logged within a minute.
+//! Of each kind of line about a child, at most ten are logged within a minute, and then none for five minutes.
 //!
 //! # Crate features
 //!

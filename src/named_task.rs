@@ -1,6 +1,6 @@
 //! Tasks with names, which tokio-console shows.
 //!
-//! tokio names tasks in programs that are built with `--cfg tokio_unstable` only. In all others, a name isn't even
+//! tokio names tasks in programs that are built with `--cfg tokio_unstable` only. In all others, no name is
 //! made.
 
 use std::future::Future;

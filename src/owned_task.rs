@@ -9,7 +9,7 @@ use crate::named_task;
 pub(crate) struct OwnedTask<T>(JoinHandle<T>);
 
 impl<T: Send + 'static> OwnedTask<T> {
-    /// Spawns the task, which `name` says the purpose of.
+    /// Spawns the task. `name` says what it is for.
     pub(crate) fn spawn(
         name: &'static str,
         future: impl Future<Output = T> + Send + 'static,

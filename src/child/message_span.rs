@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. The span is a root. It follows from the span in which it is made, usually the child's, instead of being part of it: a
-//!    child that handles messages for weeks would else have one trace without end.
-//! 2. While no subscriber wants it, nothing is made for it.
+//! 1. The span is a root. It follows from the span in which it is made, usually the child's. As a part of that span,
+//!    all messages of a child would be in one trace, which may be open for weeks.
+//! 2. Without a subscriber that enables the span, no text is made for it.
 
 use tracing::Span;
 

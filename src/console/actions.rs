@@ -1,4 +1,6 @@
 //! The requests that change the tree.
+//!
+//! Knows which call each action makes. It doesn't know whether an action applies: the tree decides that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +26,7 @@ type Served = State<Arc<ConsoleShared>>;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it takes to find out what a call waits for.
 const LOOK: Duration = Duration::from_secs(1);
-/// On whose behalf all actions are.
+/// The caller that all actions name.
 const BY: &str = "operator";
 /// The most children that are named.
 const NAMED: usize = 3;
@@ -104,7 +106,7 @@ pub(super) async fn act(
         }
     }
     let (past, present) = order.action.words();
-    // If the time is over, the call goes on: it was sent at the first poll.
+    // After the timeout the call goes on: it was sent at the first poll.
     let called = timeout(PATIENCE, call(&console, &order, &path)).await;
     console.snapshots.outdate().await;
     match called {
@@ -121,7 +123,7 @@ pub(super) async fn act(
 
 async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(), Problem> {
     let tree = console.tree.on_behalf_of(BY, order.reason.as_deref().unwrap_or_default());
-    // That of the root names no child.
+    // The empty path is the root.
     let path = if *path == console.tree.path() { "" } else { path.as_str() };
     let called: Result<(), ControlError> = match order.action {
         Action::Restart => tree.restart(path).await.map(drop),
@@ -151,7 +153,7 @@ async fn stop_tree(
     let request = console.stop.lock().take();
     let ended = match request.map(|request| request.send(cause.clone())) {
         Some(Ok(())) => tree.wait().await,
-        // Without an application, or if that stops already.
+        // There is no application, or it is stopping already.
         _ => tree.stop(cause).await,
     };
     ended.map_err(|error| Problem::conflict("failed", error.to_string()))

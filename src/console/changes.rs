@@ -33,7 +33,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// A change that no message can tell.
+    /// Returns changes that don't fit into a message: pages read the whole tree again.
     pub(super) fn everything() -> Self {
         Self { resync: true, ..Self::default() }
     }
@@ -46,7 +46,7 @@ impl Changes {
         self.resync
     }
 
-    /// Notes an event. Its supervisor counts as changed as well, because of its counts and limits.
+    /// Adds an event. The supervisor of its child counts as changed as well, because of its counts and limits.
     pub(super) fn note(&mut self, event: &Event) {
         if self.resync {
             return;
@@ -68,7 +68,7 @@ impl Changes {
         }
     }
 
-    /// Notes that events were missed.
+    /// Records that events were missed.
     pub(super) fn note_missed(&mut self) {
         *self = Self::everything();
     }
@@ -91,7 +91,7 @@ impl Changes {
                 match tree.node(path).await {
                     Ok(node) => children.push(node),
                     Err(ControlError::NotFound { .. }) => _ = self.removed.insert(path.clone()),
-                    // Its supervisor is down, so nothing is known of it.
+                    // The supervisor of the child is down, so nothing is known of the child.
                     Err(_) => {}
                 }
             }

@@ -137,7 +137,7 @@ mod plans {
             return Err(Problem::conflict("plan_changed", text));
         }
         let configuration = configuration(&console)?;
-        // If the time is over, the reload goes on: it was sent at the first poll.
+        // After the timeout the reload goes on: it was sent at the first poll.
         let applied = timeout(PATIENCE, (configuration.apply)(plan, reason)).await;
         console.snapshots.outdate().await;
         match applied {

@@ -1,4 +1,4 @@
-//! Connections of the console's own listener, which don't last for ever.
+//! Connections of the console's own listener, which end after a time without progress.
 //!
 //! # Invariants
 //!
@@ -69,7 +69,7 @@ pub(super) struct Connection<S> {
     limit: Pin<Box<Sleep>>,
     /// Whether something was read since the last write.
     begun: bool,
-    /// How much.
+    /// How many bytes.
     read: usize,
     end: Pin<Box<WaitForCancellationFutureOwned>>,
     _slot: OwnedSemaphorePermit,

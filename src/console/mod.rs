@@ -17,29 +17,33 @@
 //! }
 //! ```
 //!
-//! By default it only shows. With [`allow_actions`](Console::allow_actions), an operator can also restart, stop
-//! and start children, hold them, and stop the whole tree. Each of these is logged, and kept as an event with its
-//! reason.
+//! By default, the console is read-only. With [`allow_actions`](Console::allow_actions), an operator can also
+//! restart, stop, start and hold children, and stop the whole tree. Each action is logged, and kept as an event
+//! with its reason.
 //!
-//! # Who can reach it
+//! # Access
 //!
-//! * It listens on a loopback address, unless [`allow_remote`](Console::allow_remote) is set. It has no users,
-//!   no passwords and no TLS: reach it over SSH or an authenticating proxy.
+//! * The listener of an application accepts a loopback address only, unless
+//!   [`allow_remote`](Console::allow_remote) is set. The console has no users, no passwords and no TLS: reach it
+//!   over SSH or an authenticating proxy.
 //! * Each request needs a `Host` that is a name of the loopback address or [allowed](Console::allow_host), so
-//!   that a web site can't read it by rebinding its own name.
+//!   that a web site can't read the tree by rebinding its own name.
 //! * An action needs a token, `application/json` as the type of its content, and no foreign `Origin`, so that a
-//!   web site can't send one. The token is random for each process and written to the log once, as the end of the
-//!   console's URL, or it is set with [`token`](Console::token).
+//!   web site can't send one.
+//! * The token is set with [`token`](Console::token), or else it is random for each start. A random token is
+//!   logged once, with target `verger::console`, if actions are allowed.
 //!
 //! # What it costs
 //!
-//! A console subscribes to the events and dead letters of the tree, and keeps the last ones. Nothing else runs
-//! while no page is open. All pages share one snapshot, which is taken at most twice a second, and one stream of
-//! changes. An open page never delays the stop of a tree.
+//! A console subscribes to the events and dead letters of the tree. It keeps 2,000 entries of events and 500
+//! letters. Nothing else runs while no page is open. All pages share one snapshot, which is taken at most twice a
+//! second unless an action has made it stale, and one stream of changes. An open page never delays the stop of a
+//! tree.
 //!
 //! # Requests
 //!
-//! All answers are JSON, unless noted. An error is `{ "error": "text", "problem": "word" }`.
+//! All answers are JSON, unless noted. An error is `{ "error": "text", "problem": "word" }`. `/api/plan` and
+//! `/api/reload` need the feature `config`.
 //!
 //! | request | answer |
 //! | --- | --- |
@@ -52,11 +56,13 @@
 //! | `GET /api/log?path=PATH` | the last log lines of a child, or of the whole tree |
 //! | `GET /api/dead-letters` | the last dead letters, the oldest first |
 //! | `GET /api/config` | the values that a configuration has set |
-//! | `GET /api/stream` | changes, as server-sent events |
+//! | `GET /api/stream` | the changes, as server-sent events |
 //! | `POST /api/action` | `{ "action", "path", "reason" }`, carried out |
 //! | `POST /api/plan`, `/api/reload` | what the configuration file would change, and the same applied |
 //! | `POST /api/dead-letters/replay` | a message, sent again |
 
+// Knows handles and views of a tree. It doesn't know the rules: the tree decides whether an action applies.
+//
 // | file | what |
 // | --- | --- |
 // | `options` | `Console`: what may be done, and from where |
@@ -80,8 +86,7 @@
 // 3. At most one snapshot is being taken, and at most one message composed, however many clients there are.
 // 4. Without a stream, no timer of the console is armed.
 // 5. What is kept for a client that doesn't read is bounded: `stream::AHEAD` messages, which all clients share.
-// 6. A stream ends when the console closes, and with a router of a server of the user's, when the tree begins
-//    to stop.
+// 6. A stream ends when the console closes. In a server of the user's, it ends when the tree begins to stop.
 // 7. The imports go in the order of the table.
 
 mod actions;

@@ -39,9 +39,10 @@ impl Console {
         self
     }
 
-    /// Sets the token that actions need. Default: 128 random bits, which are logged when the console is served.
+    /// Sets the token that actions need. Default: 128 random bits, logged once if actions are allowed.
     ///
-    /// Whoever has the token can change the tree. An empty one is never right. A token of your own isn't logged.
+    /// Every client with the token can change the tree. An empty token is never accepted. A token that is set here
+    /// isn't logged.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(Token::new(token.into()));
         self
@@ -58,8 +59,8 @@ impl Console {
 
     /// Sets whether the console may listen on an address that other machines can reach. Default: `false`.
     ///
-    /// The console has no users and no TLS, so whoever reaches it sees the tree, and can read its token on the
-    /// way.
+    /// The console has no users and no TLS: every client that reaches it can read the tree, and the network can
+    /// read the token.
     pub fn allow_remote(mut self, allow: bool) -> Self {
         self.remote = allow;
         self
@@ -67,7 +68,7 @@ impl Console {
 
     /// Shows the last log lines of each child, which this store keeps. Default: none.
     ///
-    /// Whoever sees the console sees them as well, so they must contain no secrets.
+    /// Every client of the console can read these lines, so they must contain no secrets.
     pub fn log_lines(mut self, lines: &LogLines) -> Self {
         self.log = Some(lines.clone());
         self

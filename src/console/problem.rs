@@ -1,4 +1,4 @@
-//! Why a request isn't answered as asked: a status, a word for programs, and a text for people.
+//! Errors as answers: an HTTP status, a word for programs, and a text for people.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

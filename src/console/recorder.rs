@@ -1,4 +1,4 @@
-//! The task that receives the events and dead letters of a tree, and keeps the last ones.
+//! The task that receives the events and dead letters of a tree, and keeps the latest.
 
 use std::sync::Arc;
 

@@ -24,9 +24,9 @@ impl Console {
     /// merge it into your router rather than nest it. It serves `/`, `/console.css`, `/console.js`, and paths
     /// below `/console` and `/api`.
     ///
-    /// Its streams end as soon as the tree begins to stop, so that an open page doesn't keep a graceful shutdown
-    /// of your server waiting. So stop the tree before you wait for the server. Serve it on a loopback address, or
-    /// behind a proxy that knows its users.
+    /// Its streams end as soon as the tree begins to stop. Stop the tree before you wait for the server: a graceful
+    /// shutdown of the server waits until all streams have ended. Serve the router on a loopback address, or
+    /// behind a proxy that authenticates its users.
     ///
     /// ```
     /// use verger::console::Console;

@@ -18,14 +18,14 @@ use crate::handle::SupervisorHandle;
 use crate::status::{Event, Subscription};
 use crate::sync::Mutex;
 
-/// What is around the tree, and only an application knows.
+/// What an application provides in addition to its tree.
 #[derive(Default)]
 pub(crate) struct Outside {
     /// A subscription from before the first start.
     pub(crate) events: Option<Subscription<Event>>,
     /// Stops the application in its stages. The text is the cause.
     pub(crate) stop: Option<oneshot::Sender<String>>,
-    /// `None`: there is no configuration to be read again.
+    /// `None` if there is no configuration that can be read again.
     #[cfg(feature = "config")]
     pub(crate) configuration: Option<Configuration>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Outside {
 #[cfg(feature = "config")]
 pub(crate) struct Configuration {
     pub(crate) source: ConfigSource,
-    /// Applies a plan, with the reason of an operator, beside the reloads for other triggers.
+    /// Applies a plan, with the operator's reason. Other triggers may reload meanwhile.
     pub(crate) apply: Box<dyn Fn(Plan, Option<String>) -> Applying + Send + Sync>,
 }
 
@@ -96,7 +96,7 @@ impl ConsoleShared {
         can_reload
     }
 
-    /// Ends all streams, and accepts none any more.
+    /// Ends all streams. Later requests for a stream are refused.
     pub(super) fn close(&self) {
         self.records.streams.close();
     }

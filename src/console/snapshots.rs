@@ -1,4 +1,4 @@
-//! Snapshots of the tree, shared by all who ask for one.
+//! Snapshots of the tree, which all requests share.
 //!
 //! # Invariants
 //!
@@ -30,7 +30,7 @@ pub(super) struct Snapshots {
 pub(super) struct Snapshot {
     pub(super) status: Status,
     taken: Instant,
-    /// How long it took.
+    /// How long it took to take the snapshot.
     took: Duration,
     json: OnceLock<Bytes>,
 }
@@ -47,7 +47,7 @@ impl Snapshots {
         self.get(tree, |took| FRESH.max(took * 20)).await
     }
 
-    /// Makes the next snapshot a new one, because something has changed.
+    /// Discards the last snapshot after a change of the tree.
     pub(super) async fn outdate(&self) {
         *self.last.lock().await = None;
     }
@@ -79,7 +79,7 @@ impl Snapshots {
 }
 
 impl Snapshot {
-    /// Returns the snapshot as JSON. It takes a while if the tree is large.
+    /// Returns the snapshot as JSON. Rendering takes time in proportion to the tree.
     pub(super) fn json(&self) -> Bytes {
         self.json.get_or_init(|| render(&self.status)).clone()
     }

@@ -92,14 +92,14 @@ impl Streams {
         Ok(Messages { hello: true, received })
     }
 
-    /// Tells the pages of an event, with their next message.
+    /// Adds an event to the next message.
     pub(super) fn note(&self, event: &Event) {
         let mut inner = self.inner.lock();
         inner.seq = inner.seq.max(event.seq);
         self.change(&mut inner, |changes| changes.note(event));
     }
 
-    /// Tells the pages that events were missed.
+    /// Makes the pages read the whole tree, because events were missed.
     pub(super) fn note_missed(&self) {
         self.change(&mut self.inner.lock(), Changes::note_missed);
     }
@@ -123,13 +123,13 @@ impl Streams {
         self.changed.notify_one();
     }
 
-    /// Returns what to tell, or `None` if there is no page any more, so that the publisher ends.
+    /// Returns the changes of the next message, or `None` if there is no page any more. The publisher then ends.
     fn take(&self) -> Option<(Changes, u64)> {
         let mut inner = self.inner.lock();
         let changes = std::mem::take(&mut inner.changes);
         inner.pages.retain(|page| !page.messages.is_closed());
         if inner.pages.is_empty() {
-            // Its own: it ends at its next await.
+            // The publisher aborts itself here, and ends at its next await.
             inner.publisher = None;
             return None;
         }

@@ -1,4 +1,4 @@
-//! The token that an action has to bring along.
+//! The token that every action needs.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read as _;
@@ -14,9 +14,9 @@ impl Token {
 
     /// Creates a token of 128 bits.
     ///
-    /// They are the operating system's: read from it where that is a file, and elsewhere through the random key
-    /// that std draws from it for hash maps. `fastrand` isn't meant for secrets, and a crate for 16 bytes isn't
-    /// worth its build.
+    /// The bits come from the operating system: from `/dev/urandom` where that exists, and otherwise from the
+    /// random keys of std's hash maps. `fastrand` isn't meant for secrets, and a crate for 16 bytes isn't worth
+    /// its build time.
     pub(super) fn random() -> Self {
         let mut bits = [0; 16];
         let read = std::fs::File::open("/dev/urandom").and_then(|mut it| it.read_exact(&mut bits));

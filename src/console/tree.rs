@@ -1,4 +1,4 @@
-//! The requests that look at the tree.
+//! The requests that read the tree.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const PICTURE_POLICY: &str =
 /// The most log lines of the whole tree.
 const LINES: usize = 500;
 
-/// Which part of the tree is asked for.
+/// The part of the tree that is requested.
 #[derive(Deserialize)]
 pub(super) struct Under {
     under: Option<String>,
@@ -201,7 +201,7 @@ pub(super) async fn events(
     Ok(json(&body))
 }
 
-/// Whose lines are asked for.
+/// The child whose lines are requested; `None` for the whole tree.
 #[derive(Deserialize)]
 pub(super) struct OfAny {
     path: Option<String>,

@@ -93,7 +93,7 @@ pub(crate) enum ChildRequest {
     Reset,
     /// Keeps the child from being started, once it is down. A child that runs goes on.
     Hold,
-    /// Ends a hold, and starts the child if it would have been started meanwhile.
+    /// Ends a hold. Starts the child if it is due, and nothing else prevents that.
     Release,
     /// Finds the incarnation that is Active. It changes nothing.
     Find {

@@ -1,7 +1,7 @@
 //! The messages of the last letters, which subscribers can still take.
 //!
-//! A subscriber that doesn't read holds a thousand letters. Their messages may be large, so that only those of
-//! the last letters are kept. A letter in a store is not concerned: the store has a capacity of its own.
+//! A subscriber that doesn't read holds a thousand letters. Their messages may be large, so only those of the
+//! last letters are kept. Letters in a store keep their messages: the store has a capacity of its own.
 //!
 //! # Invariants
 //!

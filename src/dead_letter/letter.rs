@@ -96,9 +96,9 @@ impl DeadLetter {
 
     /// Takes the message out of the letter.
     ///
-    /// Only the last 128 letters of a tree keep their message, and those in a
-    /// [`DeadLetterStore`](crate::dead_letter::DeadLetterStore): a subscriber that doesn't read would hold a
-    /// thousand messages of any size.
+    /// Only the last 128 letters of a tree keep their message, and the letters in a
+    /// [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). Otherwise, a subscriber that doesn't read would
+    /// hold a thousand messages of any size.
     ///
     /// Returns `None` if the message is not an `M`, if it is no longer kept, if it was
     /// [lost](crate::dead_letter::DeadLetterReason::LostInFailure) itself, if a clone of the letter has

@@ -1,4 +1,4 @@
-//! What the console asks of a tree, beside the public calls.
+//! What the console needs of a tree in addition to the public calls.
 
 use std::time::SystemTime;
 

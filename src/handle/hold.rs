@@ -5,12 +5,12 @@ use crate::core::ChildRequest;
 use crate::error::ControlError;
 
 impl SupervisorHandle {
-    /// Holds a child: it runs on, and is not started again once it is down.
+    /// Holds a child: keeps it from being started again once it is down. A running child goes on.
     ///
-    /// Use it to look at a child that keeps failing, or to keep it out of the way. While a child is held, no
-    /// backoff that ends, no restart of its group, no message and no call starts it; it is
-    /// [`Discovered`](crate::Lifecycle::Discovered) instead, and its siblings start without it. Its failures are charged
-    /// as ever. [`release`](Self::release) ends the hold, and so does a restart of its supervisor.
+    /// Use it to examine a child that keeps failing, or to take it out of operation. Nothing starts a held child: no
+    /// backoff that ends, no restart of its group, no message and no call. It is
+    /// [`Discovered`](crate::Lifecycle::Discovered) instead, and its siblings start without it. Its failures are
+    /// charged as usual. [`release`](Self::release) ends the hold, and so does a restart of the supervisor.
     ///
     /// # Errors
     ///
@@ -37,9 +37,9 @@ impl SupervisorHandle {
 
     /// Resets what is counted of a child's failures.
     ///
-    /// The restarts so far no longer count, neither against the supervisor's limit, which all its children
-    /// share, nor against the child's own ones, and the child's backoff begins again. A delay that was drawn
-    /// stays. The number of the incarnation, and with it [`restarts`](crate::status::ChildInfo::restarts), goes on.
+    /// The restarts so far no longer count against the supervisor's limit, which all its children share, nor
+    /// against the child's own limits. The child's backoff begins again. A delay that was drawn already stays. The
+    /// number of the incarnation isn't reset, and neither is [`restarts`](crate::status::ChildInfo::restarts).
     ///
     /// # Errors
     ///

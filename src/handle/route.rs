@@ -51,7 +51,7 @@ use crate::status::ChildKind;
 #[derive(Clone, Debug)]
 pub struct SupervisorHandle {
     pub(super) supervisor: Arc<SupervisorShared>,
-    /// On whose behalf its calls are made.
+    /// The caller that its calls name.
     pub(super) note: Option<Arc<CallNote>>,
 }
 
@@ -60,11 +60,11 @@ impl SupervisorHandle {
         Self { supervisor, note: None }
     }
 
-    /// Returns a handle whose calls are made on behalf of somebody, such as an operator.
+    /// Returns a handle whose calls name their caller, such as `operator`, and a reason.
     ///
-    /// Each call that changes a child then appears with `by` and `reason` in the log, in the event
-    /// [`Called`](crate::status::EventKind::Called) and in the status of the child as its
-    /// [`last_call`](crate::status::ChildInfo::last_call), so that a child that was stopped or held says so.
+    /// Each call that changes a child is then logged with `by` and `reason`, and published as the event
+    /// [`Called`](crate::status::EventKind::Called). The status of the child shows it as
+    /// [`last_call`](crate::status::ChildInfo::last_call), and explains with it why the child is stopped or held.
     /// An empty reason counts as none.
     ///
     /// ```

@@ -1,8 +1,8 @@
 //! The last log lines of each child, from this incarnation and from the one before.
 //!
 //! [`LogLines`] is a bounded store, which a layer of `tracing-subscriber` fills. A line belongs to the child in
-//! whose span it was logged, or which a line of verger's own names. So the lines that explain a restart are at
-//! hand after it, also where the log itself is somewhere else.
+//! whose span it was logged. A line of verger's own belongs to the child that it names. The lines that explain a
+//! restart can be read in the program, wherever the log itself is written.
 //!
 //! ```
 //! use std::time::Duration;
@@ -44,12 +44,12 @@
 //!
 //! # Which child a line belongs to
 //!
-//! * A line inside of a child's span belongs to that child: lines of its task, of its helpers, and of each task
-//!   that runs in its span, such as one made with `tracing::Instrument`. The spans of the program may be in between. A span
+//! * A line inside of a child's span belongs to that child. These are the lines of its task, of its helpers, and of
+//!   each task that runs in its span through `tracing::Instrument`. Spans of the program may be in between. A span
 //!   without a parent belongs to the child in whose span it begins.
 //! * A line of verger that names a child belongs to it, such as `restarting child=app/db incarnation=1`. A line
 //!   that names only a supervisor belongs to that supervisor.
-//! * All other lines aren't kept, and cost one look at the current span.
+//! * All other lines aren't kept. Each costs one look-up of the current span.
 //!
 //! # Which lines are kept
 //!
@@ -61,11 +61,12 @@
 // # Invariants
 //
 // 1. No number of lines, children or bytes makes the store exceed its limits.
-// 2. No code of the user's runs under the lock: values are formatted before, and dropped as text.
+// 2. No code of the user's runs under the lock: values are formatted to text before it is taken.
 // 3. The layer doesn't panic. A value whose `Debug` or `Display` panics is shown as `(panicked)`.
 // 4. What is kept is one line without invisible characters, whatever was logged.
 //
-// `layer` finds the child and writes the line, `line` is the value, `store` keeps lines within the limits.
+// `layer` finds the child and writes the line, `line` is the value, `store` keeps lines within the limits. The
+// module knows a child by the fields of its span, and knows no supervisor, handle or status.
 
 mod layer;
 mod line;
@@ -91,8 +92,8 @@ use crate::sync::Mutex;
 
 /// The last log lines of each child.
 ///
-/// A clone shares the lines. See the [module](self) for an example. Set the limits before lines are logged: where
-/// a limit is lowered, what exceeds it goes at the next line.
+/// A clone shares the lines. See the [module](self) for an example. Set the limits before lines are logged. If
+/// a limit is lowered later, lines that exceed it are removed when the next line is stored.
 #[derive(Clone)]
 pub struct LogLines {
     shared: Arc<Shared>,
@@ -141,7 +142,7 @@ impl LogLines {
 
     /// Sets how many children have lines, at least 1. Default: 1,000.
     ///
-    /// Beyond, the child goes that was written to least recently, with all its lines.
+    /// Beyond that, the child with the oldest last line is removed, with all its lines.
     #[must_use]
     pub fn max_children(self, children: usize) -> Self {
         self.shared.store.lock().limits.children = children.max(1);
@@ -150,7 +151,7 @@ impl LogLines {
 
     /// Sets how many bytes all lines take together. Default: 16 MiB.
     ///
-    /// Beyond, the child goes that was written to least recently, with all its lines. One line takes at most
+    /// Beyond that, the child with the oldest last line is removed, with all its lines. One line takes at most
     /// 2 KiB of text, and about 150 bytes more.
     #[must_use]
     pub fn max_bytes(self, bytes: usize) -> Self {
@@ -160,7 +161,7 @@ impl LogLines {
 
     /// Sets the least severe level of lines that are kept. Default: [`LogLevel::Info`].
     ///
-    /// Call it before [`layer`](Self::layer). A level that no other layer wants costs what its lines cost to format.
+    /// Call it before [`layer`](Self::layer). Lines that no other layer enables are formatted for this one alone.
     #[must_use]
     pub fn level(mut self, level: LogLevel) -> Self {
         self.level = level;
@@ -220,7 +221,7 @@ fn cloned(lines: &[Arc<LogLine>]) -> Vec<LogLine> {
     lines.iter().map(|line| LogLine::clone(line)).collect()
 }
 
-/// Returns a path, unless the text is none: any program can log under verger's targets.
+/// Returns a path, or `None` if the text isn't one: any program can log under verger's targets.
 fn checked_path(text: String) -> Option<Path> {
     let is_valid = !text.contains(is_invisible) && !text.split('/').any(str::is_empty);
     is_valid.then(|| Path::from_text(text))

@@ -67,10 +67,10 @@ pub(super) enum Of {
 }
 
 impl Store {
-    /// Notes that an incarnation of a child begins. Does nothing for a child without lines.
+    /// Records that an incarnation of a child begins. Does nothing for a child without lines.
     pub(super) fn begin(&mut self, child: &Path, incarnation: u32) {
         let Some(log) = self.children.get_mut(child) else { return };
-        // A line of the supervisor may have announced it.
+        // A line of the supervisor may have named it already.
         if log.current.incarnation != incarnation || log.current.has_begun {
             self.bytes -= log.rotate(incarnation);
         }
@@ -176,7 +176,7 @@ impl ChildLog {
     fn rotate(&mut self, incarnation: u32) -> usize {
         let next = Block { incarnation, ..Block::default() };
         let current = std::mem::replace(&mut self.current, next);
-        // One that has logged nothing says nothing.
+        // An incarnation without lines doesn't replace the previous one.
         if current.lines.is_empty() {
             return 0;
         }
@@ -195,11 +195,11 @@ impl ChildLog {
             self.current.has_begun |= in_span;
             return (&mut self.current, 0);
         }
-        // A number that falls without a span is that of a supervisor, which was added again.
+        // A lower number in a line that isn't in a span: a supervisor was removed, and added again.
         let is_next = incarnation > self.current.incarnation
             || incarnation != self.previous.incarnation && !self.current.has_begun && !in_span;
         if !is_next {
-            // Also what an incarnation before says that still runs.
+            // An earlier incarnation may still run, and log.
             return (&mut self.previous, 0);
         }
         let freed = self.rotate(incarnation);

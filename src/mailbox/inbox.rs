@@ -350,7 +350,7 @@ impl<M: Send + 'static> Inbox<M> {
     /// # drop(orders);
     /// ```
     ///
-    /// Where no subscriber wants the span, it is disabled, and costs a look at its level.
+    /// If no subscriber enables the span, it is disabled, and a call costs one check of its level.
     #[must_use]
     pub fn span(&self) -> Span {
         self.holder.message_span(type_name::<M>())

@@ -1,8 +1,8 @@
 //! Counters, gauges and histograms through the facade [`metrics`](https://docs.rs/metrics) (feature `metrics`).
 //!
 //! A tree records what its supervisors do with the recorder that the program has installed, for example that of
-//! `metrics-exporter-prometheus`. There is nothing to switch on in the tree. Without a recorder, nothing is
-//! recorded and an event costs a few loads.
+//! `metrics-exporter-prometheus`. The tree needs no option. Without a recorder,
+//! nothing is recorded and an event costs a few loads.
 //!
 //! | metric | type | unit | labels | when |
 //! | --- | --- | --- | --- | --- |
@@ -30,8 +30,8 @@
 //!
 //! # Recorders
 //!
-//! Install the recorder before the tree starts: what happens before isn't counted. A handle is asked for once
-//! for each label and kept, so a tree stays with the recorder that it has begun with. A recorder that panics is
+//! Install the recorder before the tree starts: what happens before isn't counted. Each handle is requested once
+//! for its label and kept, so a tree keeps the recorder that it has started with. A recorder that panics is
 //! not called again. A recorder whose type has no size is taken for the facade's no-op recorder; put it into a
 //! `Box`.
 //!
@@ -67,7 +67,8 @@
 //! # }
 //! ```
 
-// Knows names and labels, and calls the recorder. Not why something happens: the runtime says that.
+// Knows names and labels, and calls the recorder. It doesn't know why something happens: the runtime decides what
+// to record.
 // Without the feature, `metrics_off.rs` replaces this module.
 //
 // | file | what it is |

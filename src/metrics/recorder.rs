@@ -24,8 +24,8 @@ const METADATA: Metadata<'static> = Metadata::new("verger", Level::INFO, Some("v
 /// Whether a recorder has panicked. The recorder belongs to the process, and so does this.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether a recorder is installed. The facade's own no-op recorder has no size, and nothing else
-/// tells it from a real one.
+/// Returns whether a recorder is installed. The facade's own no-op recorder has no size, which is
+/// the only difference that can be seen.
 pub(crate) fn is_installed() -> bool {
     with_recorder(|recorder| size_of_val(recorder) > 0)
 }

@@ -1,4 +1,4 @@
-//! What is counted for as long as a tree runs. The counts decide nothing; the status shows them.
+//! Counters that grow for as long as a tree runs. They are informational only: the status shows them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,13 +1,14 @@
 //! How many log lines about one child are logged a minute.
 //!
 //! A child that fails again and again, or a group that restarts with it, would flood the log. The counts belong to
-//! the tree and not to a supervisor, because a supervisor that is restarted would begin anew.
+//! the tree and not to a supervisor, because a supervisor that is restarted would start to count again.
 //!
 //! # Invariants
 //!
 //! 1. Of one kind of lines about one path, at most ten are logged within a minute that begins with the first. Then
 //!    none are for five minutes.
-//! 2. The line that begins the pause says so, and the first one after it says how many were left out.
+//! 2. The last line before a pause says that none follow for a while, and the first one after it that some were
+//!    left out.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

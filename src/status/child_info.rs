@@ -85,8 +85,8 @@ pub struct ChildInfo {
     pub waits_for: Vec<String>,
     /// Whether a caller [holds](crate::SupervisorHandle::hold) the child.
     pub held: bool,
-    /// The last call about the child that was made [on behalf of](crate::SupervisorHandle::on_behalf_of)
-    /// somebody, by this incarnation of its supervisor.
+    /// The last call that has changed the child and [named its caller](crate::SupervisorHandle::on_behalf_of),
+    /// since its supervisor was started.
     pub last_call: Option<LastCall>,
     /// The child's mailbox, if it has one.
     pub mailbox: Option<MailboxInfo>,
@@ -175,7 +175,7 @@ pub struct LimitUse {
     pub reached: bool,
 }
 
-/// A call that has changed a child on behalf of somebody.
+/// A call that has changed a child and named its caller.
 ///
 /// Made by the handle that [`on_behalf_of`](crate::SupervisorHandle::on_behalf_of) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -183,9 +183,9 @@ pub struct LimitUse {
 pub struct LastCall {
     /// The name of the method of [`SupervisorHandle`](crate::SupervisorHandle).
     pub call: &'static str,
-    /// On whose behalf the call was made.
+    /// The caller, such as `operator`.
     pub by: Arc<str>,
-    /// The reason that was given.
+    /// The reason, if the caller gave one.
     pub reason: Option<Arc<str>>,
     /// When the call was answered.
     #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
@@ -204,7 +204,7 @@ fn location<S: Serializer>(
 }
 
 impl ChildInfo {
-    /// Why the child is down, in a few words: [`why`](Self::why), with the caller that has stopped or held it.
+    /// Why the child is down, in a few words: [`why`](Self::why), with the caller that has stopped or held the child.
     ///
     /// `stopped by operator: disk swap`.
     #[must_use]

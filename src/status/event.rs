@@ -92,14 +92,14 @@ pub enum EventKind {
     },
     /// The supervisor removed the child.
     Removed,
-    /// A call [on behalf of](crate::SupervisorHandle::on_behalf_of) somebody has changed the child. The event is
+    /// A call that [names its caller](crate::SupervisorHandle::on_behalf_of) has changed the child. The event is
     /// published when the call is answered. Other calls are only logged.
     Called {
         /// The name of the method of [`SupervisorHandle`](crate::SupervisorHandle).
         call: &'static str,
-        /// On whose behalf it was made.
+        /// The caller, such as `operator`.
         by: Arc<str>,
-        /// The reason that was given.
+        /// The reason, if the caller gave one.
         reason: Option<Arc<str>>,
     },
 }
@@ -119,7 +119,7 @@ impl fmt::Display for EventKind {
             Self::Moved { to: Lifecycle::Restarting, wait: Some((attempt, delay)), .. } => {
                 write!(f, "restarting in {delay:?} (attempt {attempt})")
             }
-            // A supervisor has stopped it, as is said elsewhere.
+            // `Shutdown` is left out: the state says that the supervisor has stopped the child.
             Self::Moved { to, reason: Some(reason), .. }
                 if !matches!(**reason, ExitReason::Shutdown) =>
             {

@@ -27,11 +27,11 @@ const QUIET: Duration = Duration::from_secs(600);
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventLevel {
-    /// Things go as intended.
+    /// The child works as intended.
     Info,
-    /// Something failed, and its supervisor copes with it.
+    /// The child failed, and its supervisor handles the failure.
     Warn,
-    /// Something failed for good, or can't be stopped.
+    /// The child failed for good, or can't be stopped.
     Error,
 }
 
@@ -149,7 +149,7 @@ impl EventLog {
         }
     }
 
-    /// Notes that the subscriber has missed this many events so far: see
+    /// Sets how many events the subscriber has missed so far; see
     /// [`Subscription::missed`](crate::status::Subscription::missed).
     pub fn set_missed(&mut self, missed: u64) {
         self.missed = missed;
@@ -172,7 +172,7 @@ impl EventLog {
     }
 }
 
-/// Returns `None` for a step that says nothing beside those around it.
+/// Returns `None` for a step that always precedes another one.
 fn folded(kind: &EventKind) -> Option<Folded> {
     Some(match kind {
         EventKind::Moved { to, .. } => match to {

@@ -23,9 +23,9 @@ pub(super) enum Look {
 /// The meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// As it should be.
+    /// Running as intended.
     Good,
-    /// On its way.
+    /// Starting, stopping or waiting for a restart.
     Busy,
     /// In need of attention.
     Bad,

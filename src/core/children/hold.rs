@@ -1,12 +1,12 @@
 //! Children that a caller holds, and counters that a caller resets.
 //!
 //! A hold suspends starts: a held child that runs goes on, and once it is down it is gated, like a child that
-//! its configuration withholds. Failures are charged and delayed as ever.
+//! its configuration withholds. Failures are charged and delayed as usual.
 //!
 //! # Invariants
 //!
 //! 1. A held child is started by nothing: no backoff that ends, no group, no message and no call.
-//! 2. A release starts the child if it is gated, and lacks nothing. A child that is down for another reason
+//! 2. A release starts the child if it is gated and all its requirements are met. A child that is down for another reason
 //!    stays down.
 
 use super::Children;
@@ -34,7 +34,7 @@ impl Children {
         let entry = self.entry(key);
         match entry.state {
             ChildState::Gated(_) if was_held && entry.withheld().is_none() => {
-                // The requirement may need long.
+                // It may take long until the requirement is met.
                 if !self.admit(key) {
                     return Some(ChildAnswer::Gated);
                 }

@@ -1,6 +1,6 @@
-//! What the metrics learn from the effects. Which labels they have is up to the module `metrics`.
+//! Records metrics from the effects. It doesn't know their labels: the module `metrics` does.
 //!
-//! Each function asks first whether a recorder is installed, and does the rest out of line.
+//! Each function first checks whether a recorder is installed, and does the rest out of line.
 //! perf: budgets row "restart-error"
 
 use std::time::Instant;

@@ -58,7 +58,7 @@ impl Recent {
         self.calls.remove(&key);
     }
 
-    /// Notes that a child is removed, before it is. `exit`: as in [`Gone::exit`].
+    /// Records the removal of a child. Call it before the child is removed. `exit`: as in [`Gone::exit`].
     pub(super) fn gone(
         &mut self,
         child: Option<&ChildRecord>,

@@ -1,7 +1,7 @@
 //! The differences between two snapshots.
 //!
-//! It compares children with the same path, fact by fact. Times and fill levels, which are different in every
-//! snapshot, are no differences.
+//! It compares children with the same path, fact by fact. Times and fill levels, which change in every
+//! snapshot, are left out.
 //!
 //! # Invariants
 //!
@@ -117,7 +117,7 @@ pub enum Fact {
     Held,
     /// See [`ChildInfo::waits_for`].
     WaitsFor,
-    /// See [`ChildInfo::next`]: the attempt and its delay. The time that remains is no difference.
+    /// See [`ChildInfo::next`]: the attempt and its delay. The remaining time is left out.
     Next,
     /// See [`ChildInfo::last_exit`].
     LastExit,
@@ -194,8 +194,8 @@ string_enum!(
 impl Status {
     /// Compares the snapshot with a later one of the same tree.
     ///
-    /// Children are the same if their paths are. What is different in every snapshot is no difference: for how
-    /// long a child has been in its state, how much of a delay is left, how many messages wait in its mailbox.
+    /// Children with the same path are compared. Facts that change in every snapshot are left out: how long a
+    /// child has been in its state, how much of a delay is left, and how many messages wait in its mailbox.
     ///
     /// ```
     /// use verger::{Context, Supervisor, worker};
