@@ -2,9 +2,9 @@
 //! dead letters.
 //!
 //! ```text
-//! cargo run --example console --features console,log-lines                    http://127.0.0.1:7007
-//! cargo run --example console --features console,log-lines -- 0               any port
-//! cargo run --example console --features console,log-lines -- --children 10000
+//! cargo run --example console --features console                    http://127.0.0.1:7007
+//! cargo run --example console --features console -- 0               any port
+//! cargo run --example console --features console -- --children 10000
 //! ```
 //!
 //! It ends at Ctrl-C, or when an operator stops the tree in the console.
@@ -28,7 +28,7 @@ use verger::{
     SupervisorBuilder, mailbox_with_capacity, worker, worker_with_mailbox,
 };
 
-/// The token of the actions. A real program leaves it out, so that it is random, and logged.
+/// The token of the actions. Leave it out in a real program, so that it is random, and logged.
 const TOKEN: &str = "example";
 
 /// A reading of a sensor.
@@ -39,7 +39,7 @@ async fn idle(ctx: Context) {
     ctx.cancelled().await;
 }
 
-/// Connects at once, and says how it is.
+/// Connects at once, and sets its status.
 async fn db(ctx: Context) {
     for used in (1..=10).cycle() {
         ctx.set_status(format!("pool {used}/10"));

@@ -3,8 +3,8 @@
 //! ```text
 //! app
 //! ├─ metrics          answers scrapes
-//! ├─ upkeep           sets the gauges, and lets the recorder tidy up
-//! ├─ writer           is slower than what it is sent
+//! ├─ upkeep           sets the gauges, and calls `run_upkeep` of the recorder
+//! ├─ writer           reads slower than the source sends
 //! ├─ conns            connections, which come and go
 //! └─ ingest
 //!    ├─ parser        panics

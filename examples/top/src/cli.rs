@@ -18,7 +18,7 @@ Without a command, it shows the tree live; press `?` there for the keys. The com
 
   tree [--json|--dot|--mermaid]
                       the whole tree
-  describe PATH       everything that is known of one child
+  describe PATH       all facts about one child
   events [-f] [PATH]  what has happened, in the whole tree or below PATH; -f waits for more
   letters             the dead letters
   plan [FILE]         what a reload of the program's configuration file would change, or what this
@@ -26,10 +26,10 @@ Without a command, it shows the tree live; press `?` there for the keys. The com
   restart PATH        stop and start a child; for a supervisor, everything below it
   stop PATH           stop a child, which then stays down; for the whole tree, add --confirm NAME
   start PATH          start a child that is down
-  retry PATH          start a child now that waits for its next attempt, or has given up
-  hold PATH           don't start the child by itself until it is released
+  retry PATH          start a child now that waits for its next attempt, or was given up
+  hold PATH           don't start the child automatically until it is released
   release PATH        end a hold
-  reset PATH          forget failures and counted restarts
+  reset PATH          reset the counters of failures and restarts
 
 Options:
   --url URL           the console of the program (default: $VERGER_URL, or http://127.0.0.1:7007)

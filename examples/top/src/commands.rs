@@ -1,6 +1,6 @@
 //! The commands that print once.
 //!
-//! Knows nothing of the live view. Whatever is printed was cleaned of control characters.
+//! Knows nothing of the live view. All text is cleaned of control characters before it is printed.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) enum Failure {
     /// The message for the user.
     Message(String),
-    /// Nobody reads the output any more, as after `| head`.
+    /// The output was closed, as by `| head`.
     OutputClosed,
 }
 

@@ -1,6 +1,6 @@
 // The page: connects the tree, the details and the calls with the server, and the keyboard with all of them.
 //
-// 1. The stream tells of changes, and a snapshot of everything else. A snapshot is fetched at the start, after a gap, and from time
+// 1. The stream carries changes, and a snapshot everything else. A snapshot is fetched at the start, after a gap, and from time
 //    to time, because mailboxes, limits and texts change without an event.
 // 2. The page never shows old facts as live ones: without news for six seconds it says that it is disconnected, and its clock stops.
 
@@ -23,14 +23,14 @@ const tree = new Tree($('tree'), model, {
   select: (path) => detail.select(path),
   shown: (count) => setText($('shown'), count === model.order.length ? plural(count, 'row') : `${count.toLocaleString('en')} of ${plural(model.order.length, 'row')}`),
   act: (name, path) => actions.run(name, model.nodes.get(path)),
-  // Only what can be done now: the Overview says why the rest can't.
+  // Only the actions that apply now: the Overview says why the others don't.
   actions: (place, node) => {
     const names = actions.info.actions ? Object.keys(ACTIONS).filter((name) => ACTIONS[name].row && !ACTIONS[name].refuse(node)) : [];
     buttons(place, node, names, { tabindex: -1 });
   },
 });
 
-/** Says what has come of a call, in the line at the bottom and to a screen reader. */
+/** Shows the result of a call in the line at the bottom, which a screen reader reads out. */
 function announce(text, isError = false) {
   setAttr($('message'), 'data-error', isError ? '' : null);
   setText($('message'), `${clock(Date.now())} ${text}`);
@@ -92,7 +92,7 @@ function connect() {
   source = new EventSource('api/stream');
   source.addEventListener('open', async () => {
     lastNews = Date.now();
-    // It may be another process by now.
+    // The process may be a different one by now.
     actions.info = null;
     recent = [];
     model.freeze(false);
@@ -248,7 +248,7 @@ function help() {
   $('help-dialog').showModal();
 }
 
-// A dialog gives the focus back, unless what had it is gone.
+// A closed dialog returns the focus, unless the element that had it is gone.
 for (const dialog of document.querySelectorAll('dialog')) {
   dialog.addEventListener('close', () => { if (document.activeElement === document.body) $('tree').focus(); });
 }

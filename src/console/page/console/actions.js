@@ -1,4 +1,4 @@
-// Calls that change the tree: which there are, when they apply, and the dialog that asks before each. Knows the POST half of the API.
+// Calls that change the tree: the actions, when they apply, and the dialog that confirms each. Knows the POST half of the API.
 //
 // 1. Nothing is sent before the dialog was confirmed.
 // 2. The token is kept for this tab only, and sent in a header.
@@ -10,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 const running = (node) => ['active', 'activating'].includes(node.lifecycle);
 const under = (node) => (node.parent ? null : 'the root has no supervisor that could do it');
 
-/** `refuse` returns why the action has nothing to do at a child now, or `null`. */
+/** `refuse` returns why the action doesn't apply to a child now, or `null`. */
 export const ACTIONS = {
   restart: {
     label: (node) => (node.kind === 'supervisor' ? 'Restart subtree' : 'Restart'), key: 'r', row: true,
@@ -50,8 +50,8 @@ const EXPLAIN = {
   restart: 'Stops the child with its grace and starts it again, with the siblings that its supervisor’s strategy restarts with it. This doesn’t count as a failure.',
   stop: 'Stops the child with its grace and leaves it stopped until it is started. A temporary or dynamic child is removed.',
   start: 'Starts the stopped child.',
-  retry: 'Starts the child now instead of at the end of its backoff.',
-  reset: 'Failures in a row, backoff and restart windows begin again.',
+  retry: 'Starts the child now: ends its backoff, or starts a child again that was given up.',
+  reset: 'Failures in a row, backoff and restart limits begin again.',
   hold: 'The child isn’t started automatically until it is released. If it runs, it goes on.',
   release: 'The child is started automatically again.',
 };
@@ -88,7 +88,7 @@ let abandon = () => {};
 /**
  * Asks before a call, and makes it. Resolves with the answer, or with `null` if the dialog was cancelled.
  *
- * A refusal that another try may mend, such as a wrong token, is shown in the dialog; others close it.
+ * A wrong token is shown in the dialog, which stays open for another try. Any other refusal closes it.
  */
 function ask({ title, text, ok, danger = false, reason = true, confirm = null, needsToken, send }) {
   abandon();
@@ -148,13 +148,13 @@ function ask({ title, text, ok, danger = false, reason = true, confirm = null, n
 const say = (text) => el('p', { text });
 
 export class Actions {
-  /** `announce(text, isError)` tells the reader what has come of a call. */
+  /** `announce(text, isError)` shows the result of a call. */
   constructor(info, announce) {
     this.info = info;
     this.announce = announce;
   }
 
-  /** Performs `name` at a child, after the dialog. */
+  /** Performs the action `name` on a child, once the dialog is confirmed. */
   async run(name, node) {
     if (!this.info.actions) return this.announce('Actions are off: the program doesn’t allow them.', true);
     const action = ACTIONS[name];
@@ -202,7 +202,7 @@ export class Actions {
 
   async replay(letter) {
     await this.#ask({
-      title: `Replay a letter to ${letter.path}`, text: [say(`Sends ${letter.event_type ?? 'the message'} again. If that succeeds, the letter is gone.`)], ok: 'Replay', reason: false,
+      title: `Replay a dead letter to ${letter.path}`, text: [say(`Sends ${letter.event_type ?? 'the message'} again. If that succeeds, the dead letter is removed from the list.`)], ok: 'Replay', reason: false,
       send: () => post('api/dead-letters/replay', { id: letter.id }),
     });
   }
@@ -219,7 +219,7 @@ export class Actions {
   }
 }
 
-/** Fills `place` with buttons, in order. They say why they can't be used, and stay reachable by keyboard then. */
+/** Fills `place` with buttons, in order. A button that doesn't apply says why, and stays reachable by keyboard. */
 export function buttons(place, node, names, attributes = {}) {
   reconcile(place, names, (name) => name, (name) => el('button', { type: 'button', 'data-action': name, ...attributes }), (button, name) => {
     const action = ACTIONS[name];

@@ -9,7 +9,7 @@ const NOTHING = Object.freeze({ children: 0, problems: 0, restarts: 0, mail: 0 }
 
 const parentPath = (path) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : null);
 
-/** Whether someone should look at the child. */
+/** Whether the child needs attention. */
 export const isProblem = (node) => !node.ready || node.held || node.healthy === false || Boolean(node.limit?.reached);
 
 /** The word for a child's state: that of its lifecycle, unless a more urgent one applies. */
@@ -35,7 +35,7 @@ export class Model {
     return this.#frozen ?? Date.now() + this.#skew;
   }
 
-  /** Stops the clock while nothing is heard of the tree, or lets it go on. */
+  /** Stops the clock while no news of the tree arrives, or lets it go on. */
   freeze(on) {
     this.#frozen = on ? this.now : null;
   }

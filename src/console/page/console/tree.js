@@ -250,7 +250,7 @@ export class Tree {
     return cells;
   }
 
-  /** Takes a row out of sight, and out of reach for whoever looks a row up by its path. */
+  /** Hides a row, and makes sure that a search by path doesn't find it. */
   #clear(cells) {
     if (cells.row.hidden) return;
     cells.row.hidden = true;
