@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CHAPTER: &str = "book/src/logging.md";
+const CHAPTER: &str = "book/src/log-lines.md";
 
 /// The names of all fields, so that one thing has one name.
-const FIELDS: [&str; 57] = [
+const FIELDS: [&str; 59] = [
     "address",
     "at_most",
     "attempt",
@@ -56,11 +56,13 @@ const FIELDS: [&str; 57] = [
     "stuck",
     "supervisor",
     "to",
+    "token",
     "took",
     "total",
     "trigger",
     "unchanged",
     "unlogged",
+    "url",
     "usage",
     "value",
     "variable",
