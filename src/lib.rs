@@ -44,10 +44,9 @@
 //!   [`Supervisor::start`].
 //! * A child gets a [`Context`], which is cancelled when the child has to stop, and through which the
 //!   child sends signals to its supervisor.
-//! * A [`SupervisorHandle`] starts and stops children of a running tree, finds them by name
-//!   ([`child`](SupervisorHandle::child), [`address`](SupervisorHandle::address)), takes snapshots
-//!   ([`status`](SupervisorHandle::status)), subscribes to events
-//!   ([`events`](SupervisorHandle::events)), and keeps a child from being started ([`hold`](SupervisorHandle::hold)).
+//! * A [`SupervisorHandle`] starts, stops and [holds](SupervisorHandle::hold) children of a running tree, and finds
+//!   them by name ([`child`](SupervisorHandle::child), [`address`](SupervisorHandle::address)). It takes snapshots
+//!   ([`status`](SupervisorHandle::status)) and subscribes to events ([`events`](SupervisorHandle::events)).
 //! * A [`TaskSupervisor`](task::TaskSupervisor) runs tasks whose value is awaited, as children.
 //! * With the feature `config`, a configuration replaces values of the code by path, also while the tree
 //!   runs: `Application::config_file`, `SupervisorHandle::plan` and `apply`.

@@ -41,8 +41,9 @@ impl Snapshots {
         self.get(tree, |_| FRESH).await
     }
 
-    /// Returns a snapshot that may be older the larger the tree is, so that they take a twentieth of a thread
-    /// at most.
+    /// Returns a snapshot that is older the longer snapshots take.
+    ///
+    /// So snapshots take at most a twentieth of a thread.
     pub(super) async fn cheap(&self, tree: &SupervisorHandle) -> Result<Arc<Snapshot>, Problem> {
         self.get(tree, |took| FRESH.max(took * 20)).await
     }

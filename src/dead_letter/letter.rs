@@ -100,7 +100,7 @@ impl DeadLetter {
     /// [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). Otherwise, a subscriber that doesn't read would
     /// hold a thousand messages of any size.
     ///
-    /// Returns `None` if the message is not an `M`, if it is no longer kept, if it was
+    /// Returns `None` if the message is not an `M`, or if it is no longer kept. Also returns `None` if it was
     /// [lost](crate::dead_letter::DeadLetterReason::LostInFailure) itself, if a clone of the letter has
     /// taken it, or if it was replayed from a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). A
     /// message that is never taken is dropped with the last clone of its letter.

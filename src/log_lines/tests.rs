@@ -254,7 +254,7 @@ fn lines_are_bounded_for_each_incarnation() {
 }
 
 #[test]
-fn the_child_goes_that_was_written_to_least_recently() {
+fn the_child_with_the_oldest_last_line_is_removed() {
     let lines = LogLines::new().max_children(2);
     let _set = set(&lines);
     for path in ["app/a", "app/b", "app/a", "app/c"] {

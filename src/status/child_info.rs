@@ -41,8 +41,10 @@ pub struct ChildInfo {
     pub significant: bool,
     /// Whether the tree is ready only if this child is; see [`ChildSpec::essential`](crate::ChildSpec::essential).
     pub essential: bool,
-    /// Whether the child does what is expected of it: it is active and not unhealthy, has ended normally, has
-    /// declined to start, or waits for its first message.
+    /// Whether the child does what is expected of it.
+    ///
+    /// A ready child is active and not unhealthy, has ended normally, has declined to start, or waits for its first
+    /// message.
     pub ready: bool,
     /// The state of the child's lifecycle.
     pub lifecycle: Lifecycle,

@@ -30,8 +30,9 @@ pub(super) fn label(node: &Node, is_root: bool) -> Vec<String> {
     lines
 }
 
-/// What there is to say about a child apart from its policy, its state, its time, and the limit of a supervisor,
-/// each at most `room` wide.
+/// Returns further facts about a child, each at most `room` wide.
+///
+/// Without its policy, its state, its time, and the limit of a supervisor.
 #[inline]
 pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
     let (child, supervisor) = (&node.child, node.supervisor.as_deref());

@@ -132,7 +132,7 @@ async fn an_unhealthy_child_shows_its_problem_until_it_is_healthy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_an_operator_has_stopped_says_so() {
+async fn a_child_that_an_operator_has_stopped_shows_the_caller_and_the_reason() {
     let app = start([idle("a"), idle("b")]).await;
     let mut events = app.events();
     let operator = app.on_behalf_of("operator", "disk swap");

@@ -35,7 +35,7 @@ async fn an_operator_restarts_stops_and_starts_a_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_and_its_events_say_who_has_changed_it_and_why() {
+async fn a_child_and_its_events_name_the_caller_and_the_reason_of_a_change() {
     let tree = start(app().child(worker("db", idle))).await;
     let server = served(console(), &tree);
     let stop = json!({ "action": "stop", "path": "app/db", "reason": "disk swap\n\u{1b}[2J" });

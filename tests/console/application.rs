@@ -80,7 +80,7 @@ async fn an_open_stream_does_not_delay_the_graceful_shutdown_of_a_server_of_the_
 }
 
 #[tokio::test]
-async fn it_is_served_during_the_stop_and_until_the_hooks_after_it_have_run() {
+async fn a_console_is_served_during_the_stop_and_until_the_hooks_after_it_have_run() {
     let (entered, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let slow = {
         let (entered, go_on) = (Arc::clone(&entered), Arc::clone(&go_on));
@@ -171,7 +171,7 @@ async fn an_address_in_use_or_beyond_this_machine_is_an_error_before_anything_st
 }
 
 #[tokio::test]
-async fn the_address_that_it_listens_on_is_a_host_of_its_own() {
+async fn the_address_that_a_console_listens_on_is_an_allowed_host() {
     let tree = app().child(worker("db", idle));
     let running = Running::start(Application::new(tree), Console::new()).await;
     let host = address(&running.server).to_string();

@@ -9,7 +9,7 @@ use verger::{Context, DynamicSupervisor, Exit, worker};
 use crate::{app, idle, secs, served, start};
 
 #[tokio::test(start_paused = true)]
-async fn a_page_is_told_of_each_change_at_most_four_times_a_second() {
+async fn a_page_receives_each_change_at_most_four_times_a_second() {
     let tree = start(app().child(worker("a", idle)).child(worker("b", idle))).await;
     let server = served(Console::new(), &tree);
     let mut stream = server.stream().await;

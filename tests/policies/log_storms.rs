@@ -172,7 +172,7 @@ async fn a_group_that_restarts_all_the_time_is_ten_lines_for_each_child() {
     ]);
 }
 
-/// A supervisor that is restarted begins anew, but the counts are the tree's.
+/// A restarted supervisor keeps the counts, because they belong to the tree.
 #[tokio::test(start_paused = true)]
 async fn a_supervisor_that_gives_up_all_the_time_is_ten_lines_of_each_kind() {
     let (lines, _set) = Lines::new();

@@ -36,7 +36,7 @@ fn no_call_but_a_release_starts_a_held_child() {
 }
 
 #[test]
-fn a_child_that_is_released_before_it_fails_is_restarted_as_ever() {
+fn a_child_that_is_released_before_it_fails_is_restarted_as_usual() {
     let mut sim = Simulation::running(rules(), [fake("a")]);
     sim.call("a", ChildRequest::Hold);
     assert_eq!(sim.call("a", ChildRequest::Release), "done");

@@ -16,8 +16,9 @@ use crate::status::{
     SupervisorInfo,
 };
 
-/// How many children one answer describes: few enough that a page takes well under a millisecond,
-/// also for tasks that wait for the loop.
+/// How many children one answer describes.
+///
+/// Few enough that an answer delays the supervisor's loop for well under a millisecond.
 const PAGE: usize = 16;
 
 impl Driver {

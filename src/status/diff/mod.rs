@@ -48,8 +48,9 @@ pub struct StatusDiff {
     /// The time between the snapshots; zero if the later one has an earlier time.
     #[serde(rename = "elapsed_ms", serialize_with = "millis::duration")]
     pub elapsed: Duration,
-    /// The children that differ: first in the order of the later snapshot, then the removed ones in that of the
-    /// earlier one.
+    /// The children that differ, in the order of the later snapshot.
+    ///
+    /// The removed children follow, in the order of the earlier snapshot.
     pub children: Vec<ChildDiff>,
 }
 
@@ -194,8 +195,8 @@ string_enum!(
 impl Status {
     /// Compares the snapshot with a later one of the same tree.
     ///
-    /// Children with the same path are compared. Facts that change in every snapshot are left out: how long a
-    /// child has been in its state, how much of a delay is left, and how many messages wait in its mailbox.
+    /// Children with the same path are compared. Facts that change in every snapshot are left out. These are
+    /// the time in a state, the rest of a delay, and the number of messages in a mailbox.
     ///
     /// ```
     /// use verger::{Context, Supervisor, worker};
