@@ -1,4 +1,4 @@
-//! The console: what a look costs, and what it costs the tree that nobody looks at.
+//! The console: the cost of a request, and the cost of an unused console for its tree.
 
 use std::time::Instant;
 

@@ -141,7 +141,7 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns what became of the configuration in one word, for metrics.
+    /// Returns the result of the reload in one word, for metrics.
     pub(crate) fn result(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid",

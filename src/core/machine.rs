@@ -310,7 +310,7 @@ impl Machine {
         entry.withheld()
     }
 
-    /// Returns why no call starts the child. One that is held would be down afterwards.
+    /// Returns why no call starts the child. Also refuses a restart of a held child, which would stay down.
     fn refuses_start(&self, key: Key) -> Option<Withheld> {
         let held = self.children().entries.get(key).is_some_and(|entry| entry.held);
         if held { Some(Withheld::OnHold) } else { self.withheld(key) }

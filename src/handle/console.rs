@@ -29,7 +29,7 @@ impl SupervisorHandle {
         self.supervisor.tree.wall_clock(now())
     }
 
-    /// Waits until the supervisor has begun to end, for whatever reason.
+    /// Waits until the supervisor has begun to end.
     pub(crate) async fn until_stopping(&self) {
         self.current().progress.until_stopping().await;
     }

@@ -75,7 +75,7 @@ impl Supervisor {
     /// Subscribes to the events of the next run of this tree, its first start included.
     ///
     /// The subscription ends with that run, or when the tree is dropped without one; also if the tree becomes a
-    /// child of a supervisor. A clone of the tree has no part in it. To subscribe to a tree that runs, call
+    /// child of a supervisor. A clone of the tree has no subscriptions. To subscribe to a tree that runs, call
     /// [`SupervisorHandle::events`](crate::SupervisorHandle::events).
     ///
     /// ```

@@ -121,7 +121,7 @@ describe('a small tree', () => {
     await page.getByRole('tabpanel').getByText('the pool is stuck').first().waitFor();
   });
 
-  test('a child can be stopped and started, and says who has stopped it', async () => {
+  test('a child can be stopped and started, and shows the caller that has stopped it', async () => {
     const page = await open(program.url);
     await choose(page, 'app/http/listener');
     await page.keyboard.press('s');
@@ -130,7 +130,7 @@ describe('a small tree', () => {
     await stop.getByRole('button', { name: 'Stop' }).click();
     await page.locator('#message', { hasText: 'stopped app/http/listener' }).waitFor();
     await row(page, 'app/http/listener').getByText('stopped by operator: maintenance').waitFor();
-    // What can't be done says why.
+    // A button that doesn't apply says why.
     const again = page.getByRole('group', { name: 'Actions' }).getByRole('button', { name: 'Stop' });
     assert.equal(await again.getAttribute('aria-disabled'), 'true');
     assert.equal(await again.getAttribute('title'), 'it is stopped already');
@@ -194,7 +194,7 @@ describe('a small tree', () => {
     assert.equal(await page.locator(`#${active}`).getAttribute('data-path'), 'app/db');
     await page.keyboard.press('r');
     await page.keyboard.type('by keys');
-    // Tab stays inside of the dialog, and Esc gives the focus back.
+    // Tab stays inside of the dialog, and Esc returns the focus.
     for (let i = 0; i < 8; i++) {
       await page.keyboard.press('Tab');
       assert.ok(await page.evaluate(() => document.activeElement === document.body || document.querySelector('#ask').contains(document.activeElement)));

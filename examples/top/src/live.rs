@@ -88,7 +88,7 @@ fn tree(client: Client) -> SupervisorBuilder {
     });
 
     Supervisor::builder("verger-top")
-        // The server may be away for as long as it likes.
+        // The server may be unreachable for any length of time.
         .unlimited_restarts()
         .auto_shutdown(AutoShutdown::AnySignificant)
         .child(
@@ -99,7 +99,7 @@ fn tree(client: Client) -> SupervisorBuilder {
         .child(panel_reader)
         .child(actor)
         .child(keys)
-        // Its end is the end of the program, and so is its first failure.
+        // The program ends when the screen returns, and at its first failure.
         .child(
             shown.restart(RestartType::Transient).significant().restarts(0, Duration::from_secs(1)),
         )
@@ -125,7 +125,7 @@ async fn receive(
     let mut sent = screen.send(Message::Connected(info)).await;
     while sent.is_ok() {
         let change = changes.next().await?;
-        // The next failure is waited for as shortly as the first one.
+        // The connection works, so the backoff begins again.
         ctx.report_healthy();
         sent = screen.send(Message::Change(Box::new(change))).await;
     }

@@ -69,7 +69,7 @@ impl Children {
     /// Gates a child without a task that is on its way up, now that something withholds it.
     pub(super) fn withhold(&mut self, key: Key, cx: &mut StepCx<'_>) {
         match self.entry(key).state {
-            // Whatever starts it later, that is no end of its backoff.
+            // Its backoff is over, so a later start counts as one by a call, and not as the end of the backoff.
             ChildState::Backoff(_) => self.launch(key, StartCause::Manual, cx),
             ChildState::Gated(_) => self.requirements.stop_waiting(key),
             _ => {}
@@ -80,7 +80,7 @@ impl Children {
     /// requirement.
     pub(super) fn admit(&mut self, key: Key) -> bool {
         if self.entry(key).state == ChildState::Gated(StartCause::Restart) {
-            // No wait that the child was in before has ended.
+            // The start follows from the call, and not from the end of a backoff.
             self.set(key, ChildState::Gated(StartCause::Manual));
         }
         // A group that is being stopped starts the child later.

@@ -12,7 +12,7 @@ const LAST: usize = 10;
 /// How much of a log line a description shows.
 const LOG_LINE: usize = 200;
 
-/// Describes a child on one screen: what it is, since when, why, and its last words.
+/// Describes a child on one screen: what it is, since when, why, and its last events and lines.
 pub(crate) fn describe(view: &Child, now_ms: u64) -> Vec<Line> {
     let node = &view.child;
     let mut lines = vec![title(node)];
