@@ -129,7 +129,13 @@ async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(),
         Action::Restart => tree.restart(path).await.map(drop),
         Action::Stop => tree.terminate_child(path).await,
         Action::Start => tree.restart_child(path).await.map(drop),
-        Action::Retry => tree.retry(path).await.map(drop),
+        // To an operator, the end of a backoff is a retry as well.
+        Action::Retry => match tree.retry(path).await {
+            Err(ControlError::InvalidState { state: Lifecycle::Restarting, .. }) => {
+                tree.wake(path).await
+            }
+            retried => retried.map(drop),
+        },
         Action::Wake => tree.wake(path).await,
         Action::Kill => tree.kill_child(path).await,
         Action::Reset => tree.reset_counters(path).await,

@@ -284,7 +284,7 @@ pub(super) fn as_root(root: &SupervisorShared) -> ChildInfo {
         held: false,
         last_call: None,
         mailbox: None,
-        version: None,
+        version: root.blueprint().version.clone(),
         has_children: true,
     }
 }

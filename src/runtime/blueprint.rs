@@ -30,6 +30,8 @@ pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
     /// Where it is described.
     pub(crate) defined_at: &'static Location<'static>,
+    /// The version of its code.
+    pub(crate) version: Option<Arc<str>>,
     pub(crate) rules: Arc<Rules>,
     /// Whether its children have no order.
     pub(crate) dynamic: bool,

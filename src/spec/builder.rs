@@ -253,6 +253,15 @@ macro_rules! common_options {
             self
         }
 
+        /// Sets the version of the code, such as `1.4.2 (9f3c2d1)`, which the status shows. Default: none.
+        ///
+        /// At the root, it is the version of the program. It is informational only. As a child, the supervisor has
+        /// this version unless its [spec](crate::ChildSpec::version) has another one.
+        pub fn version(mut self, version: impl Into<String>) -> Self {
+            self.description.options.version = Some(version.into().into());
+            self
+        }
+
         /// Sets the value that learns of each incarnation that runs.
         pub(crate) fn registration(mut self, registration: Arc<dyn Registration>) -> Self {
             self.description.options.registration = Some(registration);
@@ -261,8 +270,13 @@ macro_rules! common_options {
 
         /// Converts the builder into a spec, to set the options of the supervisor as a child.
         pub fn into_child(self) -> ChildSpec {
-            let name = self.description.name.clone();
-            ChildSpec::new(name, FactoryKind::Nested(Arc::new(self.description)))
+            let (name, version) =
+                (self.description.name.clone(), self.description.options.version.clone());
+            let spec = ChildSpec::new(name, FactoryKind::Nested(Arc::new(self.description)));
+            match version {
+                Some(version) => spec.version(&*version),
+                None => spec,
+            }
         }
 
         /// Checks the description and everything below it.

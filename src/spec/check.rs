@@ -104,6 +104,7 @@ fn blueprint(
         // A spec can rename the supervisor, so this is not the name of the builder.
         name: path.name().into(),
         defined_at: description.defined_at,
+        version: description.options.version.clone(),
         rules: Arc::new(rules),
         dynamic: description.dynamic,
         is_own: false,

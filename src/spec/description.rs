@@ -68,6 +68,7 @@ pub(super) struct Options {
     pub(super) on_child_failure: Option<FailureCallback>,
     pub(super) dead_letters: DeadLetterOptions,
     pub(super) registration: Option<Arc<dyn Registration>>,
+    pub(super) version: Option<Arc<str>>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -192,6 +192,11 @@ impl Child for Supervisor {
 
 impl From<Supervisor> for ChildSpec {
     fn from(tree: Supervisor) -> Self {
-        Self::of_supervisor(resolved(tree.blueprint))
+        let version = tree.blueprint.version.clone();
+        let spec = Self::of_supervisor(resolved(tree.blueprint));
+        match version {
+            Some(version) => spec.version(&*version),
+            None => spec,
+        }
     }
 }

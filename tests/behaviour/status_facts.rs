@@ -254,6 +254,29 @@ async fn totals_count_the_whole_tree_and_never_decrease() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn supervisors_have_versions_as_well_and_that_of_the_root_is_the_programs() {
+    let versions = async |app: verger::SupervisorBuilder| {
+        let app = app.build().unwrap().start().await.unwrap();
+        let root = app.status().await.unwrap().root;
+        let children = root.children.iter().map(|node| node.child.version.as_deref());
+        let versions: Vec<_> =
+            std::iter::once(root.child.version.as_deref()).chain(children).collect();
+        let versions = format!("{versions:?}");
+        app.stop("done").await.unwrap();
+        versions
+    };
+    let sub = |name| Supervisor::builder(name).version("2.0").child(idle("a"));
+    let app = Supervisor::builder("app").version("1.4.2 (9f3c2d1)");
+    let app = app
+        .child(sub("builder"))
+        .child(sub("tree").build().unwrap())
+        .child(sub("spec").into_child().version("3.0"))
+        .child(idle("none"));
+    let expected = r#"[Some("1.4.2 (9f3c2d1)"), Some("2.0"), Some("2.0"), Some("3.0"), None]"#;
+    assert_eq!(versions(app).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_subscription_before_the_start_has_the_whole_first_start() {
     let mut app = Supervisor::builder("app").child(idle("a")).child(idle("b")).build().unwrap();
     let mut events = app.events();

@@ -83,13 +83,16 @@ async fn an_operator_ends_a_backoff() {
         idle(ctx).await;
         Ok(())
     });
-    let tree = start(app().child(failing.backoff(verger::Backoff::constant(secs(600))))).await;
-    let server = served(console(), &tree);
-    tokio::time::sleep(secs(1)).await;
-    assert_eq!(state(&tree, "db").await.0, Lifecycle::Restarting);
-    assert_eq!(server.act(json!({ "action": "wake", "path": "db" })).await, ok("woke app/db"));
-    tokio::time::sleep(secs(1)).await;
-    assert_eq!(state(&tree, "db").await, (Lifecycle::Active, 2));
+    let failing = failing.backoff(verger::Backoff::constant(secs(600)));
+    for (action, text) in [("wake", "woke app/db"), ("retry", "retried app/db")] {
+        let tree = start(app().child(failing.clone())).await;
+        let server = served(console(), &tree);
+        tokio::time::sleep(secs(1)).await;
+        assert_eq!(state(&tree, "db").await.0, Lifecycle::Restarting);
+        assert_eq!(server.act(json!({ "action": action, "path": "db" })).await, ok(text));
+        tokio::time::sleep(secs(1)).await;
+        assert_eq!(state(&tree, "db").await, (Lifecycle::Active, 2));
+    }
 }
 
 #[tokio::test(start_paused = true)]

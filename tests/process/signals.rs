@@ -306,7 +306,7 @@ fn without_handlers_an_error_is_logged_once_and_signals_have_their_default() {
     let mut program = Program::start_by(command, "no more files", 1);
     let error = "Too many open files (os error 24)";
     program.wait_for(&[
-        &format!("ERROR verger::shutdown: can't listen for signals error={error}"),
+        &format!("ERROR verger::shutdown: can't listen for signals error=\"{error}\""),
         "Pending Pending",
         "Pending",
     ]);

@@ -158,8 +158,9 @@ function header() {
 
 function tick() {
   if (!model.root) return false;
-  const { program, now } = model;
-  setText($('program'), `verger ${program.verger} · up ${duration(now - program.started_at_ms)}`);
+  const { root, program, now } = model;
+  const version = root.version ? `${root.version} · ` : '';
+  setText($('program'), `${version}verger ${program.verger} · up ${duration(now - program.started_at_ms)}`);
   const { count, whole, minutes } = model.restartsPerMinute();
   setText($('rate'), whole ? `${Math.round(count / minutes)} restarts/min` : `${plural(count, 'restart')} in ${duration(minutes * 60_000)}`);
   detail.render();
