@@ -21,6 +21,9 @@ use crate::policy::LogLevel;
 /// The target of a child's span.
 const CHILD: &str = "verger::child";
 
+/// The target of the lines that contain the token of a console, which shows the lines that are kept.
+const CONSOLE: &str = "verger::console";
+
 /// The child and the incarnation whose lines a span contains. Extends the span in the registry.
 #[derive(Clone)]
 struct Owner {
@@ -71,6 +74,9 @@ where
 
     fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
         let metadata = event.metadata();
+        if metadata.target() == CONSOLE {
+            return;
+        }
         let is_own = names_a_child(metadata);
         let owner = match is_own {
             true => None,

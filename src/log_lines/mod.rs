@@ -49,6 +49,7 @@
 //!   without a parent belongs to the child in whose span it begins.
 //! * A line of verger that names a child belongs to it, such as `restarting child=app/db incarnation=1`. A line
 //!   that names only a supervisor belongs to that supervisor.
+//! * Lines of target `verger::console` aren't kept, because they contain the token of a console.
 //! * All other lines aren't kept. Each costs one look-up of the current span.
 //!
 //! # Which lines are kept

@@ -289,3 +289,28 @@ async fn the_log_lines_of_a_child_are_shown_by_incarnation_and_those_of_the_tree
     assert_eq!(without.get("/api/info").await.json()["log"], false);
     assert_eq!(without.get("/api/log").await.problem(), (404, "not_found".to_owned()));
 }
+
+/// A program that serves the console from a child of its tree logs the token in the span of that child.
+#[tokio::test(start_paused = true)]
+async fn the_token_is_not_among_the_log_lines_that_the_console_shows() {
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    let lines = verger::log_lines::LogLines::new();
+    let subscriber = tracing_subscriber::registry().with(lines.layer());
+    let _for_this_thread = tracing::subscriber::set_default(subscriber);
+    let shown = lines.clone();
+    let http = worker("http", move |ctx: verger::Context| {
+        let console = Console::new().allow_actions(true).log_lines(&shown);
+        async move {
+            tracing::info!("listening");
+            let _router = console.router(&ctx.parent());
+            ctx.cancelled().await;
+        }
+    });
+    let tree = start(app().child(http)).await;
+    tokio::time::sleep(crate::secs(1)).await;
+    let server = served(console().log_lines(&lines), &tree);
+    let log = server.get("/api/log").await;
+    assert!(log.body.contains("listening"), "{log:?}");
+    assert!(!log.body.contains("token"), "{log:?}");
+}
