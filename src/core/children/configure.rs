@@ -71,7 +71,11 @@ impl Children {
         match self.entry(key).state {
             // Its backoff is over, so a later start counts as one by a call, and not as the end of the backoff.
             ChildState::Backoff(_) => self.launch(key, StartCause::Manual, cx),
-            ChildState::Gated(_) => self.requirements.stop_waiting(key),
+            ChildState::Gated(_) => {
+                self.requirements.stop_waiting(key);
+                // Its requirement may be about to be met, which starts the child no more.
+                self.answer_up(key, &ChildAnswer::Gated, cx);
+            }
             _ => {}
         }
     }

@@ -118,3 +118,18 @@ fn a_reset_begins_the_window_and_the_backoff_again() {
     }
     assert_eq!(sim.alive(), "a#7");
 }
+
+#[test]
+fn a_caller_that_waits_for_the_start_is_answered_once_the_child_is_held() {
+    let db = fake("db").backoff(Backoff::constant(secs(9)));
+    let mut sim = Simulation::running(rules(), [db, fake("api").requires("db")]);
+    sim.call("api", ChildRequest::Terminate);
+    sim.fail("db");
+    let ticket = sim.request("api", ChildRequest::RestartStopped);
+    sim.settle();
+    assert_eq!(sim.answer(ticket), "-", "its requirement is about to be met");
+    sim.call("api", ChildRequest::Hold);
+    assert_eq!(sim.answer(ticket), "gated");
+    sim.advance(secs(99));
+    assert_eq!(sim.alive(), "db#2");
+}
