@@ -8,7 +8,8 @@
 //! 1. Of one kind of lines about one path, at most ten are logged within a minute that begins with the first. Then
 //!    none are for five minutes.
 //! 2. The last line before a pause says that none follow for a while, and the first one after it that some were
-//!    left out.
+//!    left out, unless it comes an hour later.
+//! 3. A child that is gone leaves no count for longer than that, beyond a number that doesn't grow.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ use crate::sync::Mutex;
 
 /// The time in which lines are counted.
 const WITHIN: Duration = Duration::from_secs(60);
+
+/// After this time, a count is removed also if its pause was never ended by a line: the child is gone.
+const FORGOTTEN: Duration = Duration::from_secs(3_600);
 
 /// How many counts are kept before those that are over are removed.
 const KEPT: usize = 1_024;
@@ -71,6 +75,11 @@ impl Count {
     fn is_over(&self, now: Instant) -> bool {
         !self.throttle.is_paused() && now.saturating_duration_since(self.since) >= WITHIN
     }
+
+    /// Whether the count may be removed. A pause is kept for as long as a line may soon end it.
+    fn is_forgotten(&self, now: Instant) -> bool {
+        self.is_over(now) || now.saturating_duration_since(self.since) >= FORGOTTEN
+    }
 }
 
 impl LogBounds {
@@ -84,7 +93,7 @@ impl LogBounds {
         }
         let line = count.throttle.letter(now);
         if counts.len() > KEPT.max(2 * *left) {
-            counts.retain(|_, count| !count.is_over(now));
+            counts.retain(|_, count| !count.is_forgotten(now));
             *left = counts.len();
         }
         line
@@ -139,5 +148,21 @@ mod tests {
         let counts = bounds.0.lock().counts.len();
         assert!(counts <= 6 * KEPT, "{counts}");
         assert_eq!(bounds.count(&paused, LineKind::Active), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_that_no_line_ends_is_removed_in_the_end() {
+        let bounds = LogBounds::default();
+        for round in 0..10 {
+            for n in 0..KEPT {
+                let path = Path::root(&format!("{round}-{n}"));
+                for _ in 0..11 {
+                    bounds.count(&path, LineKind::Active);
+                }
+            }
+            advance(FORGOTTEN).await;
+        }
+        let counts = bounds.0.lock().counts.len();
+        assert!(counts <= 3 * KEPT, "{counts}");
     }
 }
