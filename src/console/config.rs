@@ -160,7 +160,7 @@ mod plans {
     async fn planned(console: &ConsoleShared) -> Result<(Config, Plan), Problem> {
         let source = &configuration(console)?.source;
         within(async {
-            let config = read_source(source).await.map_err(ApplyError::from)?;
+            let config = read_source(source).await?;
             let plan = console.tree.plan(&config).await?;
             Ok((config, plan))
         })

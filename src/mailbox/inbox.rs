@@ -332,7 +332,7 @@ impl<M: Send + 'static> Inbox<M> {
     /// for each message:
     ///
     /// ```
-    /// use tracing::Instrument;
+    /// use tracing::{Instrument, debug};
     /// use verger::mailbox::Inbox;
     /// use verger::{Context, Exit};
     ///
@@ -345,7 +345,7 @@ impl<M: Send + 'static> Inbox<M> {
     /// }
     ///
     /// async fn place(order: u32) {
-    ///     tracing::debug!(order, "placed");
+    ///     debug!(order, "placed");
     /// }
     /// # drop(orders);
     /// ```
