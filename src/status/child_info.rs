@@ -88,7 +88,7 @@ pub struct ChildInfo {
     /// Whether a caller [holds](crate::SupervisorHandle::hold) the child.
     pub held: bool,
     /// The last call that has changed the child and [named its caller](crate::SupervisorHandle::on_behalf_of),
-    /// since its supervisor was started.
+    /// since its supervisor was started. `None` if a later call without a caller has taken it back or repeated it.
     pub last_call: Option<LastCall>,
     /// The child's mailbox, if it has one.
     pub mailbox: Option<MailboxInfo>,
@@ -212,12 +212,12 @@ impl ChildInfo {
     #[must_use]
     pub fn explanation(&self) -> Option<Cow<'static, str>> {
         let why = self.why?;
-        let word = match why {
-            "stopped manually" => "stopped",
-            "held" => "held",
+        let (word, cause) = match why {
+            "stopped manually" => ("stopped", "terminate_child"),
+            "held" => ("held", "hold"),
             _ => return Some(why.into()),
         };
-        let caused = |call: &&LastCall| matches!(call.call, "terminate_child" | "hold");
+        let caused = |call: &&LastCall| call.call == cause;
         let Some(LastCall { by, reason, .. }) = self.last_call.as_ref().filter(caused) else {
             return Some(why.into());
         };

@@ -165,6 +165,31 @@ async fn a_child_that_an_operator_has_stopped_shows_the_caller_and_the_reason() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_of_the_program_is_not_explained_by_an_earlier_one_of_an_operator() {
+    let app = start([idle("a"), idle("b"), idle("c")]).await;
+    let operator = app.on_behalf_of("operator", "disk swap");
+    let explained =
+        async |path| seen(&app, path).await.explanation().map(std::borrow::Cow::into_owned);
+
+    operator.terminate_child("a").await.unwrap();
+    app.restart_child("a").await.unwrap();
+    app.terminate_child("a").await.unwrap();
+    assert_eq!(explained("a").await.as_deref(), Some("stopped manually"));
+
+    operator.hold("b").await.unwrap();
+    app.terminate_child("b").await.unwrap();
+    assert_eq!(explained("b").await.as_deref(), Some("stopped manually"));
+
+    operator.hold("c").await.unwrap();
+    app.release("c").await.unwrap();
+    app.hold("c").await.unwrap();
+    app.kill_child("c").await.unwrap();
+    sleep(secs(9)).await;
+    assert_eq!(explained("c").await.as_deref(), Some("held"));
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_held_child_refuses_to_start_and_its_error_says_what_to_call() {
     let app = start([idle("a")]).await;
     app.on_behalf_of("operator", "").hold("a").await.unwrap();

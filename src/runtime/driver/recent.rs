@@ -50,6 +50,18 @@ impl Recent {
         self.calls.insert(key, call);
     }
 
+    /// Notes a call that named no caller. A call that it supersedes doesn't explain the child's state any more.
+    pub(super) fn called_without_note(&mut self, key: Key, call: &'static str) {
+        let is_superseded = |before: &RecentCall| match before.call {
+            "hold" => matches!(call, "hold" | "release"),
+            "terminate_child" => matches!(call, "terminate_child" | "restart_child"),
+            _ => false,
+        };
+        if self.calls.get(&key).is_some_and(is_superseded) {
+            self.calls.remove(&key);
+        }
+    }
+
     pub(super) fn call(&self, key: Key) -> Option<&RecentCall> {
         self.calls.get(&key)
     }

@@ -162,7 +162,7 @@ impl Driver {
         now: Instant,
     ) {
         log::called(&path, call, note.as_deref());
-        let Some(note) = note else { return };
+        let Some(note) = note else { return self.recent.called_without_note(key, call) };
         let incarnation = self.machine.view(key, now).map_or(0, |view| view.incarnation);
         let (by, reason) = (Arc::clone(&note.by), note.reason.clone());
         let kind = || EventKind::Called { call, by, reason };
