@@ -22,7 +22,7 @@ impl Console {
     ///
     /// It shows the whole tree, whichever of its supervisors the handle belongs to. The routes are absolute, so
     /// merge it into your router rather than nest it. It serves `/`, `/console.css`, `/console.js`, and paths
-    /// below `/console` and `/api`.
+    /// below `/console` and `/api`. All other paths are left to your router and its fallback.
     ///
     /// Its streams end as soon as the tree begins to stop. Stop the tree before you wait for the server: a graceful
     /// shutdown of the server waits until all streams have ended. Serve the router on a loopback address, or
@@ -50,7 +50,8 @@ impl Console {
             let token = console.token.expose();
             subscriber::info!(target: "verger::console", token, "the console allows actions");
         }
-        routes(console)
+        // Two routers with a fallback can't be merged.
+        routes(console).reset_fallback()
     }
 }
 

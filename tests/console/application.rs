@@ -48,6 +48,19 @@ fn address(server: &Server) -> SocketAddr {
 }
 
 #[tokio::test]
+async fn a_listener_of_its_own_answers_all_paths() {
+    let running = Running::start(Application::new(app()), Console::new()).await;
+    for path in ["/api", "/api/nothing", "/../etc/passwd"] {
+        let answer = running.server.get(path).await;
+        assert_eq!(answer.problem(), (404, "not_found".to_owned()), "{path}");
+        assert!(answer.headers.contains("cache-control: no-store"), "{answer:?}");
+        let foreign = running.server.send(get(path).header("host", "evil.example")).await;
+        assert_eq!(foreign.problem(), (403, "foreign_host".to_owned()), "{path}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn an_open_stream_does_not_delay_the_stop_of_an_application() {
     let tree = app().child(worker("db", idle));
     let running = Running::start(Application::new(tree), Console::new()).await;

@@ -314,3 +314,29 @@ async fn the_token_is_not_among_the_log_lines_that_the_console_shows() {
     assert!(log.body.contains("listening"), "{log:?}");
     assert!(!log.body.contains("token"), "{log:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_router_of_the_users_keeps_its_own_pages_beside_the_console() {
+    let tree = start(app().child(worker("db", idle))).await;
+    let own = axum::Router::new()
+        .route("/own", axum::routing::get(async || "own"))
+        .fallback(async || (axum::http::StatusCode::NOT_FOUND, "nothing here"));
+    let server = crate::client::serve(own.merge(Console::new().router(&tree)));
+
+    assert_eq!(server.get("/api/status").await.status, 200);
+    let mut foreign = crate::client::get("/api/status");
+    let mut missing = crate::client::get("/missing");
+    for request in [&mut foreign, &mut missing] {
+        request.headers = vec![("host".to_owned(), "example.com".to_owned())];
+    }
+    assert_eq!(server.send(foreign).await.status, 403);
+    let missing = server.send(missing).await;
+    assert_eq!((missing.status, &*missing.body), (404, "nothing here"));
+
+    // Without a fallback as well, a page that isn't the console's is none of its business.
+    let own = axum::Router::new().route("/own", axum::routing::get(async || "own"));
+    let server = crate::client::serve(own.merge(Console::new().router(&tree)));
+    let mut missing = crate::client::get("/missing");
+    missing.headers = vec![("host".to_owned(), "example.com".to_owned())];
+    assert_eq!(server.send(missing).await.status, 404);
+}
