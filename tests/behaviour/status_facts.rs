@@ -165,6 +165,24 @@ async fn a_child_that_an_operator_has_stopped_shows_the_caller_and_the_reason() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_removes_a_child_names_its_last_incarnation() {
+    let app = start([idle("a")]).await;
+    let mut events = app.events();
+    let operator = app.on_behalf_of("operator", "");
+    operator.restart("a").await.unwrap();
+    operator.terminate_child("a").await.unwrap();
+    operator.delete_child("a").await.unwrap();
+    let mut called = Vec::new();
+    while let Some(event) = events.try_next() {
+        if let EventKind::Called { call, .. } = event.kind {
+            called.push((call, event.incarnation));
+        }
+    }
+    assert_eq!(called, [("restart", 2), ("terminate_child", 2), ("delete_child", 2)]);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_of_the_program_is_not_explained_by_an_earlier_one_of_an_operator() {
     let app = start([idle("a"), idle("b"), idle("c")]).await;
     let operator = app.on_behalf_of("operator", "disk swap");

@@ -85,6 +85,12 @@ impl Recent {
         self.gone.push_back(Gone { child, incarnation, at, exit });
     }
 
+    /// Returns the last incarnation of a child that was removed.
+    pub(super) fn last_incarnation(&self, child: &ChildName) -> Option<IncarnationNumber> {
+        let gone = self.gone.iter().rev().find(|gone| gone.child == *child);
+        gone.map(|gone| gone.incarnation)
+    }
+
     /// Returns the children that were removed lately, the latest last.
     pub(super) fn gone_lately(&self, now: Instant) -> impl Iterator<Item = &Gone> {
         let is_shown = move |gone: &&Gone| now.saturating_duration_since(gone.at) <= SHOWN;

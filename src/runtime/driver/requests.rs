@@ -11,9 +11,10 @@ use crate::child::ChildSpec;
 use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
-use crate::path::Path;
 use crate::runtime::log;
-use crate::runtime::request::{CallNote, Request, Responder, StartOutcome, Started, respond};
+use crate::runtime::request::{
+    CallNote, ChildName, Request, Responder, StartOutcome, Started, respond,
+};
 use crate::status::{Counts, EventKind};
 
 impl Driver {
@@ -146,7 +147,7 @@ impl Driver {
         // As in OTP, a child that is started by a call isn't logged at `info`.
         let changed = matches!(result, Ok(_) | Err(ControlError::ActivationFailed { .. }));
         if changed && !seeks && !matches!(name, "start_child" | "configure") {
-            self.publish_call(key, path(), name, note, now);
+            self.publish_call(key, &child, name, note, now);
         }
         let result = result.map(|outcome| Started { child, outcome });
         respond(caller, result);
@@ -156,14 +157,18 @@ impl Driver {
     fn publish_call(
         &mut self,
         key: Key,
-        path: Path,
+        child: &ChildName,
         call: &'static str,
         note: Option<Arc<CallNote>>,
         now: Instant,
     ) {
+        let path = child.under(self.shared.path());
         log::called(&path, call, note.as_deref());
         let Some(note) = note else { return self.recent.called_without_note(key, call) };
-        let incarnation = self.machine.view(key, now).map_or(0, |view| view.incarnation);
+        let incarnation = match self.machine.view(key, now) {
+            Some(view) => view.incarnation,
+            None => self.recent.last_incarnation(child).unwrap_or_default(),
+        };
         let (by, reason) = (Arc::clone(&note.by), note.reason.clone());
         let kind = || EventKind::Called { call, by, reason };
         self.shared.publish(now, path, incarnation, kind);
