@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::dead_letter::{DeadLetter, DeadLetterReason, DeadLetterStore};
 use crate::millis;
 use crate::path::Path;
+use crate::status::cut;
 
 /// The most letters in a list.
 const MOST: usize = 500;
@@ -48,14 +49,15 @@ pub(super) struct LetterList {
 }
 
 impl Letter {
-    fn new(id: u64, letter: &DeadLetter, replayable: bool) -> Self {
+    /// Calls the `Display` of users' errors, so not under a lock.
+    pub(super) fn new(id: u64, letter: &DeadLetter, replayable: bool) -> Self {
         Self {
             id,
             at: letter.at,
             path: letter.target.clone(),
             reason: letter.reason,
             event_type: letter.event_type,
-            error: letter.error.as_ref().map(ToString::to_string),
+            error: letter.error.as_ref().map(|error| cut(error.to_string())),
             payload: None,
             replayable,
         }
@@ -63,9 +65,10 @@ impl Letter {
 }
 
 impl Letters {
-    pub(super) fn push(&mut self, letter: &DeadLetter) {
+    /// Adds the row of a letter, whose number is replaced.
+    pub(super) fn push(&mut self, row: Letter) {
         self.last += 1;
-        self.rows.push_back(Letter::new(self.last, letter, false));
+        self.rows.push_back(Letter { id: self.last, ..row });
         if self.rows.len() > MOST {
             self.rows.pop_front();
         }

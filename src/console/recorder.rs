@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::letters::Letters;
+use super::letters::{Letter, Letters};
 use super::stream::Streams;
 use crate::dead_letter::DeadLetter;
 use crate::handle::SupervisorHandle;
@@ -74,8 +74,9 @@ impl Records {
                 }
                 letter = letters.next(), if has_letters => match letter {
                     Some(letter) => {
+                        let row = Letter::new(0, &letter, false);
                         let mut list = self.letters.lock();
-                        list.push(&letter);
+                        list.push(row);
                         list.note_missed(letters.missed());
                     }
                     None => has_letters = false,
@@ -92,7 +93,8 @@ impl Records {
         }
         // The tree has ended.
         while let Some(letter) = letters.next().await {
-            self.letters.lock().push(&letter);
+            let row = Letter::new(0, &letter, false);
+            self.letters.lock().push(row);
         }
         if !stops {
             stop.await;
@@ -101,7 +103,10 @@ impl Records {
     }
 
     fn record(&self, event: &Event) {
-        self.events.lock().record(event);
+        let entry = EventLog::entry(event);
+        if let Some(entry) = entry {
+            self.events.lock().add(entry);
+        }
         self.streams.note(event);
     }
 

@@ -8,6 +8,7 @@
 //! 2. Entries are ordered by their last event. Two entries never have the same child and the same kind of event,
 //!    unless there was a quiet time of [`QUIET`] between them.
 //! 3. Recording an event costs O(log n).
+//! 4. An entry takes a bounded number of bytes, however long the text of an error is.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
@@ -21,6 +22,9 @@ use crate::path::Path;
 
 /// After this time, an event of the same kind begins a new entry.
 const QUIET: Duration = Duration::from_secs(600);
+
+/// The most bytes of a text.
+const TEXT: usize = 2 * 1024;
 
 /// How much attention an event needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -55,9 +59,12 @@ pub struct LoggedEvent {
     pub seq: u64,
     /// How much attention they need.
     pub level: EventLevel,
-    /// The last of these events as text, without the path.
+    /// The last of these events as text, without the path. What is longer than 2 KiB ends in `…`.
     pub text: String,
 }
+
+/// What an event adds to a list.
+pub(crate) struct NewEntry(Folded, LoggedEvent);
 
 /// The kind of an event, as far as it decides which events are folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,9 +122,16 @@ impl EventLog {
 
     /// Adds an event.
     pub fn record(&mut self, event: &Event) {
-        let Some(kind) = folded(&event.kind) else { return };
-        let key = (event.path.clone(), kind);
-        let mut entry = LoggedEvent {
+        if let Some(entry) = Self::entry(event) {
+            self.add(entry);
+        }
+    }
+
+    /// Returns the entry for an event, unless that says nothing beside those around it. Calls the `Display` of
+    /// users' errors.
+    pub(crate) fn entry(event: &Event) -> Option<NewEntry> {
+        let kind = folded(&event.kind)?;
+        let entry = LoggedEvent {
             path: event.path.clone(),
             incarnation: event.incarnation,
             count: 1,
@@ -125,9 +139,16 @@ impl EventLog {
             last_at: event.at,
             seq: event.seq,
             level: level(&event.kind),
-            text: event.kind.to_string(),
+            text: cut(event.kind.to_string()),
         };
-        let is_quiet = |last: SystemTime| event.at.duration_since(last).is_ok_and(|it| it > QUIET);
+        Some(NewEntry(kind, entry))
+    }
+
+    /// Adds an entry. Calls no code of the user's.
+    pub(crate) fn add(&mut self, NewEntry(kind, mut entry): NewEntry) {
+        let key = (entry.path.clone(), kind);
+        let at = entry.last_at;
+        let is_quiet = |last: SystemTime| at.duration_since(last).is_ok_and(|it| it > QUIET);
         if let Some(place) = self.latest.get(&key)
             && let Some((_, before)) = self.entries.get(place)
             && !is_quiet(before.last_at)
@@ -170,6 +191,19 @@ impl EventLog {
     pub fn below(&self, path: &Path) -> impl DoubleEndedIterator<Item = &LoggedEvent> {
         self.entries().filter(move |entry| entry.path == *path || entry.path.is_below(path))
     }
+}
+
+/// Discards what exceeds [`TEXT`] bytes, and marks that with `…`.
+pub(crate) fn cut(mut text: String) -> String {
+    const MARK: char = '…';
+    if text.len() > TEXT {
+        let room = TEXT - MARK.len_utf8();
+        let end = (0..=room).rev().find(|&at| text.is_char_boundary(at));
+        text.truncate(end.unwrap_or_default());
+        text.push(MARK);
+        text.shrink_to_fit();
+    }
+    text
 }
 
 /// Returns `None` for a step that always precedes another one.
@@ -271,6 +305,15 @@ mod tests {
         let text = "leaked: aborted, and still running";
         assert_eq!(lines(&log), [format!("app/c {text} ×1 4–4"), format!("app/b {text} ×1 5–5")]);
         assert_eq!(log.latest.len(), 2, "nothing is kept of what is gone");
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        let mut log = EventLog::new(9);
+        log.record(&event(1, "app/a", errored(&"é".repeat(99_999))));
+        let text = &log.entries().next().unwrap().text;
+        assert!(text.starts_with("errored: failed: éé") && text.ends_with("é…"), "{text}");
+        assert!((TEXT - 1..=TEXT).contains(&text.len()), "{}", text.len());
     }
 
     #[test]

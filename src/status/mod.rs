@@ -86,6 +86,8 @@ pub use self::child_info::{
 };
 pub use self::diff::{ChildChange, ChildDiff, Fact, FactChange, StatusDiff};
 pub use self::event::{Event, EventKind};
+#[cfg(feature = "console")]
+pub(crate) use self::event_log::cut;
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
 pub use self::program::{ProgramInfo, Totals};
 pub use self::readiness::Problem;
