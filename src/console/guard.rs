@@ -18,7 +18,7 @@ use axum::http::header::{
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
@@ -38,7 +38,10 @@ const BODY_WITHIN: Duration = Duration::from_secs(10);
 const TOKEN: HeaderName = HeaderName::from_static("x-verger-token");
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-const HEADERS: [(HeaderName, &str); 5] = [
+/// So that no other site shows a picture of the tree.
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+const HEADERS: [(HeaderName, &str); 6] = [
     (
         CONTENT_SECURITY_POLICY,
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -47,6 +50,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
     (X_FRAME_OPTIONS, "DENY"),
+    (RESOURCE_POLICY, "same-origin"),
     (CACHE_CONTROL, "no-store"),
 ];
 
@@ -56,18 +60,25 @@ pub(super) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let mut response = match is_own(request.headers(), &console.options.hosts) {
-        true => next.run(request).await,
-        false => {
-            let text = "the request is for a different host; see `Console::allow_host`";
-            Problem::forbidden("foreign_host", text).into_response()
-        }
+    let headers = request.headers();
+    let mut response = if !is_own(headers, &console.options.hosts) {
+        let text = "the request is for a different host; see `Console::allow_host`";
+        Problem::forbidden("foreign_host", text).into_response()
+    } else if request.method() == Method::GET && has_foreign_origin(headers) {
+        // It couldn't read the answer, but a stream would take the place of a page.
+        foreign_origin().into_response()
+    } else {
+        next.run(request).await
     };
     for (name, value) in HEADERS {
         // The policy of a picture is its own.
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+fn foreign_origin() -> Problem {
+    Problem::forbidden("foreign_origin", "the request comes from the page of a different site")
 }
 
 /// Returns the only value of a header.
@@ -125,8 +136,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
             return Err(Problem::forbidden("actions_off", text));
         }
         if has_foreign_origin(headers) {
-            let text = "the request comes from the page of a different site";
-            return Err(Problem::forbidden("foreign_origin", text));
+            return Err(foreign_origin());
         }
         let given = only(headers, &TOKEN).unwrap_or_default();
         if !console.token.is(given.as_bytes()) {

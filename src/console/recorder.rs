@@ -94,7 +94,9 @@ impl Records {
         // The tree has ended.
         while let Some(letter) = letters.next().await {
             let row = Letter::new(0, &letter, false);
-            self.letters.lock().push(row);
+            let mut list = self.letters.lock();
+            list.push(row);
+            list.note_missed(letters.missed());
         }
         if !stops {
             stop.await;

@@ -48,6 +48,8 @@ pub(super) struct Callers {
     recheck: BTreeSet<Key>,
     /// Whether a child that others require may have gone down for good.
     recheck_gated: bool,
+    /// The same, for the callers that don't seek.
+    recheck_waiting: bool,
 }
 
 impl Callers {
@@ -82,6 +84,7 @@ impl Callers {
 
     /// Notes that the child may not come up any more. `is_required`: nor the children that require it.
     pub(super) fn note_down(&mut self, key: Key, is_required: bool) {
+        self.recheck_waiting |= is_required && !self.waiting.is_empty();
         if self.seeking.is_empty() {
             return;
         }
@@ -94,6 +97,16 @@ impl Callers {
     /// Takes the children whose callers may have an answer, and whether gated children are among those.
     pub(super) fn take_recheck(&mut self) -> (BTreeSet<Key>, bool) {
         (std::mem::take(&mut self.recheck), std::mem::take(&mut self.recheck_gated))
+    }
+
+    /// Whether a child that others require may have gone down for good since the last call.
+    pub(super) fn take_recheck_waiting(&mut self) -> bool {
+        std::mem::take(&mut self.recheck_waiting)
+    }
+
+    /// Whether no caller waits or seeks.
+    pub(super) fn has_none(&self) -> bool {
+        self.waiting.is_empty() && self.seeking.is_empty()
     }
 
     /// The children that callers seek.
@@ -142,11 +155,6 @@ impl Callers {
     }
 
     #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.seeking.is_empty()
-    }
-
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.seeking.len()
     }
@@ -162,7 +170,7 @@ mod tests {
         let mut arena = Arena::default();
         let [a, b] = ["a", "b"].map(|name| arena.insert(name));
         let mut callers = Callers::default();
-        assert!(callers.is_empty());
+        assert!(callers.has_none());
         for (key, ticket, goal) in [
             (b, 1, WaitFor::Down),
             (a, 2, WaitFor::Renewed),
@@ -172,14 +180,14 @@ mod tests {
             callers.wait(key, ticket, goal);
         }
 
-        assert!(!callers.is_empty());
+        assert!(!callers.has_none());
         assert_eq!((callers.waits_until_up(a), callers.waits_until_up(b)), (true, false));
         assert_eq!(callers.awaited_start(a), Some(WaitFor::Started));
         let up = |goal| goal != WaitFor::Down;
         let taken: Vec<_> = std::iter::from_fn(|| callers.take(a, up)).collect();
         assert_eq!(taken, [2, 4]);
         assert_eq!((callers.take(b, |_| true), callers.take(a, |_| true)), (Some(1), Some(3)));
-        assert!(callers.is_empty());
+        assert!(callers.has_none());
         assert_eq!(callers.len(), 0);
     }
 
@@ -204,6 +212,6 @@ mod tests {
         let taken: Vec<_> = std::iter::from_fn(|| callers.take_seeker(a)).collect();
         assert_eq!((taken, callers.is_sought(a), callers.is_sought(b)), (vec![2, 3], false, true));
         assert_eq!((callers.take_any_seeker(), callers.take_any_seeker()), (Some(1), None));
-        assert!(callers.is_empty() && !callers.has_seekers());
+        assert!(callers.has_none() && !callers.has_seekers());
     }
 }

@@ -166,7 +166,29 @@ impl Machine {
             (_, None) => return,
         }
         each!(self, kind => kind.settle(cx));
+        self.answer_blocked(cx);
         self.answer_seekers(cx);
+    }
+
+    /// Answers the callers of children that wait for a requirement which the event has left down for good.
+    fn answer_blocked(&mut self, cx: &mut StepCx<'_>) {
+        if !self.children_mut().callers.take_recheck_waiting() || self.is_ending() {
+            return;
+        }
+        for key in self.awaited_and_blocked() {
+            self.children_mut().answer_up(key, &ChildAnswer::Gated, cx);
+        }
+    }
+
+    fn awaited_and_blocked(&self) -> Vec<Key> {
+        let returns = |key| each!(self, kind => kind.will_be_started(key));
+        let children = self.children();
+        let mut keys = children.callers.awaited_up();
+        keys.retain(|&key| {
+            let is_gated = matches!(children.state(key), Some(ChildState::Gated(_)));
+            is_gated && children.is_blocked(key, returns)
+        });
+        keys
     }
 
     fn on_exited(&mut self, key: Key, reason: ExitReason, cx: &mut StepCx<'_>) {

@@ -7,12 +7,13 @@
 //! ```
 //! use std::time::Duration;
 //!
+//! use tracing::info;
 //! use tracing_subscriber::layer::SubscriberExt;
 //! use verger::log_lines::LogLines;
 //! use verger::{Context, Exit, Supervisor, worker};
 //!
 //! async fn db(ctx: Context) -> Exit {
-//!     tracing::info!(attempt = ctx.incarnation(), "connecting");
+//!     info!(attempt = ctx.incarnation(), "connecting");
 //!     if ctx.incarnation() == 1 {
 //!         return Err("no route to host".into());
 //!     }

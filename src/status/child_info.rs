@@ -43,8 +43,9 @@ pub struct ChildInfo {
     pub essential: bool,
     /// Whether the child does what is expected of it.
     ///
-    /// A ready child is active and not unhealthy, has ended normally, has declined to start, or waits for its first
-    /// message.
+    /// A ready child is active and not unhealthy, has ended normally, has declined to start, waits for its first
+    /// message, or is kept out by its configuration. One that a caller has stopped or holds isn't ready while it is
+    /// down.
     pub ready: bool,
     /// The state of the child's lifecycle.
     pub lifecycle: Lifecycle,

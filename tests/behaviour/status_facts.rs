@@ -221,6 +221,7 @@ async fn a_held_child_refuses_to_start_and_its_error_says_what_to_call() {
         (Lifecycle::Discovered, Some("held by operator"))
     );
 
+    assert!(!a.ready && !app.status().await.unwrap().is_ready(), "it is missing");
     let refused = app.restart_child("a").await.unwrap_err();
     assert_eq!(refused.to_string(), "`app/a` is held; call `release`");
     assert!(matches!(refused, ControlError::Withheld { .. }));

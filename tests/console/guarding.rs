@@ -76,6 +76,7 @@ async fn every_answer_forbids_frames_foreign_scripts_caches_and_guessed_types() 
             "x-content-type-options: nosniff",
             "referrer-policy: no-referrer",
             "x-frame-options: deny",
+            "cross-origin-resource-policy: same-origin",
             "cache-control: no-store",
         ] {
             assert!(has(line), "{line}: {answer:?}");
@@ -103,6 +104,7 @@ async fn what_is_wrong_with_an_action_is_an_answer_and_changes_nothing() {
         (restart().header("origin", "http://evil.example"), 403, "foreign_origin"),
         (restart().header("origin", "http://localhost:7008"), 403, "foreign_origin"),
         (restart().header("origin", "null"), 403, "foreign_origin"),
+        (get("/api/stream").header("origin", "http://evil.example"), 403, "foreign_origin"),
         (restart().header("content-type", ""), 415, "content_type"),
         (restart().header("content-type", "text/plain"), 415, "content_type"),
         (restart().header("content-type", "application/x-www-form-urlencoded"), 415, "content_type"),

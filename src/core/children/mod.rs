@@ -265,7 +265,7 @@ impl Children {
 
     /// Notes that the child may not come up any more, for the callers that seek it.
     pub(super) fn note_down(&mut self, key: Key) {
-        if self.callers.has_seekers() {
+        if !self.callers.has_none() {
             let is_required = self.requirements.is_required(key);
             self.callers.note_down(key, is_required);
         }
@@ -334,7 +334,7 @@ impl Children {
             since: entry.since,
             settled: entry.state.is_passed()
                 || entry.state == ChildState::Down(DownState::Dormant)
-                || entry.is_withheld(),
+                || (entry.is_withheld() && entry.options.withheld.is_some()),
             why: entry.why(),
             held: entry.held,
             undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),

@@ -71,6 +71,7 @@ impl Children {
         self.set(key, ChildState::Gated(cause));
         if self.entry(key).withheld().is_some() {
             self.answer_down(key, cx);
+            self.note_down(key);
         }
         // The requirement may never be met, so callers do not wait for it.
         if self.is_blocked_for_good(key) {

@@ -14,8 +14,9 @@ const DEEPEST_INDENT = 12;
 export function stoppedBy(node) {
   const call = node.last_call;
   if (!call || !/terminate|stop|hold/.test(call.call)) return null;
-  if (!node.held && node.lifecycle !== 'stopped' && node.lifecycle !== 'deactivating') return null;
-  const verb = node.held && /hold/.test(call.call) ? 'held' : 'stopped';
+  const held = call.call === 'hold';
+  if (held ? !node.held : node.lifecycle !== 'deactivating' && node.why !== 'stopped manually') return null;
+  const verb = held ? 'held' : 'stopped';
   return `${verb} by ${call.by ?? 'a call'}${call.reason ? `: ${call.reason}` : ''}`;
 }
 

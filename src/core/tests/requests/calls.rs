@@ -10,6 +10,27 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 
 #[test]
+fn a_caller_whose_child_waits_for_a_requirement_learns_that_it_is_down_for_good() {
+    for request in [ChildRequest::Terminate, ChildRequest::Hold] {
+        let db = fake("db").signals(secs(9));
+        let sim = [db, fake("api").requires("db"), fake("web").requires("api")];
+        let mut sim = Simulation::ordered(rules(), sim);
+        sim.advance(secs(9));
+        for name in ["web", "api", "db"] {
+            sim.call(name, ChildRequest::Terminate);
+        }
+        sim.request("db", ChildRequest::RestartStopped);
+        let api = sim.request("api", ChildRequest::RestartStopped);
+        let web = sim.request("web", ChildRequest::RestartStopped);
+        assert_eq!((sim.answer(api), sim.answer(web)), ("-", "-"), "db comes up");
+        sim.call("db", request);
+        sim.fail("db");
+        sim.advance(secs(1));
+        assert_eq!((sim.answer(api), sim.answer(web)), ("gated", "gated"), "{request:?}");
+    }
+}
+
+#[test]
 fn a_caller_that_waits_for_a_child_is_answered_with_the_outcome() {
     // Each case sends a request, then something else happens.
     let requested = |request: ChildRequest, b: FakeChild| {

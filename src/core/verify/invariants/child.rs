@@ -47,6 +47,8 @@ pub(in super::super) struct ChildAccount {
     pub(super) stops_itself: bool,
     /// Its configuration has taken it out since it was started. It is brought back even if it is temporary.
     pub(super) taken_out: bool,
+    /// Its configuration or a caller has kept it from being started, so that it may come late.
+    pub(super) was_withheld: bool,
     /// A caller holds it.
     pub(super) on_hold: bool,
     /// Its last incarnation has leaked.
@@ -127,6 +129,7 @@ impl ChildAccount {
             was_active: false,
             stops_itself: false,
             taken_out: false,
+            was_withheld: false,
             on_hold: false,
             leaked: false,
             decided: false,

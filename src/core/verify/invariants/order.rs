@@ -126,7 +126,7 @@ impl Invariants {
                 let withheld = machine.options(key).is_some_and(|old| old.withheld.is_some());
                 let child = self.child(key);
                 child.stops_itself |= child.live;
-                child.taken_out = true;
+                (child.taken_out, child.was_withheld) = (true, true);
                 if !withheld {
                     (child.consecutive_failures, child.drawn) = (0, 0);
                     child.own_grants.reset();
@@ -159,7 +159,10 @@ impl Invariants {
                         (child.consecutive_failures, child.drawn) = (0, 0);
                         child.own_grants.clear();
                     }
-                    ChildRequest::Hold => self.child(key).on_hold = true,
+                    ChildRequest::Hold => {
+                        let child = self.child(key);
+                        (child.on_hold, child.was_withheld) = (true, true);
+                    }
                     ChildRequest::Release => self.child(key).on_hold = false,
                     _ => {}
                 }
@@ -225,6 +228,7 @@ impl Invariants {
                     && other.lifecycle == Lifecycle::Activating
                     && other.cause.is_some_and(in_group)
                     && other.declaration.requires.is_empty()
+                    && !other.was_withheld
             });
             let free = !child.declaration.requires.is_empty();
             ensure(free || !early, "each child is started when the one before is ready")?;
