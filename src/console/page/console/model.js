@@ -1,6 +1,7 @@
 // The tree as the page knows it: nodes by path, in order, with sums over what is below each. Knows no element.
 //
-// 1. `order` lists each node after its parent and before its next sibling.
+// 1. `order` lists each node after its parent and before its next sibling. Children with a serial number, as in `conn#7`, are in
+//    its order: the server lists them by slots, which it uses again.
 // 2. A snapshot replaces everything; a change replaces the nodes that it names.
 // 3. Times are the server's. `now` is the local clock, corrected by the last snapshot.
 
@@ -136,6 +137,7 @@ export class Model {
     node.kids = [];
     node.level = parent ? parent.level + 1 : 1;
     node.name = parent ? node.path.slice(parent.path.length + 1) : node.path;
+    node.serial = Number(/#(\d+)$/.exec(node.name)?.[1] ?? 0);
     this.nodes.set(node.path, node);
     parent?.kids.push(node);
   }
@@ -161,6 +163,8 @@ export class Model {
     while (stack.length) {
       const node = stack.pop();
       this.order.push(node);
+      // Others have no serial number, and keep their order.
+      node.kids.sort((a, b) => a.serial - b.serial);
       for (let i = node.kids.length - 1; i >= 0; i--) stack.push(node.kids[i]);
     }
     this.#sum();
