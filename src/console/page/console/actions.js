@@ -82,15 +82,21 @@ async function post(url, body) {
   throw Object.assign(new Error(answer.error), { problem: answer.problem });
 }
 
+/** Shows in the dialog why it stays open. The mistakes of a file have lines that point at a column. */
+function complain(text) {
+  setText($('ask-error'), text);
+  $('ask-error').classList.toggle('listing', text.includes('\n'));
+}
+
 /** Ends the question that is open. The browser reports the end of a dialog late, perhaps after the next one has opened. */
 let abandon = () => {};
 
 /**
  * Asks before a call, and makes it. Resolves with the answer, or with `null` if the dialog was cancelled.
  *
- * A wrong token is shown in the dialog, which stays open for another try. Any other refusal closes it.
+ * A refusal that another try may mend is shown in the dialog: a wrong token, and what `again` lists. Others close it.
  */
-function ask({ title, text, ok, danger = false, reason = true, confirm = null, needsToken, send }) {
+function ask({ title, text, ok, danger = false, reason = true, confirm = null, again = [], needsToken, send }) {
   abandon();
   const dialog = $('ask');
   setText($('ask-title'), title);
@@ -102,7 +108,7 @@ function ask({ title, text, ok, danger = false, reason = true, confirm = null, n
   setText($('ask-confirm-name'), confirm ?? '');
   $('ask-token-field').hidden = !needsToken || Boolean(token());
   for (const id of ['ask-reason', 'ask-confirm', 'ask-token']) $(id).value = '';
-  setText($('ask-error'), '');
+  complain('');
   dialog.showModal();
   const fields = [...dialog.querySelectorAll('label:not([hidden]) input')];
   (fields.at(0) ?? $('ask-ok')).focus();
@@ -124,18 +130,21 @@ function ask({ title, text, ok, danger = false, reason = true, confirm = null, n
     on(dialog.querySelector('form'), 'submit', async (event) => {
       event.preventDefault();
       if (confirm !== null && $('ask-confirm').value !== confirm) {
-        setText($('ask-error'), `This isn’t the name of the root. Type ${confirm} to confirm.`);
+        complain(`This isn’t the name of the root. Type ${confirm} to confirm.`);
         $('ask-confirm').focus();
         return;
       }
       if ($('ask-token').value) sessionStorage.setItem('verger-token', $('ask-token').value.trim());
+      complain('');
       $('ask-ok').disabled = true;
       try {
         finish(resolve, await send($('ask-reason').value.trim() || undefined));
       } catch (error) {
-        if (error.problem !== 'bad_token') return finish(reject, error);
+        if (!['bad_token', ...again].includes(error.problem)) return finish(reject, error);
+        complain(error.message);
+        $('ask-ok').disabled = false;
+        if (error.problem !== 'bad_token') return $('ask-ok').focus();
         $('ask-token-field').hidden = false;
-        setText($('ask-error'), error.message);
         $('ask-token').value = '';
         $('ask-token').focus();
       } finally {
@@ -190,12 +199,14 @@ export class Actions {
   async reload() {
     const plan = await this.#ask({
       title: 'Reload the configuration', text: [say('Reads the file and compares it. Nothing is changed yet.')], ok: 'Show the plan', reason: false,
+      // The file can be mended while its mistakes are in sight.
+      again: ['invalid'],
       send: () => post('api/plan', {}),
     });
     if (!plan) return;
     if (!plan.changes.length) return this.announce(plan.text || 'The configuration has not changed.');
     await this.#ask({
-      title: 'Apply this plan?', text: [el('pre', { class: 'plan', text: plan.text, tabindex: 0 })], ok: 'Apply',
+      title: 'Apply this plan?', text: [el('pre', { class: 'plan', tabindex: 0 }, ...plan.text.split('\n').map((text) => el('span', { text })))], ok: 'Apply',
       send: (reason) => post('api/reload', { plan: plan.id, reason }),
     });
   }
@@ -213,7 +224,7 @@ export class Actions {
       if (answer?.ok) this.announce(answer.text);
       return answer;
     } catch (error) {
-      this.announce(`Refused: ${error.message}`, true);
+      this.announce(/^refused/i.test(error.message) ? error.message : `Refused: ${error.message}`, true);
       return null;
     }
   }
