@@ -118,7 +118,7 @@ async fn listener(ctx: Context) -> Exit {
 
 fn tree(children: usize, store: &DeadLetterStore) -> SupervisorBuilder {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(20));
-    let (address, mailbox) = mailbox_with_capacity(20);
+    let (address, mailbox) = mailbox_with_capacity(5);
     let mailbox = mailbox.overflow(Overflow::DropOldest);
     let ingest = Supervisor::builder("ingest")
         .restarts(30, Duration::from_secs(60))
