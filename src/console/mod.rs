@@ -28,8 +28,8 @@
 //!   over SSH or an authenticating proxy.
 //! * Each request needs a `Host` that is a name of the loopback address or [allowed](Console::allow_host), so
 //!   that a web site can't read the tree by rebinding its own name.
-//! * An action needs a token, `application/json` as the type of its content, and no foreign `Origin`, so that a
-//!   web site can't send one.
+//! * An action needs a token in the header `X-Verger-Token`, `application/json` as the type of its content, and
+//!   no foreign `Origin`, so that a web site can't send one.
 //! * The token is set with [`token`](Console::token), or else it is random for each start. A random token is
 //!   logged once, with target `verger::console`, if actions are allowed.
 //!
