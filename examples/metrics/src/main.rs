@@ -42,6 +42,12 @@ async fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::from(2);
     }
+    // Otherwise an address that can't be used is silence: its child is retried for ever.
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .init();
     // Before the tree starts, so that it counts everything.
     let recorder = install_recorder();
     Application::new(app(address, recorder)).run().await
