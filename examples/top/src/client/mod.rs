@@ -78,6 +78,10 @@ impl fmt::Display for ClientError {
             }
             Self::Refused { problem, error, status, .. } => {
                 match (&**error, *status) {
+                    // The console speaks to a reader of its page.
+                    _ if &**problem == "bad_token" => {
+                        f.write_str("the token is missing or wrong")?
+                    }
                     ("", status) => write!(f, "the console answers with HTTP status {status}")?,
                     (error, _) => f.write_str(error)?,
                 }

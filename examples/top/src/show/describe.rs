@@ -140,6 +140,7 @@ fn supervision(node: &Node, now_ms: u64) -> Vec<Line> {
                 "{} of {max} restarts of children in {period}",
                 supervisor.restarts_in_period
             ),
+            None if supervisor.period_ms == 0 => "none".to_owned(),
             None => format!(
                 "{} restarts of children in {period}, without a limit",
                 supervisor.restarts_in_period

@@ -47,7 +47,14 @@ pub(crate) fn log_lines(log: &Log, max: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     let parts = [
         (&log.previous, "Log of the incarnation before".to_owned()),
-        (&log.current, format!("Log of incarnation {}", log.incarnation)),
+        (
+            &log.current,
+            match log.incarnation {
+                // A supervisor logs before and between its incarnations.
+                0 => "Log".to_owned(),
+                incarnation => format!("Log of incarnation {incarnation}"),
+            },
+        ),
     ];
     for (part, title) in parts.into_iter().filter(|(part, _)| !part.is_empty()) {
         lines.push(Line::new(Tone::Title, title));
