@@ -76,7 +76,7 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .route("/api/plan", post(config::plan).layer(DefaultBodyLimit::max(FILE)))
         .route("/api/reload", post(config::reload));
     router
-        .fallback(async || Problem::not_found("there is no such page; see `/`"))
+        .fallback(async || Problem::not_found("there is no such page; the page of the console is `/`, and the documentation of `verger::console` lists its requests"))
         .method_not_allowed_fallback(async || Problem::method())
         .layer(DefaultBodyLimit::max(BODY))
         .layer(from_fn_with_state(Arc::clone(&console), guard))

@@ -142,7 +142,8 @@ impl SupervisorHandle {
         self.act(path, "terminate_child", core::ChildRequest::Terminate).await.map(drop)
     }
 
-    /// Starts a stopped child. Resolves when the child is up, or has declined to start.
+    /// Starts a stopped child. Resolves when the child is up, has declined to start, or waits for a sibling that is
+    /// down for good ([`ChildRef::is_gated`]).
     ///
     /// If that fails, the child stays stopped, and the start isn't retried.
     ///

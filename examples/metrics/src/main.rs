@@ -14,6 +14,7 @@
 
 #![expect(clippy::print_stdout, reason = "the program says where it can be scraped")]
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -38,11 +39,11 @@ const BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.
 async fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:9464".to_owned());
-    if arguments.next().is_some() || address.starts_with('-') {
+    if arguments.next().is_some() || address.parse::<SocketAddr>().is_err() {
         println!("{USAGE}");
         return ExitCode::from(2);
     }
-    // Otherwise an address that can't be used is silence: its child is retried for ever.
+    // A port in use isn't silence: the child that listens is retried, and the log says so.
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)

@@ -162,7 +162,9 @@ function tick() {
   const version = root.version ? `${root.version} · ` : '';
   setText($('program'), `${version}verger ${program.verger} · up ${duration(now - program.started_at_ms)}`);
   const { count, whole, minutes } = model.restartsPerMinute();
-  setText($('rate'), whole ? `${Math.round(count / minutes)} restarts/min` : `${plural(count, 'restart')} in ${duration(minutes * 60_000)}`);
+  // A rate of the first seconds says nothing.
+  const soon = minutes * 60 < 10;
+  setText($('rate'), soon ? '' : whole ? `${Math.round(count / minutes)} restarts/min` : `${plural(count, 'restart')} in ${duration(minutes * 60_000)}`);
   detail.render();
   return tree.render();
 }
