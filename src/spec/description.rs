@@ -1,5 +1,6 @@
 //! What the builders collect. Nothing of it is checked yet.
 
+use std::fmt;
 use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::policy::{
 use crate::runtime::Registration;
 
 /// A supervisor of either kind, as its builder describes it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Description {
     pub(super) name: String,
     pub(super) dynamic: bool,
@@ -36,6 +37,19 @@ impl Description {
     pub(super) fn map_children(mut self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Self {
         self.children = mem::take(&mut self.children).into_iter().map(change).collect();
         self
+    }
+}
+
+/// Without the place, so that equal descriptions have equal texts.
+impl fmt::Debug for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, dynamic, defined_at: _, options, children } = self;
+        f.debug_struct("Description")
+            .field("name", name)
+            .field("dynamic", dynamic)
+            .field("options", options)
+            .field("children", children)
+            .finish()
     }
 }
 
