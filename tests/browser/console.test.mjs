@@ -163,6 +163,8 @@ describe('a small tree', () => {
   test('the page of another site can neither read nor act', async () => {
     const other = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>other</title>')).listen(0, '127.0.0.1');
     await new Promise((resolve) => { other.once('listening', resolve); });
+    // Also if an assertion fails, the tests end.
+    other.unref();
     const page = await open(`http://127.0.0.1:${other.address().port}/`, { wait: false, expected: () => true });
     const sent = [];
     page.on('request', (request) => { if (request.method() === 'POST') sent.push(request.url()); });
