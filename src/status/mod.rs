@@ -130,7 +130,7 @@ use crate::policy::{
 ///
 /// When it is serialised, durations are in milliseconds, and points in time in milliseconds since
 /// the Unix epoch, in fields whose names end in `_ms`. The field `policy` is written as in a
-/// configuration file: see [`EffectivePolicy`].
+/// configuration file: see [`EffectivePolicy`](crate::policy::EffectivePolicy).
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
