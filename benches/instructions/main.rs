@@ -135,7 +135,7 @@ fn start_child(running: Running) -> Running {
 // One declared child in order, one child of a dynamic supervisor, or one supervisor of a chain.
 #[library_benchmark]
 #[bench::child(args = (Running::start(declared().build())), config = at_most(7_400))]
-#[bench::dynamic(args = (full()), config = at_most(7_700))]
+#[bench::dynamic(args = (full()), config = at_most(8_500))]
 #[bench::supervisor(args = (Running::start(chain().build())), config = at_most(14_200))]
 fn stop(running: Running) -> Running {
     running.runtime.block_on(running.tree.stop("done")).expect("it stops");
@@ -148,7 +148,7 @@ async fn terminate_each(conns: &SupervisorHandle) {
     }
 }
 
-#[library_benchmark(config = at_most(15_400))]
+#[library_benchmark(config = at_most(17_200))]
 #[bench::each(full())]
 fn terminate_child(running: Running) -> Running {
     running.runtime.block_on(terminate_each(&running.tree));
@@ -191,11 +191,11 @@ async fn wait() {
 
 // From an exit until the next incarnation has started.
 #[library_benchmark]
-#[bench::error(args = (flaky(error, Backoff::none())), config = at_most(8_600))]
+#[bench::error(args = (flaky(error, Backoff::none())), config = at_most(9_600))]
 #[bench::panic(args = (panicking()), config = at_most(51_200))]
 #[bench::backoff(
     args = (flaky(error, Backoff::exponential(Duration::from_millis(10), Duration::from_secs(1)))),
-    config = at_most(15_400)
+    config = at_most(17_200)
 )]
 fn restart(app: Result<Supervisor, BuildError>) -> Running {
     let running = Running::start(app);
@@ -287,7 +287,7 @@ async fn which_each(tree: &SupervisorHandle, names: &[String]) {
 }
 
 // One call for one of a thousand children.
-#[library_benchmark(config = at_most(6_200))]
+#[library_benchmark(config = at_most(7_800))]
 #[bench::each(with_names(declared()))]
 fn which_child((running, names): (Running, Vec<String>)) -> Running {
     running.runtime.block_on(which_each(&running.tree, &names));
@@ -314,7 +314,7 @@ fn lookup((running, names): (Running, Vec<String>)) -> Running {
 }
 
 // One child of the snapshot.
-#[library_benchmark(config = at_most(2_000))]
+#[library_benchmark(config = at_most(2_800))]
 #[bench::each(Running::start(declared().build()))]
 fn status(running: Running) -> (Running, Status) {
     let status = running.runtime.block_on(running.tree.status()).expect("it runs");

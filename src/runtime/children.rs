@@ -24,6 +24,8 @@ pub(super) struct ChildRecord {
     key: Key,
     pub(super) factory: Arc<ChildFactory>,
     pub(super) serial: Option<NonZeroU64>,
+    /// It is part of the tree as it was built.
+    pub(super) declared: bool,
     running: Option<RunningTask>,
 }
 
@@ -77,7 +79,7 @@ impl ChildTable {
 
     /// Adds a declared child of a supervisor that isn't dynamic.
     pub(super) fn add_declared(&mut self, key: Key, factory: Arc<ChildFactory>) {
-        self.insert(ChildRecord { key, factory, serial: None, running: None });
+        self.insert(ChildRecord { key, factory, serial: None, declared: true, running: None });
     }
 
     pub(super) fn add(&mut self, key: Key, factory: Arc<ChildFactory>) {
@@ -93,7 +95,7 @@ impl ChildTable {
                 Some(serial)
             }
         };
-        self.insert(ChildRecord { key, factory, serial, running: None });
+        self.insert(ChildRecord { key, factory, serial, declared: false, running: None });
     }
 
     fn insert(&mut self, entry: ChildRecord) {
@@ -120,15 +122,6 @@ impl ChildTable {
             (Names::Numbered { .. }, None) => {}
         }
         trim(&mut self.entries, Option::is_none);
-    }
-
-    /// Whether the child is part of the tree as it was built.
-    pub(super) fn is_declared(&self, key: Key) -> bool {
-        let Some(entry) = self.entry(key) else { return false };
-        match &self.names {
-            Names::Unique { declared, .. } => declared.get(entry.factory.name()) == Some(&key),
-            Names::Numbered { .. } => false,
-        }
     }
 
     /// Returns the child with this last name of a path.

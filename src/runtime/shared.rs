@@ -197,7 +197,12 @@ impl SupervisorShared {
 
     /// Returns the names of the siblings that a child requires.
     pub(crate) fn required_by(&self, child: &str) -> Arc<[String]> {
-        self.requires.lock().get(child).cloned().unwrap_or_default()
+        let requires = self.requires.lock();
+        if requires.is_empty() {
+            Arc::default()
+        } else {
+            requires.get(child).cloned().unwrap_or_default()
+        }
     }
 
     /// Returns this supervisor and all above it.

@@ -52,7 +52,7 @@ impl Driver {
         Some(ChildInfo {
             kind,
             has_children,
-            declared: self.children.is_declared(key),
+            declared: entry.declared,
             defined_at: entry.factory.location(),
             version: view.options.version.clone(),
             restart: self.blueprint.rules.restart(&view.options),
