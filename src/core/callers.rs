@@ -48,8 +48,6 @@ pub(super) struct Callers {
     recheck: BTreeSet<Key>,
     /// Whether a child that others require may have gone down for good.
     recheck_gated: bool,
-    /// The same, for the callers that don't seek.
-    recheck_waiting: bool,
 }
 
 impl Callers {
@@ -66,10 +64,6 @@ impl Callers {
         self.seeking.range((key, Ticket::MIN)..=(key, Ticket::MAX)).next().is_some()
     }
 
-    pub(super) fn has_seekers(&self) -> bool {
-        !self.seeking.is_empty()
-    }
-
     /// Removes the first caller that seeks the child.
     pub(super) fn take_seeker(&mut self, key: Key) -> Option<Ticket> {
         let found = self.seeking.range((key, Ticket::MIN)..=(key, Ticket::MAX)).next().copied()?;
@@ -84,24 +78,16 @@ impl Callers {
 
     /// Notes that the child may not come up any more. `is_required`: nor the children that require it.
     pub(super) fn note_down(&mut self, key: Key, is_required: bool) {
-        self.recheck_waiting |= is_required && !self.waiting.is_empty();
-        if self.seeking.is_empty() {
-            return;
-        }
         if self.is_sought(key) {
             self.recheck.insert(key);
         }
-        self.recheck_gated |= is_required;
+        self.recheck_gated |= is_required && !self.has_none();
     }
 
-    /// Takes the children whose callers may have an answer, and whether gated children are among those.
+    /// Takes the children whose callers may have an answer since the last call, and whether those of gated
+    /// children may have one.
     pub(super) fn take_recheck(&mut self) -> (BTreeSet<Key>, bool) {
         (std::mem::take(&mut self.recheck), std::mem::take(&mut self.recheck_gated))
-    }
-
-    /// Whether a child that others require may have gone down for good since the last call.
-    pub(super) fn take_recheck_waiting(&mut self) -> bool {
-        std::mem::take(&mut self.recheck_waiting)
     }
 
     /// Whether no caller waits or seeks.
@@ -212,6 +198,7 @@ mod tests {
         let taken: Vec<_> = std::iter::from_fn(|| callers.take_seeker(a)).collect();
         assert_eq!((taken, callers.is_sought(a), callers.is_sought(b)), (vec![2, 3], false, true));
         assert_eq!((callers.take_any_seeker(), callers.take_any_seeker()), (Some(1), None));
-        assert!(callers.has_none() && !callers.has_seekers());
+        assert!(callers.has_none());
+        assert_eq!(callers.len(), 0);
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! They request nothing, so they change neither how a start is answered nor how a failure is handled.
 
+use std::collections::BTreeSet;
+
 use super::arena::Key;
 use super::child::ChildState;
 use super::effect::StepCx;
@@ -51,17 +53,15 @@ impl Machine {
         (!comes_up).then_some(ChildAnswer::InvalidState(entry.lifecycle))
     }
 
-    /// Answers the callers that seek a child which the event has left down, and all of them if the
-    /// supervisor ends.
-    pub(super) fn answer_seekers(&mut self, cx: &mut StepCx<'_>) {
-        if !self.children().callers.has_seekers() {
-            return;
-        }
-        if self.is_ending() {
-            return self.children_mut().refuse_seekers(cx);
-        }
-        let (mut keys, recheck_gated) = self.children_mut().callers.take_recheck();
-        if recheck_gated {
+    /// Answers the callers that seek these children, or also those that seek any gated child, if the child
+    /// does not come up.
+    pub(super) fn answer_seekers(
+        &mut self,
+        mut keys: BTreeSet<Key>,
+        and_gated: bool,
+        cx: &mut StepCx<'_>,
+    ) {
+        if and_gated {
             let children = self.children();
             let is_gated = |key: &Key| matches!(children.state(*key), Some(ChildState::Gated(_)));
             keys.extend(children.callers.sought().into_iter().filter(is_gated));

@@ -166,18 +166,21 @@ impl Machine {
             (_, None) => return,
         }
         each!(self, kind => kind.settle(cx));
-        self.answer_blocked(cx);
-        self.answer_seekers(cx);
+        self.answer_callers(cx);
     }
 
-    /// Answers the callers of children that wait for a requirement which the event has left down for good.
-    fn answer_blocked(&mut self, cx: &mut StepCx<'_>) {
-        if !self.children_mut().callers.take_recheck_waiting() || self.is_ending() {
-            return;
+    /// Answers the callers of the children that the event has left down for good.
+    fn answer_callers(&mut self, cx: &mut StepCx<'_>) {
+        if self.is_ending() {
+            return self.children_mut().refuse_seekers(cx);
         }
-        for key in self.awaited_and_blocked() {
-            self.children_mut().answer_up(key, &ChildAnswer::Gated, cx);
+        let (sought, recheck_gated) = self.children_mut().callers.take_recheck();
+        if recheck_gated {
+            for key in self.awaited_and_blocked() {
+                self.children_mut().answer_up(key, &ChildAnswer::Gated, cx);
+            }
         }
+        self.answer_seekers(sought, recheck_gated, cx);
     }
 
     fn awaited_and_blocked(&self) -> Vec<Key> {
