@@ -16,7 +16,26 @@ pub(crate) fn real() -> Instant {
     Instant::now()
 }
 
-#[expect(clippy::disallowed_methods, reason = "read once for each tree")]
-pub(crate) fn wall_clock() -> SystemTime {
-    SystemTime::now()
+/// One reading of both clocks, so that tests can pause the wall clock, too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clocks {
+    read: Instant,
+    wall_clock: SystemTime,
+}
+
+impl Clocks {
+    #[expect(clippy::disallowed_methods, reason = "read once for each tree")]
+    pub(crate) fn read() -> Self {
+        Self { read: now(), wall_clock: SystemTime::now() }
+    }
+
+    /// Returns when the clocks were read.
+    pub(crate) fn read_at(self) -> Instant {
+        self.read
+    }
+
+    /// Returns the wall clock time of `at`: the one that was read plus what passed since.
+    pub(crate) fn wall_clock(self, at: Instant) -> SystemTime {
+        self.wall_clock + at.saturating_duration_since(self.read)
+    }
 }

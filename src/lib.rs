@@ -151,6 +151,7 @@ pub mod resilience;
 mod runtime;
 pub mod service;
 mod spec;
+mod start_of;
 pub mod status;
 mod string_enum;
 mod subscriber;

@@ -8,19 +8,17 @@
 //!
 //! 1. No panic of a subscriber leaves this module.
 //! 2. After the first one this crate calls no subscriber any more, except to exit spans that are entered.
-//!    One line on stderr says so, if stderr can be written.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::level_filters::LevelFilter;
 use tracing::span::Entered;
 use tracing::{Level, Span};
 
-use crate::panic::catch_panic;
+use crate::panic::Installed;
+use crate::policy::LogLevel;
 
-/// Whether a subscriber has panicked. The subscriber belongs to the process, and so does this.
-static PANICKED: AtomicBool = AtomicBool::new(false);
+static SUBSCRIBER: Installed = Installed::new("tracing subscriber", "no further lines are logged");
 
 /// Returns whether a subscriber receives error lines. Calls no subscriber.
 pub(crate) fn is_listening() -> bool {
@@ -31,24 +29,23 @@ pub(crate) fn is_listening() -> bool {
 /// `tracing::enabled!` would stay with the filters of single layers in `tracing-subscriber`, which then drop
 /// the next line of the thread.
 pub(crate) fn admits(level: Level) -> bool {
-    !PANICKED.load(Ordering::Relaxed) && LevelFilter::current() >= level
+    !SUBSCRIBER.has_panicked() && LevelFilter::current() >= level
+}
+
+/// Returns the level of a line as `tracing` has it.
+pub(crate) fn as_tracing(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Trace => Level::TRACE,
+        LogLevel::Debug => Level::DEBUG,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Error => Level::ERROR,
+    }
 }
 
 /// Calls the subscriber, unless it has panicked before. Returns `None` if it has or does.
 pub(crate) fn call<T>(subscriber: impl FnOnce() -> T) -> Option<T> {
-    if PANICKED.load(Ordering::Relaxed) {
-        return None;
-    }
-    contain(subscriber)
-}
-
-fn contain<T>(subscriber: impl FnOnce() -> T) -> Option<T> {
-    let returned = catch_panic(subscriber);
-    if returned.is_none() && !PANICKED.swap(true, Ordering::Relaxed) {
-        let line = b"verger: the tracing subscriber has panicked; no further lines are logged\n";
-        let _ = std::io::stderr().write_all(line);
-    }
-    returned
+    SUBSCRIBER.call(subscriber)
 }
 
 /// Writes a line to stderr if no subscriber takes the errors of `verger::shutdown`.
@@ -69,7 +66,7 @@ pub(crate) fn in_span<T>(span: &Span, inside: impl FnOnce() -> T) -> T {
     impl Drop for ExitOnDrop<'_> {
         fn drop(&mut self) {
             let entered = self.0.take();
-            contain(|| drop(entered));
+            SUBSCRIBER.contain(|| drop(entered));
         }
     }
 
@@ -79,7 +76,7 @@ pub(crate) fn in_span<T>(span: &Span, inside: impl FnOnce() -> T) -> T {
 
 /// Closes a span.
 pub(crate) fn close(span: Span) {
-    contain(|| drop(span));
+    SUBSCRIBER.contain(|| drop(span));
 }
 
 macro_rules! event {

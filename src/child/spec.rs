@@ -124,6 +124,14 @@ impl ChildSpec {
         self
     }
 
+    /// Sets the version of the supervisor that the spec describes, if that has one.
+    pub(crate) fn of_version(mut self, version: Option<Arc<str>>) -> Self {
+        if version.is_some() {
+            self.edit().version = version;
+        }
+        self
+    }
+
     pub(super) fn edit(&mut self) -> &mut ChildOptions {
         Arc::make_mut(&mut self.options)
     }

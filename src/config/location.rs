@@ -11,6 +11,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::start_of::start_of;
+
 /// A file that was read.
 pub(crate) struct Source {
     name: Arc<str>,
@@ -44,10 +46,7 @@ impl Location {
     /// Creates a location. A range that isn't within the text is cut.
     #[cfg_attr(not(feature = "config-file"), allow(dead_code, reason = "only files have lines"))]
     pub(crate) fn new(source: &Arc<Source>, range: Range<usize>) -> Self {
-        let boundary = |index: usize| {
-            let index = index.min(source.text.len());
-            (0..=index).rev().find(|&at| source.text.is_char_boundary(at)).unwrap_or(0)
-        };
+        let boundary = |index| start_of(&source.text, index).len();
         let start = boundary(range.start);
         Self { source: Arc::clone(source), start, end: boundary(range.end).max(start) }
     }

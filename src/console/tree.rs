@@ -66,8 +66,7 @@ pub(super) async fn status(
     State(console): Served,
     Asked(Under { under }): Asked<Under>,
 ) -> Result<Response, Problem> {
-    let below = |status: &Status| render(status);
-    look(&console, under, Snapshot::json, below).await.map(json_bytes)
+    look(&console, under, Snapshot::json, render).await.map(json_bytes)
 }
 
 pub(super) async fn text(
@@ -141,12 +140,9 @@ async fn look(
 
 fn node_at<'a>(root: &'a Node, path: &Path) -> Option<&'a Node> {
     let mut node = root;
-    let is_above = |node: &Node| {
-        let below = path.as_str().strip_prefix(node.child.path.as_str());
-        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-    };
     while node.child.path != *path {
-        node = node.children.iter().find(|node| is_above(node))?;
+        let on_the_way = |node: &&Node| path.is_at_or_below(node.child.path.as_str());
+        node = node.children.iter().find(on_the_way)?;
     }
     Some(node)
 }

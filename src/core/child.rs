@@ -190,7 +190,7 @@ impl ChildEntry {
 
     /// Why nothing starts the child: its configuration or a caller prevents that.
     pub(super) fn withheld(&self) -> Option<Withheld> {
-        self.options.withheld.or(self.held.then_some(Withheld::OnHold))
+        self.options.withheld.or(self.held.then_some(Withheld::Held))
     }
 
     /// Whether the child is due to start, and its configuration or a caller prevents that.

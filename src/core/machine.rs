@@ -338,7 +338,7 @@ impl Machine {
     /// Returns why no call starts the child. Also refuses a restart of a held child, which would stay down.
     fn refuses_start(&self, key: Key) -> Option<Withheld> {
         let held = self.children().entries.get(key).is_some_and(|entry| entry.held);
-        if held { Some(Withheld::OnHold) } else { self.withheld(key) }
+        if held { Some(Withheld::Held) } else { self.withheld(key) }
     }
 
     /// Whether the supervisor is ending, or has ended.

@@ -43,7 +43,7 @@ impl SupervisorHandle {
         let mut node = Node { child, supervisor: None, children: Vec::new() };
         if let Some(supervisor) = self.supervisor.tree.supervisor(path) {
             let page = self.call(&supervisor, |answer| Request::Page { place: 0, answer }).await;
-            node.supervisor = page.ok().map(|page| Box::new(page.supervisor));
+            node.supervisor = page.ok().and_then(|page| page.supervisor);
         }
         Ok(node)
     }

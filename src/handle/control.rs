@@ -250,8 +250,8 @@ impl SupervisorHandle {
         let supervisor = self.here().await?;
         let mut children = Vec::new();
         let each = |page: Page| {
-            if children.is_empty() {
-                children.reserve_exact(page.supervisor.counts.specs as usize);
+            if let Some(supervisor) = page.supervisor {
+                children.reserve_exact(supervisor.counts.specs as usize);
             }
             children.extend(page.children);
         };

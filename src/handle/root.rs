@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::route::SupervisorHandle;
 use crate::child::{Context, StopLevel};
-use crate::clock::{now, wall_clock};
+use crate::clock::Clocks;
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::settings::Settings;
@@ -39,7 +39,7 @@ pub(crate) fn root(
     settings: Arc<Settings>,
     early_events: EarlyEvents,
 ) -> Arc<SupervisorShared> {
-    SupervisorShared::root(blueprint, settings, early_events, now(), wall_clock())
+    SupervisorShared::root(blueprint, settings, early_events, Clocks::read())
 }
 
 /// Waits until a root is up. Returns its end if it has ended before.

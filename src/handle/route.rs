@@ -102,11 +102,7 @@ impl SupervisorHandle {
     /// Returns the path of the tree's root.
     #[cfg(any(feature = "config", feature = "console"))]
     pub(crate) fn root_path(&self) -> Path {
-        let mut path = self.path();
-        while let Some(above) = path.parent() {
-            path = above;
-        }
-        path
+        self.supervisor.root_of_tree().path().clone()
     }
 
     pub(super) async fn call<T>(

@@ -71,11 +71,11 @@ impl SupervisorHandle {
         let root = assemble(itself, gathered).await;
         let now = now();
         let (tree, format) = (&self.supervisor.tree, Status::FORMAT);
-        let (began, started_at) = tree.began();
+        let began = tree.began();
         let program = ProgramInfo {
             verger: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
-            started_at,
+            started_at: tree.wall_clock(began),
             uptime: now.saturating_duration_since(began),
         };
         Ok(Status { format, seq, captured_at: tree.wall_clock(now), program, totals, root })
@@ -133,16 +133,15 @@ impl SupervisorHandle {
     /// Returns all children of one supervisor, or `None` if it isn't running or ends meanwhile.
     async fn gather(&self, place: NodeIndex, path: &Path) -> Option<Gathered> {
         let supervisor = self.supervisor.tree.supervisor(path)?;
-        let mut gathered: Option<Gathered> = None;
+        let mut gathered = Gathered { place, ..Gathered::default() };
         let each = |page: Page| {
-            let Page { seq, supervisor, children, .. } = page;
-            let gathered = gathered.get_or_insert_with(|| {
+            if let Some(supervisor) = page.supervisor {
                 // Allocated at once: growing a large vector would block the thread while it is moved.
-                let children = Vec::with_capacity(supervisor.counts.specs as usize);
-                let (supervisors, by_lifecycle) = (Vec::new(), [0; Lifecycle::ALL.len()]);
-                Gathered { place, seq, supervisor, children, supervisors, by_lifecycle }
-            });
-            for child in children {
+                gathered.children.reserve_exact(supervisor.counts.specs as usize);
+                gathered.seq = page.seq;
+                gathered.supervisor = Some(supervisor);
+            }
+            for child in page.children {
                 gathered.by_lifecycle[child.lifecycle as usize] += 1;
                 if child.has_children {
                     gathered.supervisors.push(gathered.children.len());
@@ -151,7 +150,7 @@ impl SupervisorHandle {
             }
         };
         self.pages(&supervisor, each).await.ok()?;
-        gathered
+        Some(gathered)
     }
 
     /// Passes all children of one supervisor to `each`, a page at a time.
@@ -185,8 +184,8 @@ impl SupervisorHandle {
             if self.pages(&supervisor, |page| pages.push(page)).await.is_err() {
                 continue;
             }
-            let all = pages.first().map_or(0, |page| page.supervisor.counts.specs);
-            reflected.reserve(all as usize);
+            let first = pages.first().and_then(|page| page.supervisor.as_ref());
+            reflected.reserve(first.map_or(0, |supervisor| supervisor.counts.specs as usize));
             for page in pages {
                 for child in page.children {
                     reflected.insert(child.path.clone(), page.seq);
@@ -212,12 +211,13 @@ struct NodeIndex {
 }
 
 /// A supervisor and its children, without what is below them.
+#[derive(Default)]
 struct Gathered {
     /// The place of the supervisor itself, which is meaningless for the root.
     place: NodeIndex,
     /// The sequence number of the last event that the first page reflects.
     seq: u64,
-    supervisor: SupervisorInfo,
+    supervisor: Option<Box<SupervisorInfo>>,
     children: Vec<Node>,
     /// The indices of the children that are supervisors.
     supervisors: Vec<usize>,
@@ -234,7 +234,7 @@ async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
     while let Some(Gathered { place, supervisor, children, .. }) = gathered.pop() {
         let above = gathered.get_mut(place.supervisor);
         let node = above.map_or(&mut root, |above| &mut above.children[place.index]);
-        node.supervisor = Some(Box::new(supervisor));
+        node.supervisor = supervisor;
         node.children = children;
         if !gathered.is_empty() && gathered.len().is_multiple_of(SUPERVISORS) {
             yield_now().await;
@@ -254,37 +254,19 @@ pub(super) fn as_root(root: &SupervisorShared) -> ChildInfo {
     let stops = lifecycle == Lifecycle::Active && root.stop_reason().is_some();
     let since = root.progress.stopping_since().unwrap_or(root.began);
     ChildInfo {
-        path: root.path().clone(),
-        kind: ChildKind::Supervisor,
-        declared: true,
         defined_at: outside(root.blueprint().defined_at),
         restart: RestartType::Temporary,
-        policy: None,
-        configured: Default::default(),
-        significant: false,
-        essential: true,
         ready: lifecycle == Lifecycle::Active && !stops,
         lifecycle,
         why: stops.then_some("about to stop"),
-        incarnation: 1,
-        restarts: 0,
-        failures: 0,
-        limit: None,
-        created_at: root.tree.wall_clock(root.began),
-        started_at: Some(root.tree.wall_clock(root.began)),
         since: root.tree.wall_clock(since),
         age: now().saturating_duration_since(since),
-        last_exit: None,
-        next: None,
-        status: None,
-        healthy: None,
-        problem: None,
-        requires: Arc::default(),
-        waits_for: Vec::new(),
-        held: false,
-        last_call: None,
-        mailbox: None,
         version: root.blueprint().version.clone(),
         has_children: true,
+        ..ChildInfo::active(
+            root.path().clone(),
+            ChildKind::Supervisor,
+            root.tree.wall_clock(root.began),
+        )
     }
 }

@@ -15,8 +15,10 @@ use tracing_subscriber::registry::{LookupSpan, Scope, SpanRef};
 use super::line::{LogLine, Reader};
 use super::store::Of;
 use super::{Shared, checked_path};
+use crate::clock::now;
 use crate::path::Path;
 use crate::policy::LogLevel;
+use crate::subscriber::as_tracing;
 
 /// The target of a child's span.
 const CHILD: &str = "verger::child";
@@ -98,7 +100,7 @@ where
         let target = reader.target.take().map_or(metadata.target().into(), Into::into);
         let (message, fields) = reader.finish();
         let line = LogLine {
-            at: self.shared.wall_clock(),
+            at: self.shared.clocks.wall_clock(now()),
             level: level_of(*metadata.level()),
             target,
             path,
@@ -169,13 +171,7 @@ pub(super) struct Keep(LevelFilter);
 
 impl Keep {
     pub(super) fn from_level(level: LogLevel) -> Self {
-        Self(match level {
-            LogLevel::Error => LevelFilter::ERROR,
-            LogLevel::Warn => LevelFilter::WARN,
-            LogLevel::Info => LevelFilter::INFO,
-            LogLevel::Debug => LevelFilter::DEBUG,
-            LogLevel::Trace => LevelFilter::TRACE,
-        })
+        Self(LevelFilter::from_level(as_tracing(level)))
     }
 
     fn keeps(&self, metadata: &Metadata<'_>) -> bool {

@@ -13,6 +13,7 @@ use crate::millis;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::LogLevel;
+use crate::start_of::{start_of, start_with_mark};
 
 /// The bytes of message and fields that a line has at most.
 const ROOM: usize = 2 * 1024;
@@ -66,23 +67,12 @@ struct Text {
 
 impl Text {
     /// Discards what exceeds `room` bytes, and marks that with `…`.
-    fn finish(mut self, room: usize) -> String {
-        const MARK: char = '…';
-        if self.is_cut || self.text.len() > room {
-            let end = start_of(&self.text, room.saturating_sub(MARK.len_utf8())).len();
-            self.text.truncate(end);
-            if room >= MARK.len_utf8() {
-                self.text.push(MARK);
-            }
+    fn finish(self, room: usize) -> String {
+        match self.is_cut || self.text.len() > room {
+            true => start_with_mark(self.text, room),
+            false => self.text,
         }
-        self.text
     }
-}
-
-/// Returns the longest start of a text with at most so many bytes.
-fn start_of(text: &str, room: usize) -> &str {
-    let end = (0..=room.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
-    end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 
 /// Never fails, since the `Display` of a user's type may not expect it.

@@ -76,7 +76,6 @@ mod store;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
 
 use serde::Serialize;
 use tracing::Subscriber;
@@ -86,7 +85,7 @@ use tracing_subscriber::registry::LookupSpan;
 use self::layer::{Keep, LineLayer};
 pub use self::line::LogLine;
 use self::store::Store;
-use crate::clock;
+use crate::clock::Clocks;
 use crate::invisible::is_invisible;
 use crate::path::Path;
 use crate::policy::LogLevel;
@@ -104,14 +103,7 @@ pub struct LogLines {
 
 struct Shared {
     store: Mutex<Store>,
-    /// One reading of both clocks, so that tests can pause the time of lines.
-    began: (Instant, SystemTime),
-}
-
-impl Shared {
-    fn wall_clock(&self) -> SystemTime {
-        self.began.1 + clock::now().saturating_duration_since(self.began.0)
-    }
+    clocks: Clocks,
 }
 
 /// The last lines of one child, oldest first; see [`LogLines::of`].
@@ -130,8 +122,7 @@ impl LogLines {
     /// Returns an empty store for 100 lines of each incarnation, 1,000 children and 16 MiB.
     #[must_use]
     pub fn new() -> Self {
-        let began = (clock::now(), clock::wall_clock());
-        let shared = Shared { store: Mutex::default(), began };
+        let shared = Shared { store: Mutex::default(), clocks: Clocks::read() };
         Self { shared: Arc::new(shared), level: LogLevel::Info }
     }
 
@@ -194,7 +185,8 @@ impl LogLines {
     /// Returns the last lines of a child and of all children below it, oldest first, at most `max`.
     #[must_use]
     pub fn below(&self, path: impl AsRef<str>, max: usize) -> Vec<LogLine> {
-        let found = self.shared.store.lock().newest(max, |child| is_below(child, path.as_ref()));
+        let found =
+            self.shared.store.lock().newest(max, |child| child.is_at_or_below(path.as_ref()));
         cloned(&found)
     }
 
@@ -227,11 +219,6 @@ fn cloned(lines: &[Arc<LogLine>]) -> Vec<LogLine> {
 fn checked_path(text: String) -> Option<Path> {
     let is_valid = !text.contains(is_invisible) && !text.split('/').any(str::is_empty);
     is_valid.then(|| Path::from_text(text))
-}
-
-fn is_below(child: &Path, path: &str) -> bool {
-    let rest = child.as_str().strip_prefix(path);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(all(test, not(verger_loom)))]

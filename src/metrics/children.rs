@@ -7,7 +7,7 @@ use std::time::Duration;
 use ::metrics::{Counter, Histogram, Label, Recorder, SharedString};
 
 use super::list::{EXITS, RESTART_DELAY, RESTARTS, STARTS, STOP};
-use super::recorder::{self, counter, histogram, shared};
+use super::recorder::{self, counter, histogram};
 use super::scope::Scope;
 use crate::policy::StartCause;
 
@@ -64,7 +64,7 @@ impl ChildMetrics {
     /// Records how long the supervisor, which is a root, took to stop.
     pub(crate) fn root_stopped(&self, took: Duration) {
         recorder::with(|recorder| {
-            let path = shared(self.scope.label().path().as_str());
+            let path = self.scope.label_of(None);
             histogram(recorder, STOP, vec![Label::new("path", path)]).record(took);
         });
     }
@@ -76,12 +76,11 @@ impl ChildMetrics {
     fn handles(&mut self, child: &Arc<str>, recorder: &dyn Recorder) -> &mut Handles {
         let scope = &self.scope;
         if !scope.declares(child) {
-            let label = || shared(scope.label().path().as_str());
-            return self.others.get_or_insert_with(|| Handles::new(label(), recorder));
+            let make = || Handles::new(scope.label_of(None), recorder);
+            return self.others.get_or_insert_with(make);
         }
-        let label = || shared(scope.label().join(child).as_str());
         let entry = self.declared.entry(Arc::clone(child));
-        entry.or_insert_with(|| Handles::new(label(), recorder))
+        entry.or_insert_with(|| Handles::new(scope.label_of(Some(child)), recorder))
     }
 }
 

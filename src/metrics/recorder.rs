@@ -3,13 +3,10 @@
 //! # Invariants
 //!
 //! 1. No panic of a recorder, or of a handle that it has made, leaves this module.
-//! 2. After the first one this crate calls no recorder any more. One line on stderr says so, if stderr can be
-//!    written.
+//! 2. After the first one this crate calls no recorder any more.
 //! 3. Without a recorder, nothing is called.
 
-use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::metrics::{
     Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit,
@@ -17,12 +14,11 @@ use ::metrics::{
 };
 
 use super::list::{Metric, MetricKind};
-use crate::panic::catch_panic;
+use crate::panic::Installed;
 
 const METADATA: Metadata<'static> = Metadata::new("verger", Level::INFO, Some("verger"));
 
-/// Whether a recorder has panicked. The recorder belongs to the process, and so does this.
-static PANICKED: AtomicBool = AtomicBool::new(false);
+static RECORDER: Installed = Installed::new("metrics recorder", "no further metrics are recorded");
 
 /// Returns whether a recorder is installed. The facade's own no-op recorder has no size, which is
 /// the only difference that can be seen.
@@ -32,24 +28,15 @@ pub(crate) fn is_installed() -> bool {
 
 /// Calls `record` with the recorder, if one is installed and has never panicked.
 pub(super) fn with<T>(record: impl FnOnce(&dyn Recorder) -> T) -> Option<T> {
-    if !is_installed() || PANICKED.load(Ordering::Relaxed) {
+    if !is_installed() {
         return None;
     }
-    contain(|| with_recorder(|recorder| record(recorder)))
+    RECORDER.call(|| with_recorder(|recorder| record(recorder)))
 }
 
 /// Drops handles that recorders have made.
 pub(super) fn discard<T>(handles: T) {
-    contain(|| drop(handles));
-}
-
-fn contain<T>(recorder: impl FnOnce() -> T) -> Option<T> {
-    let returned = catch_panic(recorder);
-    if returned.is_none() && !PANICKED.swap(true, Ordering::Relaxed) {
-        let line = b"verger: the metrics recorder has panicked; no further metrics are recorded\n";
-        let _ = std::io::stderr().write_all(line);
-    }
-    returned
+    RECORDER.contain(|| drop(handles));
 }
 
 /// Returns the value of a label that is not a constant.

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::metrics::{Counter, Label, Recorder};
+use ::metrics::{Counter, Label, Recorder, SharedString};
 
 use super::list::DEAD_LETTERS;
 use super::recorder::{self, counter, shared};
@@ -60,9 +60,12 @@ impl Scope {
         self.0.names.lock().as_ref().is_some_and(|names| names.contains_key(name))
     }
 
-    /// Returns the path of the supervisor, or of the nearest one above that has a label.
-    pub(super) fn label(&self) -> &LazyPath {
-        &self.0.label
+    /// Returns the path of a child with a label of its own, or of all others.
+    pub(super) fn label_of(&self, child: Option<&str>) -> SharedString {
+        match child {
+            Some(child) => shared(self.0.label.join(child).as_str()),
+            None => shared(self.0.label.path().as_str()),
+        }
     }
 
     /// Counts a dead letter of this supervisor.
@@ -95,12 +98,8 @@ impl Scope {
         if let Some(known) = self.0.letters.lock().get(name).and_then(find) {
             return known;
         }
-        let label = match child {
-            Some(child) => shared(self.0.label.join(child).as_str()),
-            None => shared(self.0.label.path().as_str()),
-        };
-        let labels =
-            vec![Label::new("path", label), Label::from_static_parts("reason", reason.word())];
+        let path = Label::new("path", self.label_of(child));
+        let labels = vec![path, Label::from_static_parts("reason", reason.word())];
         let made = Arc::new(counter(recorder, DEAD_LETTERS, labels));
         let kept = Arc::clone(&made);
         self.0.letters.lock().entry(name.into()).or_default().push((reason, kept));

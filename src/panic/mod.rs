@@ -1,6 +1,7 @@
 //! Panics in code that doesn't belong to this crate: caught, and turned into text.
 
 mod collect;
+mod installed;
 mod message;
 
 use std::any::Any;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 pub(crate) use self::collect::{RecordedPanic, collect, install};
+pub(crate) use self::installed::Installed;
 pub use self::message::PanicMessage;
 
 /// Calls `foreign` and returns its result, or `None` if it panics.

@@ -1,6 +1,7 @@
 //! Rules for the names of children.
 
 use crate::invisible::is_invisible;
+use crate::start_of::start_of;
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 255;
@@ -34,7 +35,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), NameProblem> {
         return Ok(());
     };
     let name =
-        if name.len() > MAX_NAME { cut(name, 40).to_owned() + "…" } else { name.to_owned() };
+        if name.len() > MAX_NAME { start_of(name, 40).to_owned() + "…" } else { name.to_owned() };
     Err(NameProblem { instead: repaired(&name), name, problem })
 }
 
@@ -45,12 +46,6 @@ fn repaired(name: &str) -> String {
         "" => "worker".to_owned(),
         name => name.chars().map(|c| if barred(c) { '-' } else { c }).collect(),
     }
-}
-
-/// Truncates `text` to at most `max` bytes, at a character boundary.
-fn cut(text: &str, max: usize) -> &str {
-    let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
-    &text[..end.unwrap_or(0)]
 }
 
 /// The reason why a name is invalid, with a valid name to use instead.

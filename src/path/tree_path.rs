@@ -59,13 +59,19 @@ impl Path {
         self.as_str().rsplit_once('/').map(|(parent, _)| Self(parent.into()))
     }
 
-    /// Returns the path without the serial numbers of dynamic children, which several children share then.
     /// Returns whether this is the path of a child at any level below `above`.
     #[must_use]
     pub fn is_below(&self, above: &Self) -> bool {
-        self.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        self != above && self.is_at_or_below(above.as_str())
     }
 
+    /// Returns whether this is `path`, or the path of a child at any level below.
+    pub(crate) fn is_at_or_below(&self, path: &str) -> bool {
+        let rest = self.as_str().strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Returns the path without the serial numbers of dynamic children, which several children share then.
     pub(crate) fn without_serials(&self) -> Self {
         if !self.as_str().contains('#') {
             return self.clone();

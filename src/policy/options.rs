@@ -75,9 +75,9 @@ pub(crate) enum Withheld {
     /// It has no configuration yet.
     Unconfigured,
     /// It is stopped for a new configuration, and is started again with that.
-    Held,
+    Reconfigured,
     /// A caller holds it.
-    OnHold,
+    Held,
 }
 
 impl Withheld {
@@ -85,8 +85,8 @@ impl Withheld {
         match self {
             Self::Disabled => "disabled",
             Self::Unconfigured => "waits for its configuration",
-            Self::Held => "gets a new configuration",
-            Self::OnHold => "held",
+            Self::Reconfigured => "gets a new configuration",
+            Self::Held => "held",
         }
     }
 }

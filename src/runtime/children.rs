@@ -21,7 +21,7 @@ use crate::properties::Properties;
 /// A child, with or without a task.
 #[derive(Debug)]
 pub(super) struct ChildRecord {
-    key: Key,
+    pub(super) key: Key,
     pub(super) factory: Arc<ChildFactory>,
     pub(super) serial: Option<NonZeroU64>,
     /// It is part of the tree as it was built.

@@ -20,7 +20,7 @@ use crate::path::{LazyPath, Path};
 use crate::policy::{FailureLog, LetterLine, LogLevel};
 use crate::runtime::log_bounds::{LineKind, LogBounds};
 use crate::runtime::request::CallNote;
-use crate::subscriber::{admits, debug, error, event, info, warn};
+use crate::subscriber::{admits, as_tracing, debug, error, event, info, warn};
 
 /// Logs a line that is one of a bounded number. The others have the level `DEBUG`.
 macro_rules! bounded {
@@ -130,7 +130,7 @@ pub(super) fn decided(
     match decision {
         Decision::Restart { attempt, delay } => {
             let level = log.level(attempt);
-            if !is_restart_enabled(level) {
+            if !admits(as_tracing(level)) {
                 return;
             }
             let Some(line) = bounds.count(child, LineKind::Restarting) else { return };
@@ -211,16 +211,6 @@ pub(super) fn decided(
             %supervisor, %child, incarnation, cause = cause(), lived
         ),
     }
-}
-
-fn is_restart_enabled(level: LogLevel) -> bool {
-    admits(match level {
-        LogLevel::Trace => Level::TRACE,
-        LogLevel::Debug => Level::DEBUG,
-        LogLevel::Info => Level::INFO,
-        LogLevel::Warn => Level::WARN,
-        LogLevel::Error => Level::ERROR,
-    })
 }
 
 /// The failure callback did not decide.

@@ -174,7 +174,8 @@ pub(crate) enum StartOutcome {
 pub(crate) struct Page {
     /// The sequence number of the last event that is reflected here.
     pub(crate) seq: u64,
-    pub(crate) supervisor: SupervisorInfo,
+    /// What the first page says about the supervisor.
+    pub(crate) supervisor: Option<Box<SupervisorInfo>>,
     pub(crate) children: Vec<ChildInfo>,
     /// Where the next page begins, or `None` after the last one. A child may be gone by then, but a
     /// place remains valid.

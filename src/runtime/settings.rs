@@ -158,7 +158,7 @@ impl Settings {
         let values = self.values.lock();
         let (file, call) = (values.file(supervisor, &path), values.calls.get(&path));
         let withheld = if values.held.contains(&path) {
-            Some(Withheld::Held)
+            Some(Withheld::Reconfigured)
         } else if code.awaits_config && !values.is_configured(supervisor, &path) {
             Some(Withheld::Unconfigured)
         } else {

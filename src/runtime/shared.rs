@@ -9,7 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use super::blueprint::Blueprint;
 use super::channel::Channel;
@@ -28,7 +28,7 @@ use super::settings::Settings;
 use super::stop_chain::StopChain;
 use super::tree::Tree;
 use crate::child::{Incarnation, OwnSupervisor, Parent, StopLevel};
-use crate::clock::now;
+use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::metrics::Scope;
@@ -68,14 +68,14 @@ impl SupervisorShared {
         blueprint: Arc<Blueprint>,
         settings: Arc<Settings>,
         early_events: EarlyEvents,
-        now: Instant,
-        wall_clock: SystemTime,
+        clocks: Clocks,
     ) -> Arc<Self> {
         let name = Arc::clone(&blueprint.name);
         let (sender, listeners) = early_events.take();
-        let tree = Arc::new(Tree::new(name, settings, listeners, now, wall_clock));
+        let tree = Arc::new(Tree::new(name, settings, listeners, clocks));
+        let began = clocks.read_at();
         let events = sender.map(Channel::open).unwrap_or_default();
-        Self::with_events(PathKey::root(&blueprint.name), None, tree, blueprint, events, now)
+        Self::with_events(PathKey::root(&blueprint.name), None, tree, blueprint, events, began)
     }
 
     /// Creates the shared state of a supervisor that is a child of this one.

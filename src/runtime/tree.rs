@@ -12,6 +12,7 @@ use super::log_bounds::LogBounds;
 use super::registry::Registry;
 use super::services::Services;
 use super::settings::Settings;
+use crate::clock::Clocks;
 use crate::path::Path;
 
 /// See the [module](self). `T` is what is shared of one supervisor.
@@ -34,7 +35,8 @@ pub(crate) struct Tree<T> {
     /// How many children were aborted because they missed their grace.
     missed_graces: AtomicUsize,
     pub(crate) counters: Counters,
-    began: (Instant, SystemTime),
+    /// Read when the tree was started.
+    clocks: Clocks,
 }
 
 impl<T> Tree<T> {
@@ -42,8 +44,7 @@ impl<T> Tree<T> {
         root: Arc<str>,
         settings: Arc<Settings>,
         listeners: Arc<AtomicUsize>,
-        now: Instant,
-        wall_clock: SystemTime,
+        clocks: Clocks,
     ) -> Self {
         Self {
             root,
@@ -58,13 +59,13 @@ impl<T> Tree<T> {
             listeners,
             missed_graces: AtomicUsize::new(0),
             counters: Counters::default(),
-            began: (now, wall_clock),
+            clocks,
         }
     }
 
-    /// Returns the wall clock time of `at`: the one at the start of the tree plus what passed since.
+    /// Returns the wall clock time of `at`.
     pub(crate) fn wall_clock(&self, at: Instant) -> SystemTime {
-        self.began.1 + at.saturating_duration_since(self.began.0)
+        self.clocks.wall_clock(at)
     }
 
     /// Returns whether an event subscription exists anywhere in the tree.
@@ -75,8 +76,8 @@ impl<T> Tree<T> {
     }
 
     /// Returns when the tree was started.
-    pub(crate) fn began(&self) -> (Instant, SystemTime) {
-        self.began
+    pub(crate) fn began(&self) -> Instant {
+        self.clocks.read_at()
     }
 
     pub(crate) fn seq(&self) -> u64 {

@@ -272,11 +272,8 @@ macro_rules! common_options {
         pub fn into_child(self) -> ChildSpec {
             let (name, version) =
                 (self.description.name.clone(), self.description.options.version.clone());
-            let spec = ChildSpec::new(name, FactoryKind::Nested(Arc::new(self.description)));
-            match version {
-                Some(version) => spec.version(&*version),
-                None => spec,
-            }
+            let nested = FactoryKind::Nested(Arc::new(self.description));
+            ChildSpec::new(name, nested).of_version(version)
         }
 
         /// Checks the description and everything below it.

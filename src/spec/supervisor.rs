@@ -193,10 +193,6 @@ impl Child for Supervisor {
 impl From<Supervisor> for ChildSpec {
     fn from(tree: Supervisor) -> Self {
         let version = tree.blueprint.version.clone();
-        let spec = Self::of_supervisor(resolved(tree.blueprint));
-        match version {
-            Some(version) => spec.version(&*version),
-            None => spec,
-        }
+        Self::of_supervisor(resolved(tree.blueprint)).of_version(version)
     }
 }

@@ -195,6 +195,17 @@ pub struct LastCall {
     pub at: SystemTime,
 }
 
+impl LastCall {
+    /// `stopped by operator: disk swap`, with the word `stopped`.
+    pub(super) fn with_caller(&self, word: &str) -> String {
+        let by = &self.by;
+        match &self.reason {
+            Some(reason) => format!("{word} by {by}: {reason}"),
+            None => format!("{word} by {by}"),
+        }
+    }
+}
+
 /// `src/main.rs:12`.
 fn location<S: Serializer>(
     location: &Option<&'static Location<'static>>,
@@ -218,30 +229,14 @@ impl ChildInfo {
             "held" => ("held", "hold"),
             _ => return Some(why.into()),
         };
-        let caused = |call: &&LastCall| call.call == cause;
-        let Some(LastCall { by, reason, .. }) = self.last_call.as_ref().filter(caused) else {
-            return Some(why.into());
-        };
-        Some(match reason {
-            Some(reason) => format!("{word} by {by}: {reason}").into(),
-            None => format!("{word} by {by}").into(),
+        Some(match self.last_call.as_ref().filter(|call| call.call == cause) {
+            Some(call) => call.with_caller(word).into(),
+            None => why.into(),
         })
     }
-}
 
-#[cfg(test)]
-impl LastExit {
-    /// Returns the exit of a first incarnation, for tests of the views.
-    pub(crate) fn sample(reason: ExitReason) -> Self {
-        let (at, lived, reason) = (SystemTime::UNIX_EPOCH, None, Arc::new(reason));
-        Self { incarnation: 1, at, lived, reason }
-    }
-}
-
-#[cfg(test)]
-impl ChildInfo {
-    /// Returns an active child, for tests of the views.
-    pub(crate) fn sample(path: Path, kind: ChildKind) -> Self {
+    /// Returns an active child of which nothing is known but that it was started at this time.
+    pub(crate) fn active(path: Path, kind: ChildKind, started_at: SystemTime) -> Self {
         Self {
             path,
             kind,
@@ -259,9 +254,9 @@ impl ChildInfo {
             restarts: 0,
             failures: 0,
             limit: None,
-            created_at: SystemTime::UNIX_EPOCH,
-            started_at: Some(SystemTime::UNIX_EPOCH),
-            since: SystemTime::UNIX_EPOCH,
+            created_at: started_at,
+            started_at: Some(started_at),
+            since: started_at,
             age: Duration::ZERO,
             last_exit: None,
             next: None,
@@ -276,5 +271,22 @@ impl ChildInfo {
             version: None,
             has_children: false,
         }
+    }
+}
+
+#[cfg(test)]
+impl LastExit {
+    /// Returns the exit of a first incarnation, for tests of the views.
+    pub(crate) fn sample(reason: ExitReason) -> Self {
+        let (at, lived, reason) = (SystemTime::UNIX_EPOCH, None, Arc::new(reason));
+        Self { incarnation: 1, at, lived, reason }
+    }
+}
+
+#[cfg(test)]
+impl ChildInfo {
+    /// Returns an active child, for tests of the views.
+    pub(crate) fn sample(path: Path, kind: ChildKind) -> Self {
+        Self::active(path, kind, SystemTime::UNIX_EPOCH)
     }
 }

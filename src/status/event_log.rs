@@ -19,6 +19,7 @@ use super::event::{Event, EventKind};
 use crate::lifecycle::Lifecycle;
 use crate::millis;
 use crate::path::Path;
+use crate::start_of::start_with_mark;
 
 /// After this time, an event of the same kind begins a new entry.
 const QUIET: Duration = Duration::from_secs(600);
@@ -189,21 +190,18 @@ impl EventLog {
 
     /// Returns the entries about the child at `path` and all children below.
     pub fn below(&self, path: &Path) -> impl DoubleEndedIterator<Item = &LoggedEvent> {
-        self.entries().filter(move |entry| entry.path == *path || entry.path.is_below(path))
+        self.entries().filter(|entry| entry.path.is_at_or_below(path.as_str()))
     }
 }
 
 /// Discards what exceeds [`TEXT`] bytes, and marks that with `…`.
-pub(crate) fn cut(mut text: String) -> String {
-    const MARK: char = '…';
-    if text.len() > TEXT {
-        let room = TEXT - MARK.len_utf8();
-        let end = (0..=room).rev().find(|&at| text.is_char_boundary(at));
-        text.truncate(end.unwrap_or_default());
-        text.push(MARK);
-        text.shrink_to_fit();
+pub(crate) fn cut(text: String) -> String {
+    if text.len() <= TEXT {
+        return text;
     }
-    text
+    let mut start = start_with_mark(text, TEXT);
+    start.shrink_to_fit();
+    start
 }
 
 /// Returns `None` for a step that always precedes another one.

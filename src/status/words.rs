@@ -51,7 +51,7 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
         (!child.waits_for.is_empty())
             .then(|| cut(format_args!("for {}", child.waits_for.join(", ")), room)),
         child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),
-        configured(child, supervisor).map(|text| cut(text, room)),
+        places(node).map(|places| cut(format_args!("config: {places}"), room)),
         (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
         child.mailbox.filter(|it| it.len > 0).map(queued),
         status.map(|text| format!("\"{}\"", cut(text, room - 2))),
@@ -92,12 +92,13 @@ pub(super) fn policy(node: &Node) -> String {
     }
 }
 
-/// The values that were set by a configuration, with their places: `config: backoff feed.toml:12`.
-fn configured(child: &ChildInfo, supervisor: Option<&SupervisorInfo>) -> Option<String> {
-    let own = child.configured.iter();
-    let all = own.chain(supervisor.iter().flat_map(|it| &it.configured));
-    let values: Vec<_> = all.map(|(name, place)| format!("{name} {place}")).collect();
-    (!values.is_empty()).then(|| format!("config: {}", values.join(", ")))
+/// The values that were set by a configuration, with their places: `backoff feed.toml:12`.
+#[inline]
+pub(super) fn places(node: &Node) -> Option<String> {
+    let of_supervisor = node.supervisor.iter().flat_map(|it| &it.configured);
+    let all = node.child.configured.iter().chain(of_supervisor);
+    let places: Vec<_> = all.map(|(name, place)| format!("{name} {place}")).collect();
+    (!places.is_empty()).then(|| places.join(", "))
 }
 
 /// How much of its own limit a child has used.

@@ -26,7 +26,7 @@ use crate::status::{Event, EventKind};
 /// | `db: leak ended` | [`leak_ended`](Self::leak_ended): the leaked child has ended |
 /// | `db: deactivate failed` | [`deactivate_failed`](Self::deactivate_failed) |
 /// | `db: removed` | [`removed`](Self::removed): the supervisor removes the child |
-/// | `db: called` | [`called`](Self::called): a call on behalf of somebody has changed the child |
+/// | `db: called` | [`called`](Self::called): a call that names its caller has changed the child |
 ///
 /// ```
 /// use verger::Lifecycle;
@@ -169,7 +169,7 @@ impl Expect {
         Self::new(path, What::Plain(REMOVED))
     }
 
-    /// Expects a call [on behalf of](crate::SupervisorHandle::on_behalf_of) somebody to change the child.
+    /// Expects a call that [names its caller](crate::SupervisorHandle::on_behalf_of) to change the child.
     #[must_use]
     pub fn called(path: impl Into<String>) -> Self {
         Self::new(path, What::Plain(CALLED))

@@ -4,6 +4,7 @@ mod application;
 mod examples;
 mod host;
 mod json_log;
+mod own_process;
 mod panics;
 mod programs;
 #[cfg(feature = "metrics")]

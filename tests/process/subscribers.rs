@@ -1,9 +1,7 @@
 //! A `tracing` subscriber that panics changes nothing that the tree does.
 //!
-//! The first panic switches off the log of the whole process, so each case is a process of its own. The
-//! test binary runs itself, with an environment variable that selects the case.
+//! The first panic switches off the log of the whole process, so each case is a process of its own.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,6 +12,8 @@ use verger::{
     Backoff, Context, Exit, RestartType, Supervisor, SupervisorHandle, mailbox_with_capacity,
     worker, worker_with, worker_with_mailbox,
 };
+
+use crate::own_process::count_lines;
 
 const CHOICE: &str = "VERGER_TEST_SUBSCRIBER";
 const LINE: &str = "verger: the tracing subscriber has panicked; no further lines are logged";
@@ -124,14 +124,7 @@ async fn restarts_delivers_and_stops() {
 
 /// Runs a case, and returns how many lines say that the subscriber has panicked.
 fn lines_of(callback: &str) -> usize {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "subscribers::case", "--nocapture"])
-        .env(CHOICE, callback)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{callback}: {stderr}");
-    stderr.lines().filter(|line| *line == LINE).count()
+    count_lines("subscribers::case", CHOICE, callback, LINE)
 }
 
 #[test]

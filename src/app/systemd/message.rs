@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
+use crate::start_of::start_of;
+
 /// How many bytes of a status are sent. systemd drops datagrams above 4 KiB.
 const STATUS: usize = 1024;
 
@@ -48,10 +50,8 @@ impl Message {
 
 fn assignment(status: &str) -> String {
     // A status may come from a child. A line break would begin another assignment.
-    let mut line = status.replace(char::is_control, " ");
-    let fits = |end: &usize| line.is_char_boundary(*end);
-    line.truncate((0..=STATUS.min(line.len())).rfind(fits).unwrap_or(0));
-    NotifyState::Status(&line).to_string()
+    let line = status.replace(char::is_control, " ");
+    NotifyState::Status(start_of(&line, STATUS)).to_string()
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl Children {
     /// Holds a child back whose start with a new configuration has failed, until it is configured again.
     pub(in crate::core) fn hold_back(&mut self, key: Key, cx: &mut StepCx<'_>) {
         let options = ChildOptions::clone(&self.entry(key).options);
-        let options = ChildOptions { withheld: Some(Withheld::Held), ..options };
+        let options = ChildOptions { withheld: Some(Withheld::Reconfigured), ..options };
         self.set_options(key, Arc::new(options), cx);
         self.gate(key, StartCause::Manual, cx);
     }

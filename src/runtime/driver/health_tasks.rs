@@ -32,15 +32,13 @@ pub(super) struct HealthTasks {
 struct Checked {
     check: Arc<HealthCheck>,
     task: Option<AbortHandle>,
-    /// The last result for the active incarnation.
-    healthy: Option<bool>,
-    /// What it has reported, if that isn't healthy.
-    problem: Option<Arc<str>>,
+    /// The last result for the active incarnation: what the check has reported, if that isn't healthy.
+    result: Option<Result<(), Arc<str>>>,
 }
 
 impl Checked {
     fn end(&mut self) {
-        (self.healthy, self.problem) = (None, None);
+        self.result = None;
         if let Some(task) = self.task.take() {
             task.abort();
         }
@@ -50,7 +48,7 @@ impl Checked {
 impl HealthTasks {
     pub(super) fn add(&mut self, key: Key, check: Option<&Arc<HealthCheck>>) {
         if let Some(check) = check.map(Arc::clone) {
-            self.checked.insert(key, Checked { check, task: None, healthy: None, problem: None });
+            self.checked.insert(key, Checked { check, task: None, result: None });
         }
     }
 
@@ -73,14 +71,9 @@ impl HealthTasks {
         self.checked.contains_key(&key)
     }
 
-    /// Returns whether the child is healthy, if that is known.
-    pub(super) fn is_healthy(&self, key: Key) -> Option<bool> {
-        self.checked.get(&key)?.healthy
-    }
-
-    /// Returns what the health check has reported, if the child isn't healthy.
-    pub(super) fn problem(&self, key: Key) -> Option<Arc<str>> {
-        self.checked.get(&key)?.problem.clone()
+    /// Returns the last result for the active incarnation, if there is one.
+    pub(super) fn result(&self, key: Key) -> Option<&Result<(), Arc<str>>> {
+        self.checked.get(&key)?.result.as_ref()
     }
 
     /// Ends the checks of a child that is no longer active.
@@ -93,8 +86,8 @@ impl HealthTasks {
     /// Keeps a result, and returns the one before. Returns `None` if the child isn't checked.
     pub(super) fn update(&mut self, key: Key, problem: Option<Arc<str>>) -> Option<Option<bool>> {
         let checked = self.checked.get_mut(&key)?;
-        checked.problem = problem;
-        Some(checked.healthy.replace(checked.problem.is_none()))
+        let before = checked.result.replace(problem.map_or(Ok(()), Err));
+        Some(before.map(|before| before.is_ok()))
     }
 
     /// Starts the checks of a child that has become active, if it has any.

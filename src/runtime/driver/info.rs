@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use super::recent::Gone;
 use super::state::Driver;
-use crate::core::Key;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{ChildOptions, Places};
 use crate::runtime::blueprint::kind;
+use crate::runtime::children::ChildRecord;
 use crate::runtime::request::Page;
 use crate::status::{
     ChildInfo, ChildKind, GoneChild, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
@@ -22,17 +22,18 @@ use crate::status::{
 const PAGE: usize = 16;
 
 impl Driver {
-    pub(super) fn info(&self, key: Key, path: Path, now: Instant) -> Option<ChildInfo> {
+    pub(super) fn info(&self, entry: &ChildRecord, now: Instant) -> Option<ChildInfo> {
+        let key = entry.key;
         let view = self.machine.view(key, now)?;
+        let path = self.shared.path().child(entry.factory.name(), entry.serial);
         let history = view.history;
+        let wall_clock = |at| self.shared.tree.wall_clock(at);
         let next = history.as_ref().and_then(|history| {
             let (at, delay) = history.next?;
             let remaining = at.saturating_duration_since(now);
-            let at = self.shared.tree.wall_clock(at);
-            Some(NextAttempt { attempt: history.attempt, at, delay, remaining })
+            Some(NextAttempt { attempt: history.attempt, at: wall_clock(at), delay, remaining })
         });
-        let wall_clock = |at| self.shared.tree.wall_clock(at);
-        let entry = self.children.entry(key)?;
+        let health = self.health.result(key);
         let requires = match self.blueprint.is_dynamic() {
             true => Arc::default(),
             false => self.shared.required_by(entry.factory.name()),
@@ -56,17 +57,17 @@ impl Driver {
             defined_at: entry.factory.location(),
             version: view.options.version.clone(),
             restart: self.blueprint.rules.restart(&view.options),
-            configured: self.configured(key, &view.options, &path),
+            configured: self.configured(entry, &view.options, &path),
             path,
             policy: Some(self.blueprint.policy(&view.options, view.policy)),
             significant: view.options.significant,
             essential: self.blueprint.is_essential(&view.options),
-            ready: view.settled && self.health.is_healthy(key) != Some(false),
+            ready: view.settled && !health.is_some_and(Result::is_err),
             lifecycle: view.lifecycle,
             why: view.why,
             incarnation: view.incarnation,
             restarts: view.incarnation.saturating_sub(1),
-            since: self.shared.tree.wall_clock(view.since),
+            since: wall_clock(view.since),
             age: now.saturating_duration_since(view.since),
             failures: history.as_ref().map_or(0, |history| history.attempt),
             limit: view.limit.map(|(intensity, restarts)| LimitUse {
@@ -83,7 +84,7 @@ impl Driver {
                 lived: last.lived,
                 reason: last.reason,
             }),
-            problem: self.health.problem(key),
+            problem: health.and_then(|result| result.as_ref().err().cloned()),
             requires,
             waits_for,
             held: view.held,
@@ -95,7 +96,7 @@ impl Driver {
             }),
             next,
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
-            healthy: self.health.is_healthy(key),
+            healthy: health.map(Result::is_ok),
             mailbox: self.mailbox(key).map(|mailbox| {
                 let (len, capacity) = mailbox.load();
                 MailboxInfo { len, capacity }
@@ -104,9 +105,9 @@ impl Driver {
     }
 
     /// Returns where the values of a child come from that its code doesn't set.
-    fn configured(&self, key: Key, options: &ChildOptions, path: &Path) -> Places {
+    fn configured(&self, entry: &ChildRecord, options: &ChildOptions, path: &Path) -> Places {
         let mut places = options.places();
-        if self.children.entry(key).is_some_and(|entry| entry.factory.config().is_some()) {
+        if entry.factory.config().is_some() {
             let place = self.shared.tree.settings.config_place(path);
             places.extend(place.map(|place| ("config", place)));
         }
@@ -115,8 +116,25 @@ impl Driver {
 
     pub(super) fn page(&self, mut place: u64, now: Instant) -> Page {
         let seq = self.shared.tree.seq();
+        let supervisor = (place == 0).then(|| Box::new(self.supervisor_info(now)));
+        let mut entries = Vec::with_capacity(PAGE);
+        while entries.len() < PAGE
+            && let Some((key, behind)) = self.machine.next(place)
+        {
+            entries.extend(self.children.entry(key));
+            place = behind;
+        }
+        let mut children = Vec::with_capacity(entries.len());
+        for entry in entries {
+            children.extend(self.info(entry, now));
+        }
+        let next = self.machine.next(place).map(|_| place);
+        Page { seq, supervisor, children, next }
+    }
+
+    fn supervisor_info(&self, now: Instant) -> SupervisorInfo {
         let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
-        let supervisor = SupervisorInfo {
+        SupervisorInfo {
             strategy: self.blueprint.strategy(),
             restarts_in_period,
             max_restarts,
@@ -126,22 +144,8 @@ impl Driver {
             on_child_failure: self.blueprint.on_child_failure.is_some(),
             configured: self.blueprint.rules.places(),
             counts: self.counts(),
-            gone: if place == 0 { self.gone(now) } else { Vec::new() },
-        };
-        let mut entries = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));
-        while entries.len() < PAGE
-            && let Some((key, behind)) = self.machine.next(place)
-        {
-            entries.extend(self.children.entry(key).map(|entry| (key, entry)));
-            place = behind;
+            gone: self.gone(now),
         }
-        let mut children = Vec::with_capacity(entries.len());
-        for (key, entry) in entries {
-            let path = self.shared.path().child(entry.factory.name(), entry.serial);
-            children.extend(self.info(key, path, now));
-        }
-        let next = self.machine.next(place).map(|_| place);
-        Page { seq, supervisor, children, next }
     }
 
     fn gone(&self, now: Instant) -> Vec<GoneChild> {

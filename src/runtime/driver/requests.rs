@@ -29,7 +29,8 @@ impl Driver {
             }
             Request::Which { segment, answer } => {
                 let key = self.children.find(&segment);
-                let info = key.and_then(|key| self.info(key, self.children.path(key), now));
+                let entry = key.and_then(|key| self.children.entry(key));
+                let info = entry.and_then(|entry| self.info(entry, now));
                 respond(answer, info.ok_or_else(|| self.not_found(&segment)));
             }
             Request::Mailbox { segment, answer } => {

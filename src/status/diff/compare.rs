@@ -15,7 +15,7 @@ pub(super) fn differences(before: &Node, after: &Node) -> Vec<FactChange> {
     comparison.supervisor();
     comparison.spec();
     comparison.policy();
-    comparison.configured();
+    comparison.compare(Fact::Configured, words::places, |it| it);
     comparison.facts
 }
 
@@ -54,10 +54,7 @@ impl<'a> Comparison<'a> {
         self.child(Fact::Status, |it| it.status.as_deref(), |it| it.map(str::to_owned));
         let limit = |it: LimitUse| words::window(it.restarts, it.max_restarts, it.period);
         self.child(Fact::Limit, |it| it.limit, |it| it.map(limit));
-        let call = |LastCall { call, by, reason, .. }: &LastCall| match reason {
-            Some(reason) => format!("{call} by {by}: {reason}"),
-            None => format!("{call} by {by}"),
-        };
+        let call = |it: &LastCall| it.with_caller(it.call);
         self.child(Fact::LastCall, |it| it.last_call.as_ref(), |it| it.map(call));
     }
 
@@ -89,18 +86,6 @@ impl<'a> Comparison<'a> {
         self.part(Fact::FailingFor, EffectivePolicy::failing_for, |&it| words::exactly(it));
         self.part(Fact::OnExhausted, |it| Some(it.on_exhausted()), ToString::to_string);
         self.part(Fact::FailureLog, |it| Some(it.failure_log()), |_| String::new());
-    }
-
-    /// Compares where values come from that the code doesn't set.
-    #[inline]
-    fn configured(&mut self) {
-        let places = |it: &'a Node| {
-            let of_supervisor = it.supervisor.iter().flat_map(|it| &it.configured);
-            let places = it.child.configured.iter().chain(of_supervisor);
-            let places: Vec<_> = places.map(|(name, place)| format!("{name} {place}")).collect();
-            (!places.is_empty()).then(|| places.join(", "))
-        };
-        self.compare(Fact::Configured, places, |it| it);
     }
 
     #[inline]

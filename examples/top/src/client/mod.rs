@@ -103,7 +103,8 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-type Connection = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+/// A connection, until it has ended.
+type Driven = Option<Pin<Box<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>>>;
 
 /// Sends requests to one console.
 #[derive(Clone, Debug)]
@@ -161,26 +162,12 @@ impl Client {
 
     /// Opens the stream of changes.
     pub(crate) async fn stream(&self) -> Result<ChangeStream, ClientError> {
-        let opened = timeout(ANSWER, async {
-            let (mut sender, connection) = self.connect().await?;
-            let mut connection = Some(Box::pin(connection));
-            let request = self.request("GET", "/api/stream", None);
-            let response = tokio::select! {
-                response = sender.send_request(request) => response.map_err(|error| self.unreachable(error))?,
-                never = drive(&mut connection) => match never {},
-            };
-            Ok((connection, response))
-        });
+        let opened = timeout(ANSWER, self.open(self.request("GET", "/api/stream", None)));
         let (mut connection, response) = opened.await.map_err(|_| self.timed_out(ANSWER))??;
-        if response.status() != StatusCode::OK {
-            let status = response.status();
-            let body = timeout(ANSWER, async {
-                tokio::select! {
-                    body = self.collect(response) => body,
-                    never = drive(&mut connection) => match never {},
-                }
-            });
-            return Err(self.refused(status, &body.await.map_err(|_| self.timed_out(ANSWER))??));
+        let status = response.status();
+        if status != StatusCode::OK {
+            let body = timeout(ANSWER, self.collect(response, &mut connection)).await;
+            return Err(self.refused(status, &body.map_err(|_| self.timed_out(ANSWER))??));
         }
         let body = response.into_body();
         Ok(ChangeStream {
@@ -198,28 +185,29 @@ impl Client {
         within: Duration,
     ) -> Result<Bytes, ClientError> {
         let answer = timeout(within, async {
-            let (mut sender, connection) = self.connect().await?;
-            let mut connection = Some(Box::pin(connection));
-            let answer = async {
-                let response =
-                    sender.send_request(request).await.map_err(|error| self.unreachable(error))?;
-                let status = response.status();
-                Ok((status, self.collect(response).await?))
-            };
-            tokio::select! {
-                answer = answer => answer,
-                never = drive(&mut connection) => match never {},
-            }
+            let (mut connection, response) = self.open(request).await?;
+            Ok((response.status(), self.collect(response, &mut connection).await?))
         });
         let (status, body) = answer.await.map_err(|_| self.timed_out(within))??;
         // 202: the server has begun, and doesn't wait for the end.
         if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
     }
 
-    async fn connect(&self) -> Result<(http1::SendRequest<Full<Bytes>>, Connection), ClientError> {
+    /// Connects, and sends a request. The answer arrives only while the connection is driven.
+    async fn open(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Driven, Response<Incoming>), ClientError> {
         let socket = TcpStream::connect(&self.endpoint.authority).await;
         let socket = socket.map_err(|error| self.unreachable(error))?;
-        http1::handshake(TokioIo::new(socket)).await.map_err(|error| self.unreachable(error))
+        let connected = http1::handshake(TokioIo::new(socket)).await;
+        let (mut sender, connection) = connected.map_err(|error| self.unreachable(error))?;
+        let mut connection: Driven = Some(Box::pin(connection));
+        let response = tokio::select! {
+            response = sender.send_request(request) => response,
+            never = drive(&mut connection) => match never {},
+        };
+        Ok((connection, response.map_err(|error| self.unreachable(error))?))
     }
 
     fn request(&self, method: &str, target: &str, body: Option<&Value>) -> Request<Full<Bytes>> {
@@ -240,8 +228,15 @@ impl Client {
         request.body(Full::from(body)).expect("targets are encoded, and the authority was checked")
     }
 
-    async fn collect(&self, response: Response<Incoming>) -> Result<Bytes, ClientError> {
-        let body = Limited::new(response.into_body(), MAX).collect().await;
+    async fn collect(
+        &self,
+        response: Response<Incoming>,
+        connection: &mut Driven,
+    ) -> Result<Bytes, ClientError> {
+        let body = tokio::select! {
+            body = Limited::new(response.into_body(), MAX).collect() => body,
+            never = drive(connection) => match never {},
+        };
         Ok(body.map_err(|error| self.unreachable(error))?.to_bytes())
     }
 
@@ -277,7 +272,7 @@ impl Client {
 #[derive(Debug)]
 pub(crate) struct ChangeStream {
     client: Client,
-    connection: Option<Pin<Box<Connection>>>,
+    connection: Driven,
     body: Incoming,
     parser: sse::Parser,
     /// Messages that have arrived and were not returned, last one first.
@@ -325,7 +320,7 @@ impl ChangeStream {
 }
 
 /// Drives a connection. Its end is seen by the request that uses it.
-async fn drive(connection: &mut Option<Pin<Box<Connection>>>) -> Infallible {
+async fn drive(connection: &mut Driven) -> Infallible {
     if let Some(future) = connection {
         _ = future.await;
         *connection = None;

@@ -14,6 +14,7 @@ fn level_tone(level: &str) -> Tone {
 }
 
 /// One line of the list of events.
+///
 /// `of`: the path that needn't be written, because the whole list is about it.
 pub(super) fn event(entry: &Entry, now_ms: u64, of: &str) -> Line {
     let path = if &*entry.path == of { "" } else { &*entry.path };
