@@ -19,7 +19,7 @@ use crate::status::{
 /// How many children one answer describes.
 ///
 /// Few enough that an answer delays the supervisor's loop for well under a millisecond.
-const PAGE: usize = 16;
+const PAGE: usize = 32;
 
 impl Driver {
     pub(super) fn info(&self, entry: &ChildRecord, now: Instant) -> Option<ChildInfo> {
