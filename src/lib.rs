@@ -129,6 +129,8 @@ mod error;
 mod exit;
 mod handle;
 mod invisible;
+#[cfg(feature = "lease")]
+pub mod lease;
 mod lifecycle;
 #[cfg(feature = "log-lines")]
 pub mod log_lines;

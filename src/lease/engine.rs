@@ -1,0 +1,213 @@
+//! What a lease engine answers.
+//!
+//! An engine knows one store and its requests. It doesn't know when they are sent, how long an answer counts, or what
+//! follows from it: that is the guard's part.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+/// A store of leases: a locked file, a database, a coordination service.
+///
+/// Each lease has a name, and at most one holder at a time. Implement this trait to guard children with a store that
+/// verger has no engine for.
+///
+/// Each method has three answers: yes, no, and an error, which means that the answer is unknown. A request whose answer
+/// is unknown may have had its effect, so the child that the lease guards runs only after a *yes*.
+///
+/// # Rules
+///
+/// 1. Until a granted lease expires or is released, [`acquire`](Self::acquire) grants it to no other holder.
+/// 2. A lease expires [`Claim::ttl`] after the store has received the last request that granted or renewed it, by the
+///    clock of the store. The clock of the caller plays no part.
+/// 3. Each grant has a higher [`FencingToken`] than all grants of this name before it, also after a release.
+/// 4. A [`renew`](Self::renew) or [`release`](Self::release) with an older token than the last one has no effect, and
+///    answers *no*.
+/// 5. A holder that acquires the lease which it holds already is granted it again, with a higher token. A guard does
+///    this if it never received the first answer.
+///
+/// # Cancel safety
+///
+/// Each future may be dropped before it has answered: a guard drops a request that takes too long. The request
+/// may still have its effect then.
+#[async_trait]
+pub trait LeaseEngine: fmt::Debug + Send + Sync + 'static {
+    /// Asks for the lease.
+    ///
+    /// # Errors
+    ///
+    /// If the answer is unknown: the store can't be reached, refuses the request, or answers something else.
+    async fn acquire(&self, claim: &Claim) -> Result<Acquired, LeaseError>;
+
+    /// Extends the lease by [`Claim::ttl`], counted from now.
+    ///
+    /// # Errors
+    ///
+    /// If the answer is unknown.
+    async fn renew(&self, claim: &Claim, token: FencingToken) -> Result<Renewed, LeaseError>;
+
+    /// Gives the lease back, so that it is granted to the next holder at once.
+    ///
+    /// # Errors
+    ///
+    /// If the answer is unknown.
+    async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError>;
+}
+
+/// What a guard asks a [`LeaseEngine`] for: which lease, for which holder, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    name: Arc<str>,
+    holder: Arc<str>,
+    ttl: Duration,
+}
+
+impl Claim {
+    /// Creates a claim. Only a guard and tests of an engine need one.
+    pub fn new(name: impl Into<Arc<str>>, holder: impl Into<Arc<str>>, ttl: Duration) -> Self {
+        Self { name: name.into(), holder: holder.into(), ttl }
+    }
+
+    /// The name of the lease.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The holder that asks. Unique among all processes, and among the guards of one process.
+    #[must_use]
+    pub fn holder(&self) -> &Arc<str> {
+        &self.holder
+    }
+
+    /// How long the lease is granted for.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        self.ttl
+    }
+}
+
+/// The answer to a request for a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// Yes. The lease is granted, with this token.
+    Granted(FencingToken),
+    /// No. Another holder has the lease.
+    Held {
+        /// That holder, if the store knows it.
+        by: Option<Arc<str>>,
+    },
+}
+
+/// The answer to a request to extend a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    /// Yes. The lease is extended.
+    Extended,
+    /// No. The lease has expired, or another holder has it.
+    Lost,
+}
+
+/// The answer to a request to give a lease back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// Yes. The next holder is granted the lease at once.
+    Released,
+    /// No. The lease had been lost before.
+    NotHeld,
+}
+
+/// A number that grows with every grant of a lease.
+///
+/// A lease can't stop a process that is paused, with its holder inside: it goes on where it was, after the lease has
+/// been granted to the next holder. A resource that compares tokens can refuse it. Send the token with each write, keep
+/// the highest one beside the data, and refuse writes with a lower one.
+///
+/// ```
+/// use verger::lease::FencingToken;
+///
+/// let (older, newer) = (FencingToken::new(7), FencingToken::new(8));
+/// assert!(older < newer);
+/// assert_eq!(newer.to_string(), "8");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    /// Creates a token with this number. Only engines do.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Why a [`LeaseEngine`] doesn't know the answer.
+///
+/// ```
+/// use verger::lease::LeaseError;
+///
+/// let error = LeaseError::new("`postgres://db/app` doesn't answer").with_hint("start the server");
+/// assert_eq!(error.to_string(), "`postgres://db/app` doesn't answer: start the server");
+/// ```
+#[derive(Debug)]
+pub struct LeaseError {
+    problem: String,
+    hint: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl LeaseError {
+    /// Creates an error that says what is wrong, and where.
+    pub fn new(problem: impl Into<String>) -> Self {
+        Self { problem: problem.into(), hint: None, source: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the error beneath.
+    #[must_use]
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+impl fmt::Display for LeaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)?;
+        match &self.hint {
+            Some(hint) => write!(f, ": {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for LeaseError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
