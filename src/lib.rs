@@ -131,6 +131,9 @@ mod handle;
 mod invisible;
 #[cfg(feature = "lease")]
 pub mod lease;
+#[cfg(not(feature = "lease"))]
+#[path = "lease_off.rs"]
+mod lease;
 mod lifecycle;
 #[cfg(feature = "log-lines")]
 pub mod log_lines;

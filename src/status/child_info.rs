@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
 
+use super::lease_info::LeaseInfo;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
@@ -91,6 +92,9 @@ pub struct ChildInfo {
     /// The last call that has changed the child and [named its caller](crate::SupervisorHandle::on_behalf_of),
     /// since its supervisor was started. `None` if a later call without a caller has taken it back or repeated it.
     pub last_call: Option<LastCall>,
+    /// The lease that the child has, or is on standby for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Arc<LeaseInfo>>,
     /// The child's mailbox, if it has one.
     pub mailbox: Option<MailboxInfo>,
     /// The version of the child; see [`ChildSpec::version`](crate::ChildSpec::version).
@@ -267,6 +271,7 @@ impl ChildInfo {
             waits_for: Vec::new(),
             held: false,
             last_call: None,
+            lease: None,
             mailbox: None,
             version: None,
             has_children: false,

@@ -32,6 +32,8 @@ impl Driver {
                 self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
             }
             Effect::Abort { key } => self.abort(key),
+            Effect::SeekLease { key } => self.seek_lease(key),
+            Effect::EndLease { key, release } => self.end_lease(key, release),
             Effect::Report(report) => {
                 self.update_health_task(&report);
                 self.measure_edge(&report, now);
