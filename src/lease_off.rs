@@ -15,6 +15,10 @@ impl Lease {
     pub(crate) fn name(&self) -> &Arc<str> {
         match self.0 {}
     }
+
+    pub(crate) fn check(&self) -> Result<(), Infallible> {
+        match self.0 {}
+    }
 }
 
 /// The number of a grant: there is none.
@@ -31,10 +35,8 @@ impl FencingToken {
 #[derive(Debug)]
 pub(crate) enum LeaseChange {
     #[expect(dead_code, reason = "no lease is asked for")]
-    Standby {
-        holder: Option<Arc<str>>,
-        problem: Option<Arc<str>>,
-    },
+    Standby { holder: Option<Arc<str>>, problem: Option<Arc<str>> },
+    #[expect(dead_code, reason = "no lease is granted")]
     Granted(FencingToken),
     #[expect(dead_code, reason = "no lease is lost")]
     Lost(Infallible),

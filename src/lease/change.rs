@@ -26,7 +26,6 @@ pub(crate) enum LeaseChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseEnd {
     /// Gives the lease back, so that the next holder gets it at once.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the driver will use it"))]
     Release,
     /// Lets the lease expire, because the child may still run.
     Abandon,

@@ -37,7 +37,6 @@ use crate::subscriber::{info, warn};
 /// # Cancel safety
 ///
 /// If the future is dropped, the lease isn't released.
-#[expect(dead_code, reason = "the driver will call it")]
 pub(crate) async fn keep(
     lease: Lease,
     holder: Arc<str>,

@@ -15,6 +15,7 @@
 //! | `change` | what a keeper reports |
 //! | `guard` | the rules: what to ask next, and what an answer means |
 //! | `call` | calls of the user's code |
+//! | `holder` | the name under which a child asks |
 //! | `keeper` | carries out what the guard decides |
 
 mod call;
@@ -22,15 +23,14 @@ mod change;
 mod clock;
 mod engine;
 mod guard;
+mod holder;
 mod keeper;
 mod spec;
 mod times;
 
+pub(crate) use self::change::{LeaseChange, LeaseEnd};
 pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+pub(crate) use self::holder::holder;
+pub(crate) use self::keeper::keep;
 pub use self::spec::Lease;
 pub use self::times::LeaseProblem;
-#[expect(unused_imports, reason = "the driver will use them")]
-pub(crate) use self::{
-    change::{LeaseChange, LeaseEnd, LossReason},
-    keeper::keep,
-};

@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::clock::SuspendedTime;
 use super::engine::LeaseEngine;
 use super::times::{LeaseProblem, LeaseTimes};
-use crate::child::ExitFuture;
-use crate::exit::Outcome;
+use crate::exit::{Exit, Outcome};
 use crate::panic::Foreign;
 
 /// The lease that a child needs in order to run.
@@ -57,7 +57,10 @@ pub struct Lease {
 }
 
 /// What a child does on standby. See [`Lease::warm_standby`].
-pub(crate) type StandbyHook = Foreign<dyn Fn() -> ExitFuture + Send + Sync>;
+pub(crate) type StandbyHook = Foreign<dyn Fn() -> Preparation + Send + Sync>;
+
+/// What runs while the child is on standby.
+pub(crate) type Preparation = Pin<Box<dyn Future<Output = Exit> + Send>>;
 
 impl Lease {
     /// Creates the lease with this name in the store of the engine.
@@ -156,10 +159,14 @@ impl Lease {
     {
         let prepare = move || {
             let future = prepare();
-            Box::pin(async move { future.await.into_exit() }) as ExitFuture
+            Box::pin(async move { future.await.into_exit() }) as Preparation
         };
         self.on_standby = Some(Foreign::new(Arc::new(prepare)));
         self
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// Checks the name and the times.
@@ -167,7 +174,6 @@ impl Lease {
     /// # Errors
     ///
     /// [`LeaseProblem`] names the first value that is invalid.
-    #[expect(dead_code, reason = "`build` will call it")]
     pub(crate) fn check(&self) -> Result<(), LeaseProblem> {
         if self.name.is_empty() {
             return Err(LeaseProblem::NoName);

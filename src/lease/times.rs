@@ -42,10 +42,6 @@ const UNANSWERED: u32 = 3;
 
 impl LeaseTimes {
     /// Returns the time from the renew deadline to the expiry, in which the child has to end.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "`build` will compare it with the child's grace")
-    )]
     pub(crate) fn grace(&self) -> Duration {
         self.ttl.saturating_sub(self.renew_deadline)
     }
