@@ -4,21 +4,10 @@
 //! lease as it waits for a sibling, and its start is passed as that of any child whose requirement may never be met.
 //!
 //! Knows which leases are sought and which are granted. Doesn't know their engines, tokens or times.
-//!
-//! # Invariants
-//!
-//! 1. A lease is sought once its child is due to start and lacks nothing else. If it is granted after a sibling that the
-//!    child requires has failed, it ends at once.
-//! 2. A lease that is granted is kept while its child runs, or will run again without an event from outside.
-//! 3. A lease ends after its child's incarnation is over. A child that has leaked may go on, so its lease ends without
-//!    a release.
 
 use std::collections::BTreeMap;
 
 use super::arena::Key;
-use super::child::{ChildState, DownState, StopReason};
-use super::children::Children;
-use super::effect::{Effect, StepCx};
 use super::requirements::RequirementId;
 
 /// The leases of one supervisor's children.
@@ -58,136 +47,40 @@ impl Leases {
         self.needed.get(&key).map(|lease| lease.requirement)
     }
 
+    /// Adds the lease of a child. Returns the requirement for it: a new one, unless there is one to use again.
+    pub(super) fn insert(
+        &mut self,
+        key: Key,
+        add: impl FnOnce() -> RequirementId,
+    ) -> RequirementId {
+        let requirement = self.unused.pop().unwrap_or_else(add);
+        self.needed.insert(key, Lease { requirement, state: LeaseState::Idle });
+        requirement
+    }
+
+    /// Removes the lease of a child.
+    pub(super) fn remove(&mut self, key: Key) {
+        if let Some(lease) = self.needed.remove(&key) {
+            self.unused.push(lease.requirement);
+        }
+    }
+
+    /// Changes what is known of the child's lease. Returns its requirement.
+    pub(super) fn set(&mut self, key: Key, state: LeaseState) -> Option<RequirementId> {
+        let lease = self.needed.get_mut(&key)?;
+        lease.state = state;
+        Some(lease.requirement)
+    }
+
+    /// Takes the children that may keep their lease no longer.
+    pub(super) fn take_unchecked(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.unchecked)
+    }
+
     /// Notes that the child may keep its lease no longer.
     pub(super) fn note(&mut self, key: Key) {
         if self.needed.contains_key(&key) {
             self.unchecked.push(key);
         }
-    }
-}
-
-impl Children {
-    /// Gives the child a lease to wait for, or takes it away, as its options say.
-    pub(super) fn update_lease(&mut self, key: Key, cx: Option<&mut StepCx<'_>>) {
-        let needs = self.entry(key).options.lease_grace.is_some();
-        match (self.leases.requirement(key), needs) {
-            (None, true) => {
-                let unused = self.leases.unused.pop();
-                let requirement = unused.unwrap_or_else(|| self.requirements.add());
-                self.requirements.require_last(key, requirement);
-                self.leases.needed.insert(key, Lease { requirement, state: LeaseState::Idle });
-            }
-            (Some(requirement), false) => {
-                if let Some(cx) = cx {
-                    self.end_lease(key, true, cx);
-                }
-                self.requirements.require_no_more(key, requirement);
-                self.leases.needed.remove(&key);
-                self.leases.unused.push(requirement);
-            }
-            _ => {}
-        }
-    }
-
-    /// Asks for the child's lease, if that is what it lacks.
-    pub(super) fn seek_lease(&mut self, key: Key, lacking: RequirementId, cx: &mut StepCx<'_>) {
-        let is_idle = self.leases.state(key) == Some(LeaseState::Idle);
-        if is_idle && self.leases.requirement(key) == Some(lacking) {
-            self.set_lease(key, LeaseState::Sought);
-            cx.push(Effect::SeekLease { key });
-        }
-    }
-
-    /// The lease is granted, which starts the child if it lacks nothing else.
-    pub(super) fn on_lease_granted(&mut self, key: Key) {
-        self.set_lease(key, LeaseState::Granted);
-        self.leases.note(key);
-    }
-
-    /// The lease is lost, or couldn't be renewed in time: the child is stopped, and waits for it again.
-    pub(super) fn on_lease_lost(&mut self, key: Key, cx: &mut StepCx<'_>) {
-        self.set_lease(key, LeaseState::Idle);
-        match self.state(key) {
-            Some(ChildState::Activating | ChildState::Active) => {
-                self.begin_stop(key, StopReason::Lease, cx);
-            }
-            // It was about to start, and asks again instead, unless it is to be stopped with its group.
-            Some(ChildState::Gated(_)) => self.requirements.release(key),
-            _ => {}
-        }
-    }
-
-    /// Gives up the lease. `release`: another holder may have it at once.
-    pub(super) fn end_lease(&mut self, key: Key, release: bool, cx: &mut StepCx<'_>) {
-        if self.leases.state(key).is_some_and(|state| state != LeaseState::Idle) {
-            self.set_lease(key, LeaseState::Idle);
-            cx.push(Effect::EndLease { key, release });
-        }
-    }
-
-    fn set_lease(&mut self, key: Key, state: LeaseState) {
-        if let Some(lease) = self.leases.needed.get_mut(&key) {
-            lease.state = state;
-            self.requirements.set_met(lease.requirement, state == LeaseState::Granted);
-        }
-    }
-
-    /// Ends the lease of a child that is removed.
-    pub(super) fn remove_lease(&mut self, key: Key, cx: &mut StepCx<'_>) {
-        self.end_lease(key, true, cx);
-        if let Some(lease) = self.leases.needed.remove(&key) {
-            self.leases.unused.push(lease.requirement);
-        }
-    }
-
-    /// Ends the leases that their children have no use for any more.
-    pub(super) fn settle_leases(&mut self, cx: &mut StepCx<'_>) {
-        for key in std::mem::take(&mut self.leases.unchecked) {
-            if !self.keeps_lease(key) {
-                self.end_lease(key, true, cx);
-            }
-        }
-    }
-
-    /// Whether the child runs, or will run again without an event from outside but the grant of its lease.
-    fn keeps_lease(&self, key: Key) -> bool {
-        let Some(entry) = self.entries.get(key) else { return false };
-        match entry.state {
-            ChildState::Gated(_) => {
-                let lacking = self.requirements.lacks(key).map(|(lacking, _)| lacking);
-                entry.withheld().is_none()
-                    && lacking.is_none_or(|it| self.leases.requirement(key) == Some(it))
-            }
-            ChildState::Down(down) => {
-                matches!(down, DownState::New | DownState::RestartsWithGroup)
-            }
-            ChildState::Activating
-            | ChildState::Active
-            | ChildState::Backoff(_)
-            | ChildState::AwaitingGroup
-            | ChildState::AwaitingDecision { .. }
-            | ChildState::Stopping { .. } => true,
-        }
-    }
-
-    /// Whether the child waits for its lease and for nothing else.
-    pub(super) fn is_on_standby(&self, key: Key) -> bool {
-        let Some(entry) = self.entries.get(key) else { return false };
-        matches!(entry.state, ChildState::Gated(_))
-            && entry.withheld().is_none()
-            && self.leases.state(key) == Some(LeaseState::Sought)
-    }
-
-    /// Whether the child waits for its lease, or requires a child that does.
-    pub(super) fn awaits_lease(&self, key: Key) -> bool {
-        let mut key = key;
-        while !self.is_on_standby(key) {
-            let is_gated = matches!(self.state(key), Some(ChildState::Gated(_)));
-            match self.requirements.lacks(key) {
-                Some((_, Some(provider))) if is_gated => key = provider,
-                _ => return false,
-            }
-        }
-        true
     }
 }

@@ -15,8 +15,7 @@
 //! | `group` | the state of an operation over several children in order |
 //! | `children`, `child` | what happens to one child, and its state |
 //! | `history`, `limits` | the failures of one child, and its restart limits |
-//! | `leases` | the leases that children need in order to run |
-//! | `callers`, `requirements`, `timers`, `arena`, `start_order` | tables by child |
+//! | `callers`, `requirements`, `leases`, `timers`, `arena`, `start_order` | tables by child |
 //! | `verify` | simulation, invariants and exploration (tests only) |
 //!
 //! # Invariants

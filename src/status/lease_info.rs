@@ -23,6 +23,14 @@ impl LeaseInfo {
         Self { name: Arc::clone(name), token: None, holder: None, problem: None }
     }
 
+    pub(crate) fn standby(
+        name: &Arc<str>,
+        holder: Option<Arc<str>>,
+        problem: Option<Arc<str>>,
+    ) -> Self {
+        Self { holder, problem, ..Self::sought(name) }
+    }
+
     pub(crate) fn granted(name: &Arc<str>, token: u64) -> Self {
         Self { token: Some(token), ..Self::sought(name) }
     }

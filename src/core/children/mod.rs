@@ -15,6 +15,7 @@
 //! | `messages` | children that a message starts |
 //! | `configure` | options and rules that change while children run |
 //! | `hold` | children that a caller keeps from being started, and counters that a caller resets |
+//! | `leases` | children that need a lease |
 //! | `watchdog` | children that have to send heartbeats |
 //!
 //! # Invariants
@@ -33,6 +34,7 @@ mod configure;
 mod exhausted;
 mod exits;
 mod hold;
+mod leases;
 mod messages;
 mod restart;
 mod start;

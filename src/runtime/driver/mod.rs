@@ -25,6 +25,7 @@ mod failure_callback;
 mod health;
 mod health_tasks;
 mod info;
+mod lease_tasks;
 mod leases;
 mod mailboxes;
 mod measure;
