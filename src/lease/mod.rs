@@ -11,10 +11,15 @@
 //! | `engine` | what an engine is asked and answers |
 //! | `times` | how long a lease lasts, and when its guard acts |
 //! | `spec` | the lease of a child |
+//! | `file` | the engine for one machine |
 
 mod engine;
+#[cfg(unix)]
+mod file;
 mod spec;
 mod times;
 
 pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+#[cfg(unix)]
+pub use self::file::File;
 pub use self::spec::Lease;
