@@ -17,11 +17,14 @@
 //! | `call` | calls of the user's code |
 //! | `holder` | the name under which a child asks |
 //! | `keeper` | carries out what the guard decides |
+//! | `file` | the engine for one machine |
 
 mod call;
 mod change;
 mod clock;
 mod engine;
+#[cfg(unix)]
+mod file;
 mod guard;
 mod holder;
 mod keeper;
@@ -30,6 +33,8 @@ mod times;
 
 pub(crate) use self::change::{LeaseChange, LeaseEnd};
 pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+#[cfg(unix)]
+pub use self::file::File;
 pub(crate) use self::holder::holder;
 pub(crate) use self::keeper::keep;
 pub use self::spec::Lease;

@@ -1,0 +1,140 @@
+//! A file that is locked by this process, and the token in it.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use super::super::engine::{FencingToken, LeaseError};
+use super::problem;
+use super::record::{self, Record};
+
+/// How often a file is opened again because it was deleted or replaced before it was locked.
+const ATTEMPTS: u32 = 16;
+
+/// A locked file. It is unlocked when this is dropped.
+#[derive(Debug)]
+pub(super) struct LockedFile {
+    file: fs::File,
+    path: PathBuf,
+    token: FencingToken,
+}
+
+/// The answer to a request for a lock.
+#[derive(Debug)]
+pub(super) enum LockAttempt {
+    Locked(LockedFile),
+    Held { by: Option<Arc<str>> },
+}
+
+impl LockedFile {
+    /// Locks the file of a lease, and grants the lease to the holder. Creates the file if necessary.
+    ///
+    /// # Errors
+    ///
+    /// If the file can't be opened, locked, read or written, or if its content isn't that of a lease.
+    pub(super) fn lock(path: &Path, holder: &str) -> Result<LockAttempt, LeaseError> {
+        for _ in 0..ATTEMPTS {
+            let file = open(path).map_err(|error| problem::open(path, error))?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    // Read while the holder may be writing, which is good enough for a name.
+                    let last = read(&file).ok().and_then(|it| record::last(&it));
+                    let by = last.map(|it| it.holder.into());
+                    return Ok(LockAttempt::Held { by });
+                }
+                Err(error) => return Err(problem::lock(path, error)),
+            }
+            let mut locked = Self { file, path: path.to_owned(), token: FencingToken::new(0) };
+            // If the file was deleted between the two calls, its lock excludes no other process.
+            if locked.is_in_place()? {
+                locked.grant(holder)?;
+                return Ok(LockAttempt::Locked(locked));
+            }
+        }
+        Err(problem::replaced(path))
+    }
+
+    /// Returns the token of the last grant.
+    pub(super) fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// Returns whether the locked file still has its path. A deleted or replaced one excludes no other process.
+    ///
+    /// # Errors
+    ///
+    /// If the file system doesn't answer this.
+    pub(super) fn is_in_place(&self) -> Result<bool, LeaseError> {
+        let failed = |error| problem::check(&self.path, error);
+        let locked = self.file.metadata().map_err(failed)?;
+        match fs::symlink_metadata(&self.path) {
+            Ok(found) => Ok((found.dev(), found.ino()) == (locked.dev(), locked.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Writes the next token and its holder, and returns the token.
+    ///
+    /// # Errors
+    ///
+    /// If the file can't be read or written, or if its content isn't that of a lease.
+    pub(super) fn grant(&mut self, holder: &str) -> Result<FencingToken, LeaseError> {
+        let content = read(&self.file).map_err(|error| problem::read(&self.path, error))?;
+        let token = record::next_token(&content).ok_or_else(|| problem::damaged(&self.path))?;
+        let next = Record { token, holder: holder.to_owned() };
+        let written = if content.is_empty() { self.create(&next) } else { self.overwrite(&next) };
+        written.map_err(|error| problem::write(&self.path, error))?;
+        self.token = FencingToken::new(token);
+        Ok(self.token)
+    }
+
+    fn create(&self, first: &Record) -> io::Result<()> {
+        self.file.write_all_at(&record::new_file(first), 0)?;
+        self.file.sync_all()?;
+        // The name of a new file is on the disk only after this.
+        fs::File::open(self.path.parent().unwrap_or(&self.path))?.sync_all()
+    }
+
+    fn overwrite(&self, next: &Record) -> io::Result<()> {
+        let (offset, slot) = next.slot();
+        self.file.write_all_at(&slot, offset)?;
+        self.file.sync_data()
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing isn't enough: a process that is being spawned has a copy of the descriptor until its `exec`.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+fn open(path: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    // In a directory that others can write to, a link could lead to any file.
+    options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)
+}
+
+/// Reads the content, and one byte more than it may have.
+fn read(file: &fs::File) -> io::Result<Vec<u8>> {
+    let mut content = vec![0; record::FILE + 1];
+    let mut length = 0;
+    while length < content.len() {
+        match file.read_at(&mut content[length..], length as u64) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    content.truncate(length);
+    Ok(content)
+}

@@ -1,0 +1,234 @@
+//! The lease engine for one machine: a locked file for each lease.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `lock` | the lock of a file, and the token in it |
+//! | `record` | the content of a file |
+//! | `name` | the file name of a lease |
+//! | `problem` | errors, with what to do about them |
+//!
+//! # Invariants
+//!
+//! 1. A token is granted only after it has been written to the file and synced, under the lock.
+//! 2. An `acquire` that is dropped before its answer leaves no new lock behind, because this lock never expires.
+//! 3. All calls of the file system run on a thread that may block.
+
+mod lock;
+mod name;
+mod problem;
+mod record;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use self::lock::{LockAttempt, LockedFile};
+use super::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use crate::named_task;
+use crate::sync::Mutex;
+
+/// Leases for the processes of one machine: a locked file for each lease. Needs no server.
+///
+/// The processes give the same directory, which has to exist. It gets a file for each lease, `NAME.lease`, in
+/// which the current token and its holder can be read. The lock is `flock`, so the operating system frees it the
+/// moment that its process ends, also by `kill -9`. The next holder gets it at its next request.
+///
+/// Clones of an engine share the leases that they hold. Give each child a clone of one engine.
+///
+/// # No expiry
+///
+/// This engine ignores [`Claim::ttl`]. A process that is paused, stopped with SIGSTOP, or hangs keeps its leases
+/// until it ends. Its child is the only one that runs, without any race, but no other process takes over. If a
+/// process that hangs has to be replaced, let a watchdog kill it, such as the one of systemd, or use a store with
+/// an expiry.
+///
+/// If a process is killed, the processes that it has forked without an `exec` keep its leases until they end, too.
+///
+/// # The directory
+///
+/// * It has to be on a local file system. Network file systems lock between machines unreliably or not at all.
+/// * It has to survive a restart of the machine, such as a directory in `/var/lib`. The files hold the tokens:
+///   after a file was deleted or emptied, the tokens of its lease begin with 1 again.
+/// * Don't delete a file while processes use it. The holder loses the lease at its next renewal, which is up to
+///   [`Lease::retry`](super::Lease::retry) later, and meanwhile another process can be granted the lease.
+/// * All processes need to read and write the files: run them as the same user.
+///
+/// A name of any characters is accepted, up to 249 bytes. Each byte other than a lower-case letter, a digit, `-`,
+/// `_` and `.` counts three times, because it is written as `%` and two digits.
+///
+/// # Cancel safety
+///
+/// A request that is dropped goes on, and has its effect. An [`acquire`](LeaseEngine::acquire) that is dropped
+/// before it is answered frees the lease again.
+///
+/// # Panics
+///
+/// Each request panics outside of a tokio runtime.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::lease::{Acquired, Claim, File, LeaseEngine};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = std::env::temp_dir().join(format!("verger-file-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&directory)?;
+/// // In a service: `File::new("/var/lib/app/leases")`.
+/// let engine = File::new(&directory);
+///
+/// // What the guard of a child does.
+/// let first = Claim::new("billing", "host-1/app", Duration::from_secs(15));
+/// let second = Claim::new("billing", "host-1/copy", Duration::from_secs(15));
+/// let Acquired::Granted(token) = engine.acquire(&first).await? else { panic!("nobody has it") };
+/// let held = Acquired::Held { by: Some("host-1/app".into()) };
+/// assert_eq!(engine.acquire(&second).await?, held);
+///
+/// engine.release(&first, token).await?;
+/// let Acquired::Granted(next) = engine.acquire(&second).await? else { panic!("it is free") };
+/// assert!(next > token);
+/// # std::fs::remove_dir_all(&directory)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct File {
+    shared: Arc<FileShared>,
+}
+
+struct FileShared {
+    directory: PathBuf,
+    /// The leases that this process holds through this engine, by name.
+    held: Mutex<HashMap<Arc<str>, Arc<HeldFile>>>,
+}
+
+/// A lease that is held. Its lock is taken only on threads that may block.
+struct HeldFile {
+    holder: Arc<str>,
+    /// `None` once it is released.
+    file: Mutex<Option<LockedFile>>,
+}
+
+/// What a blocking `acquire` returns.
+enum Attempt {
+    New(LockedFile),
+    Again(FencingToken),
+    Held { by: Option<Arc<str>> },
+}
+
+impl File {
+    /// Creates an engine that keeps its files in this directory. Nothing is read or written before the first request.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        // With a `.` in front, the parent of a file's path can be opened, also if the path is relative.
+        let directory = Path::new(".").join(directory.into());
+        let shared = FileShared { directory, held: Mutex::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns what this engine holds for the holder of the claim.
+    fn held(&self, claim: &Claim) -> Option<Arc<HeldFile>> {
+        let held = self.shared.held.lock();
+        held.get(claim.name()).filter(|it| it.holder == *claim.holder()).cloned()
+    }
+
+    fn keep(&self, claim: &Claim, file: LockedFile) {
+        let held = HeldFile { holder: Arc::clone(claim.holder()), file: Mutex::new(Some(file)) };
+        let replaced = self.shared.held.lock().insert(Arc::clone(claim.name()), Arc::new(held));
+        // Only a file that has been deleted meanwhile. Dropped here, after the lock.
+        drop(replaced);
+    }
+
+    fn forget(&self, claim: &Claim, lost: &Arc<HeldFile>) {
+        let mut held = self.shared.held.lock();
+        // It may have been acquired again meanwhile.
+        if held.get(claim.name()).is_some_and(|it| Arc::ptr_eq(it, lost)) {
+            held.remove(claim.name());
+        }
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("File").field("directory", &self.shared.directory).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl LeaseEngine for File {
+    async fn acquire(&self, claim: &Claim) -> Result<Acquired, LeaseError> {
+        let path = self.shared.directory.join(name::file_name(claim.name())?);
+        let (held, holder) = (self.held(claim), Arc::clone(claim.holder()));
+        let attempt = blocking(claim, move || {
+            // Rule 5 of the trait: a second lock would be refused.
+            if let Some(held) = held
+                && let Some(file) = &mut *held.file.lock()
+                && file.is_in_place()?
+            {
+                return file.grant(&holder).map(Attempt::Again);
+            }
+            Ok(match LockedFile::lock(&path, &holder)? {
+                LockAttempt::Locked(file) => Attempt::New(file),
+                LockAttempt::Held { by } => Attempt::Held { by },
+            })
+        });
+        // If this future is dropped meanwhile, what the thread returns is dropped as well, and with it the lock.
+        Ok(match attempt.await? {
+            Attempt::New(file) => {
+                let token = file.token();
+                self.keep(claim, file);
+                Acquired::Granted(token)
+            }
+            Attempt::Again(token) => Acquired::Granted(token),
+            Attempt::Held { by } => Acquired::Held { by },
+        })
+    }
+
+    async fn renew(&self, claim: &Claim, token: FencingToken) -> Result<Renewed, LeaseError> {
+        let Some(held) = self.held(claim) else { return Ok(Renewed::Lost) };
+        let current = Arc::clone(&held);
+        let still = blocking(claim, move || match &*current.file.lock() {
+            Some(file) if file.is_in_place()? => Ok(Some(file.token())),
+            _ => Ok(None),
+        });
+        let still = still.await?;
+        if still.is_none() {
+            self.forget(claim, &held);
+        }
+        Ok(if still == Some(token) { Renewed::Extended } else { Renewed::Lost })
+    }
+
+    async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
+        let Some(held) = self.held(claim) else { return Ok(Released::NotHeld) };
+        let current = Arc::clone(&held);
+        let released = blocking(claim, move || {
+            let mut current = current.file.lock();
+            // Dropping the file unlocks it, also if its place can't be checked.
+            let Some(file) = current.take_if(|it| it.token() == token) else { return Ok(false) };
+            file.is_in_place()
+        });
+        let released = released.await?;
+        if held.file.lock().is_none() {
+            self.forget(claim, &held);
+        }
+        Ok(if released { Released::Released } else { Released::NotHeld })
+    }
+}
+
+/// Runs such work on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    claim: &Claim,
+    work: impl FnOnce() -> Result<T, LeaseError> + Send + 'static,
+) -> Result<T, LeaseError> {
+    let name = Arc::clone(claim.name());
+    let task = named_task::spawn_blocking(move || format!("lease {name}"), work);
+    task.await.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(_) => Err(LeaseError::new("the runtime shuts down")),
+    })
+}
