@@ -68,7 +68,7 @@ pub(crate) use self::spec::IncarnationFactory;
 pub(crate) use self::spec::{
     ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved, outside,
 };
-#[cfg(any(feature = "lease", feature = "testing"))]
+#[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;
 pub(crate) use self::task::log_panics;
 pub use self::waiting::Waiting;

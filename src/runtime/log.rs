@@ -252,12 +252,12 @@ pub(super) fn standby(
 ) {
     match problem {
         Some(problem) => bounded!(
-            (bounds, child, LeaseUnknown), WARN, target: "verger::lifecycle",
+            (bounds, child, LeaseUnknown), WARN, target: "verger::lease",
             "the lease can't be asked for",
-            %child, lease, problem
+            %child, lease, error = problem
         ),
         None => bounded!(
-            (bounds, child, Standby), INFO, target: "verger::lifecycle", "on standby",
+            (bounds, child, Standby), INFO, target: "verger::lease", "on standby",
             %child, lease, holder
         ),
     }
@@ -265,15 +265,15 @@ pub(super) fn standby(
 
 pub(super) fn lease_granted(bounds: &LogBounds, child: &Path, lease: &str, token: u64) {
     bounded!(
-        (bounds, child, LeaseGranted), INFO, target: "verger::lifecycle", "lease granted",
+        (bounds, child, LeaseGranted), INFO, target: "verger::lease", "lease granted",
         %child, lease, token
     );
 }
 
-pub(super) fn lease_lost(bounds: &LogBounds, child: &Path, lease: &str, reason: &str) {
+pub(super) fn lease_lost(bounds: &LogBounds, child: &Path, lease: &str, cause: &str) {
     bounded!(
-        (bounds, child, LeaseLost), WARN, target: "verger::lifecycle", "lease lost",
-        %child, lease, reason
+        (bounds, child, LeaseLost), WARN, target: "verger::lease", "lease lost",
+        %child, lease, cause
     );
 }
 

@@ -222,15 +222,20 @@ fn location<S: Serializer>(
 }
 
 impl ChildInfo {
-    /// Why the child is down, in a few words: [`why`](Self::why), with the caller that has stopped or held the child.
+    /// Why the child is down, in a few words: [`why`](Self::why), with the caller that has stopped or held the child, or
+    /// the present holder of its lease.
     ///
-    /// `stopped by operator: disk swap`.
+    /// `stopped by operator: disk swap`, `standby: web-2/4711-5f2c08aa:app/scheduler has the lease`.
     #[must_use]
     pub fn explanation(&self) -> Option<Cow<'static, str>> {
         let why = self.why?;
         let (word, cause) = match why {
             "stopped manually" => ("stopped", "terminate_child"),
             "held" => ("held", "hold"),
+            "standby" => {
+                let cause = self.lease.as_ref().and_then(|lease| lease.cause());
+                return Some(cause.map_or(why.into(), |cause| format!("{why}: {cause}").into()));
+            }
             _ => return Some(why.into()),
         };
         Some(match self.last_call.as_ref().filter(|call| call.call == cause) {
