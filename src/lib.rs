@@ -262,6 +262,11 @@ mod book {
     mod systemd_kubernetes {}
     #[doc = include_str!("../book/src/host.md")]
     mod host {}
+    #[cfg(all(feature = "lease", feature = "testing"))]
+    #[doc = include_str!("../book/src/one-of-many.md")]
+    mod one_of_many {}
+    #[doc = include_str!("../book/src/more-machines.md")]
+    mod more_machines {}
     #[cfg(feature = "metrics")]
     #[doc = include_str!("../book/src/metrics.md")]
     mod metrics {}
