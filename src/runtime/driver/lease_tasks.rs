@@ -42,6 +42,18 @@ pub(super) struct Keeper {
     pub(super) info: Arc<LeaseInfo>,
 }
 
+impl Needed {
+    /// Whether the keeper has reported all that it will.
+    pub(super) fn has_ended(&self) -> bool {
+        self.keeper.as_ref().is_none_or(|keeper| keeper.end.is_closed())
+    }
+
+    /// Whether the supervisor knows of the grant.
+    pub(super) fn is_granted(&self) -> bool {
+        self.keeper.as_ref().is_some_and(|keeper| keeper.info.token.is_some())
+    }
+}
+
 impl LeaseTasks {
     /// Sets the lease that the child asks for from now on.
     pub(super) fn set(&mut self, key: Key, lease: Option<&Lease>) {

@@ -33,6 +33,17 @@ impl Driver {
         now: Instant,
     ) {
         let Some(needed) = self.leases.kept_by(key, keeper) else { return };
+        // This supervisor was late, and the loss follows. The child must not start meanwhile.
+        if let LeaseChange::Granted(_) = change
+            && needed.has_ended()
+        {
+            return;
+        }
+        if let LeaseChange::Lost(_) = change
+            && !needed.is_granted()
+        {
+            return self.seek_lease(key);
+        }
         let bounds = &self.shared.tree.log_bounds;
         let path = self.children.path(key);
         let lease = Arc::clone(needed.lease.name());
