@@ -267,7 +267,7 @@ impl ChildSpec {
     #[cfg(feature = "lease")]
     pub fn lease(mut self, lease: crate::lease::Lease) -> Self {
         self.edit().lease_grace = Some(lease.times.grace());
-        self.lease = Some(lease);
+        self.lease = Some(Arc::new(lease));
         self
     }
 

@@ -40,7 +40,7 @@ pub struct ChildSpec {
     /// Replaces the child when it exceeds a limit.
     pub(crate) fallback: Option<Arc<ChildSpec>>,
     pub(crate) health: Option<Arc<HealthCheck>>,
-    pub(crate) lease: Option<Lease>,
+    pub(crate) lease: Option<Arc<Lease>>,
 }
 
 impl ChildSpec {

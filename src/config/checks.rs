@@ -112,7 +112,7 @@ pub(super) fn check_layers(
     check_limits(&options, &|| path.clone())?;
     check_restarts(rules, &options, &|| path.clone(), &mut Vec::new())?;
     // The graces below are those of the code, which has been built.
-    check_grace(rules, &options, Duration::ZERO, &|| path.clone())
+    check_grace(rules, &options, || Duration::ZERO, &|| path.clone())
 }
 
 /// Checks the values of a section for several children together with the code of each that has no section of its

@@ -38,6 +38,11 @@ pub(super) enum LeaseState {
 }
 
 impl Leases {
+    /// Whether no child needs a lease.
+    pub(super) fn is_empty(&self) -> bool {
+        self.needed.is_empty()
+    }
+
     pub(super) fn state(&self, key: Key) -> Option<LeaseState> {
         self.needed.get(&key).map(|lease| lease.state)
     }

@@ -195,7 +195,7 @@ impl Blueprint {
             self.check_child(path, fallback, warnings)?;
         }
         check_restarts(&self.rules, options, &own, warnings)?;
-        check_grace(&self.rules, options, child.factory.explicit_graces().sum, &own)?;
+        check_grace(&self.rules, options, || child.factory.explicit_graces().sum, &own)?;
         if options.supervisor.is_none() && self.rules.shutdown(options) == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
         }
@@ -273,7 +273,7 @@ impl Blueprint {
 pub(crate) fn check_grace(
     rules: &Rules,
     options: &ChildOptions,
-    below: Duration,
+    below: impl FnOnce() -> Duration,
     path: &dyn Fn() -> Path,
 ) -> Result<(), BuildError> {
     let Some(lasts) = options.lease_grace else { return Ok(()) };
@@ -286,7 +286,7 @@ pub(crate) fn check_grace(
         Some(Shutdown::BrutalKill) => Some(Duration::ZERO),
         Some(Shutdown::Timeout(grace)) => Some(grace),
         Some(Shutdown::Infinity) => None,
-        None => Some(below),
+        None => Some(below()),
     };
     if grace.is_none_or(|grace| grace > longest) {
         return Err(BuildError::GraceBeyondLease { path: path(), grace, longest });

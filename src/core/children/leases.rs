@@ -19,6 +19,9 @@ impl Children {
     /// Gives the child a lease to wait for, or takes it away, as its options say.
     pub(in crate::core) fn update_lease(&mut self, key: Key, cx: Option<&mut StepCx<'_>>) {
         let needs = self.entry(key).options.lease_grace.is_some();
+        if !needs && self.leases.is_empty() {
+            return;
+        }
         match (self.leases.requirement(key), needs) {
             (None, true) => {
                 let requirement = self.leases.insert(key, || self.requirements.add());
@@ -90,6 +93,9 @@ impl Children {
 
     /// Ends the leases that their children have no use for any more.
     pub(in crate::core) fn settle_leases(&mut self, cx: &mut StepCx<'_>) {
+        if self.leases.is_empty() {
+            return;
+        }
         for key in self.leases.take_unchecked() {
             if !self.keeps_lease(key) {
                 self.end_lease(key, true, cx);

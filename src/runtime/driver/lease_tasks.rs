@@ -28,7 +28,7 @@ pub(super) struct LeaseTasks {
 
 #[derive(Debug)]
 pub(super) struct Needed {
-    pub(super) lease: Lease,
+    pub(super) lease: Arc<Lease>,
     /// How many incarnations have leaked. Each may go on with the lease that it had, so the next one asks as a
     /// different holder.
     leaked: u32,
@@ -56,11 +56,11 @@ impl Needed {
 
 impl LeaseTasks {
     /// Sets the lease that the child asks for from now on.
-    pub(super) fn set(&mut self, key: Key, lease: Option<&Lease>) {
+    pub(super) fn set(&mut self, key: Key, lease: Option<&Arc<Lease>>) {
         match (lease, self.needed.get_mut(&key)) {
-            (Some(lease), Some(needed)) => needed.lease = lease.clone(),
+            (Some(lease), Some(needed)) => needed.lease = Arc::clone(lease),
             (Some(lease), None) => {
-                let needed = Needed { lease: lease.clone(), leaked: 0, keeper: None };
+                let needed = Needed { lease: Arc::clone(lease), leaked: 0, keeper: None };
                 self.needed.insert(key, needed);
             }
             (None, _) => self.remove(key),
@@ -93,7 +93,7 @@ impl LeaseTasks {
         self.count += 1;
         let number = self.count;
         let (end, ended) = oneshot::channel();
-        let (lease, holder) = (needed.lease.clone(), holder(path, needed.leaked));
+        let (lease, holder) = (Lease::clone(&needed.lease), holder(path, needed.leaked));
         let info = Arc::new(LeaseInfo::sought(lease.name()));
         needed.keeper = Some(Keeper { number, end, info });
         let keeping = keep(lease, holder, ended, move |change| report(number, change));
