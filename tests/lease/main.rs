@@ -4,6 +4,7 @@ mod file;
 mod folder;
 mod peer;
 mod rules;
+mod supervised;
 
 use std::time::Duration;
 
