@@ -12,14 +12,19 @@
 //! | `times` | how long a lease lasts, and when its guard acts |
 //! | `spec` | the lease of a child |
 //! | `file` | the engine for one machine |
+//! | `postgres` | the engine for PostgreSQL |
 
 mod engine;
 #[cfg(unix)]
 mod file;
+#[cfg(feature = "lease-postgres")]
+mod postgres;
 mod spec;
 mod times;
 
 pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
 #[cfg(unix)]
 pub use self::file::File;
+#[cfg(feature = "lease-postgres")]
+pub use self::postgres::{Fenced, Postgres, fence};
 pub use self::spec::Lease;
