@@ -18,6 +18,7 @@
 //! | `holder` | the name under which a child asks |
 //! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
+//! | `postgres` | the engine for PostgreSQL |
 
 mod call;
 mod change;
@@ -28,6 +29,8 @@ mod file;
 mod guard;
 mod holder;
 mod keeper;
+#[cfg(feature = "lease-postgres")]
+mod postgres;
 mod spec;
 mod times;
 
@@ -37,5 +40,7 @@ pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, R
 pub use self::file::File;
 pub(crate) use self::holder::holder;
 pub(crate) use self::keeper::keep;
+#[cfg(feature = "lease-postgres")]
+pub use self::postgres::{Fenced, Postgres, fence};
 pub use self::spec::Lease;
 pub use self::times::LeaseProblem;

@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use verger::lease::{Acquired, Claim, FencingToken, File, LeaseEngine, Released, 
 
 use crate::folder::Folder;
 use crate::peer::Peer;
-use crate::{claim, granted, granted_in_time, held_by, rules};
+use crate::{claim, compete, granted, held_by, rules};
 
 async fn refused(directory: impl AsRef<Path>, name: &str) -> String {
     File::new(directory.as_ref()).acquire(&claim(name, "a")).await.unwrap_err().to_string()
@@ -99,26 +99,7 @@ async fn tokens_of_several_processes_grow_strictly() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_twenty_that_compete_one_has_the_lease() {
     let folder = Folder::new();
-    let inside = Arc::new(tokio::sync::Mutex::new(0));
-    let tasks: Vec<_> = (0..20)
-        .map(|number| {
-            let (engine, inside) = (File::new(folder.path()), inside.clone());
-            tokio::spawn(async move {
-                let claim = claim("app", &format!("task-{number}"));
-                let token = granted_in_time(&engine, &claim).await;
-                let mut last = inside.try_lock().expect("another task has the lease");
-                assert!(token.get() > *last, "{token} after {last}");
-                *last = token.get();
-                tokio::task::yield_now().await;
-                drop(last);
-                engine.release(&claim, token).await.unwrap();
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
-    assert_eq!(*inside.lock().await, 20);
+    compete("app", 1, || File::new(folder.path())).await;
 }
 
 #[test]

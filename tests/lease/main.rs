@@ -1,11 +1,20 @@
 //! The lease engines, against what they are made for: locked files of several processes, and real servers.
+//!
+//! Each test that needs a server starts one of its own, from the Debian packages `postgresql` and `pgbouncer`. Without
+//! them, these tests check nothing. With `VERGER_LEASE_SERVERS=1`, which `.ci/run lease` sets, they fail then.
 
+mod failures;
+mod fences;
 mod file;
 mod folder;
 mod peer;
+mod postgres;
+mod process;
 mod rules;
+mod server;
 mod supervised;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use verger::lease::{Acquired, Claim, FencingToken, LeaseEngine};
@@ -39,4 +48,43 @@ async fn granted_in_time(engine: &impl LeaseEngine, claim: &Claim) -> FencingTok
         }
     };
     tokio::time::timeout(Duration::from_secs(30), asking).await.expect("it is never granted")
+}
+
+/// Asks until there is an answer.
+async fn recovers(engine: &impl LeaseEngine, claim: &Claim) -> Acquired {
+    let asking = async {
+        loop {
+            if let Ok(answer) = engine.acquire(claim).await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), asking).await.expect("it never answers")
+}
+
+/// Lets twenty tasks, each with an engine of its own, compete for a lease, each for several rounds.
+async fn compete<E: LeaseEngine>(name: &str, rounds: u64, engine: impl Fn() -> E) {
+    let inside = Arc::new(tokio::sync::Mutex::new(0));
+    let tasks: Vec<_> = (0..20)
+        .map(|number| {
+            let claim = Claim::new(name, format!("task-{number}"), Duration::from_secs(60));
+            let (engine, inside) = (engine(), Arc::clone(&inside));
+            tokio::spawn(async move {
+                for _ in 0..rounds {
+                    let token = granted_in_time(&engine, &claim).await;
+                    let mut last = inside.try_lock().expect("another task has the lease");
+                    assert!(token.get() > *last, "{token} after {last}");
+                    *last = token.get();
+                    tokio::task::yield_now().await;
+                    drop(last);
+                    engine.release(&claim, token).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(*inside.lock().await, 20 * rounds, "one token for each grant");
 }

@@ -1,18 +1,19 @@
-//! Another process, which asks a `lease::File`.
+//! Another process, which asks an engine.
 //!
-//! The test binary runs itself, with an environment variable that selects the directory. The process reads requests
+//! The test binary runs itself, with an environment variable that selects a directory or a server. The process reads requests
 //! from its standard input and answers each with a line on its standard error.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 
-use verger::lease::{Acquired, FencingToken, File, LeaseEngine};
+use verger::lease::{Acquired, FencingToken, File, LeaseEngine, Postgres};
 
 use crate::claim;
 
-const DIRECTORY: &str = "VERGER_TEST_LEASES";
+const STORE: &str = "VERGER_TEST_LEASES";
 
 /// A process. It is killed when this is dropped.
 pub(crate) struct Peer {
@@ -22,10 +23,10 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn start(directory: &Path) -> Self {
+    pub(crate) fn start(store: impl AsRef<OsStr>) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "peer::program", "--nocapture"])
-            .env(DIRECTORY, directory)
+            .env(STORE, store)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -69,28 +70,35 @@ impl Drop for Peer {
     }
 }
 
-/// The entry point of the process. As an ordinary test, it finds no directory selected and returns.
+/// The entry point of the process. As an ordinary test, it finds no store selected and returns.
 #[tokio::test]
 async fn program() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
-    let directory = Path::new(&directory);
-    let engine = File::new(directory);
+    let Some(store) = std::env::var_os(STORE) else { return };
+    match store.to_str().filter(|it| it.starts_with("postgres://")) {
+        Some(url) => answer(&Postgres::new(url).unwrap(), Path::new("")).await,
+        None => answer(&File::new(&store), Path::new(&store)).await,
+    }
+}
+
+async fn answer(engine: &impl LeaseEngine, directory: &Path) {
     for request in std::io::stdin().lines() {
         let request = request.unwrap();
         let words: Vec<_> = request.split(' ').collect();
+        let token = |text: &str| FencingToken::new(text.parse().unwrap());
         let answer = match words[..] {
             ["acquire", name, holder] => match engine.acquire(&claim(name, holder)).await {
                 Ok(Acquired::Granted(token)) => format!("granted {token}"),
-                Ok(held) => format!("{held:?}"),
-                Err(error) => error.to_string(),
+                other => format!("{other:?}"),
             },
-            ["renew", name, holder, token] => {
-                let token = FencingToken::new(token.parse().unwrap());
-                format!("{:?}", engine.renew(&claim(name, holder), token).await)
+            ["renew", name, holder, number] => {
+                format!("{:?}", engine.renew(&claim(name, holder), token(number)).await)
+            }
+            ["release", name, holder, number] => {
+                format!("{:?}", engine.release(&claim(name, holder), token(number)).await)
             }
             ["rounds", name, holder, rounds] => {
                 for _ in 0..rounds.parse().unwrap() {
-                    round(&engine, directory, name, holder).await;
+                    round(engine, directory, name, holder).await;
                 }
                 "done".to_owned()
             }
@@ -101,15 +109,12 @@ async fn program() {
 }
 
 /// Acquires the lease, checks that no other process has it, writes the token to the journal, and releases the lease.
-async fn round(engine: &File, directory: &Path, name: &str, holder: &str) {
+async fn round(engine: &impl LeaseEngine, directory: &Path, name: &str, holder: &str) {
     let claim = claim(name, holder);
     let token = crate::granted_in_time(engine, &claim).await;
     let inside = directory.join("inside");
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&inside)
-        .expect("another process is inside");
+    let entered = OpenOptions::new().write(true).create_new(true).open(&inside);
+    entered.expect("another process is inside");
     let journal = OpenOptions::new().append(true).create(true).open(directory.join("journal"));
     writeln!(journal.unwrap(), "{token}").unwrap();
     fs::remove_file(inside).unwrap();
