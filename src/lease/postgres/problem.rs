@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio_postgres::error::{DbError, SqlState};
 
 use super::super::engine::LeaseError;
-use super::connection::{ConnectError, Server};
 use super::table::Table;
+use super::target::{ConnectError, Server};
 
 /// The beginning of the only parse errors that quote nothing of the connection string but the name of an option.
 const INVALID_VALUE: &str = "invalid value for option `";
