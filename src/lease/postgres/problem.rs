@@ -196,10 +196,7 @@ mod tests {
             "hunter2",
         ] {
             let text = parsed(config);
-            assert!(
-                text.starts_with("the connection string can't be parsed: write `host="),
-                "{text}"
-            );
+            assert!(text.starts_with("the connection string can't be parsed"), "{text}");
             assert!(!text.contains("hunter2"), "{text}");
         }
         let text = parsed("host=db port=x");
