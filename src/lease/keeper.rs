@@ -24,6 +24,9 @@ use crate::panic::{Foreign, PanicMessage};
 use crate::policy::later;
 use crate::subscriber::{info, warn};
 
+#[cfg(all(test, feature = "testing"))]
+mod tests;
+
 /// Requests the lease until it is granted, and then renews it until it is lost.
 ///
 /// Returns after a loss is reported, or after `end`:
@@ -37,7 +40,10 @@ use crate::subscriber::{info, warn};
 /// # Cancel safety
 ///
 /// If the future is dropped, the lease isn't released.
-#[expect(dead_code, reason = "the driver will call it")]
+#[cfg_attr(
+    not(all(test, feature = "testing")),
+    expect(dead_code, reason = "the driver will call it")
+)]
 pub(crate) async fn keep(
     lease: Lease,
     holder: Arc<str>,
