@@ -37,7 +37,7 @@ use crate::panic::Foreign;
 /// // In a program, this is the engine of a store that all its processes use.
 /// let leases = MemoryLeases::new();
 ///
-/// // Taken over within 6 s and a quarter.
+/// // Taken over at the latest 6.24 s after the machine of its holder has failed.
 /// let lease = Lease::new("billing", leases)
 ///     .ttl(Duration::from_secs(6))
 ///     .renew_deadline(Duration::from_secs(4))

@@ -157,7 +157,7 @@ async fn by_default_the_requests_are_up_to_a_fifth_further_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_nobody_renews_is_taken_over_within_its_ttl_and_a_poll() {
+async fn a_lease_that_is_not_renewed_is_taken_over_within_its_ttl_and_a_poll() {
     let leases = MemoryLeases::new();
     let killed = Kept::new(lease(leases.clone()), "killed");
     let kept = Kept::new(lease(leases.clone()), "x");

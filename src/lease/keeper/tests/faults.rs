@@ -8,7 +8,7 @@ use tracing::subscriber::{DefaultGuard, set_default};
 use super::*;
 use crate::lease::{LeaseError, Released, Renewed};
 
-/// Panics where the test says so.
+/// Panics in the calls that the test has chosen.
 #[derive(Clone, Debug, Default)]
 struct Panicking {
     inner: MemoryLeases,
