@@ -24,6 +24,9 @@ use crate::panic::{Foreign, PanicMessage};
 use crate::policy::later;
 use crate::subscriber::{info, warn};
 
+#[cfg(all(test, feature = "testing"))]
+mod tests;
+
 /// Requests the lease until it is granted, and then renews it until it is lost.
 ///
 /// Returns after a loss is reported, or after `end`:
