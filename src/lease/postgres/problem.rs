@@ -192,7 +192,6 @@ mod tests {
             "host=db password=x hunter2",
             "postgres://app:hunter2@db:hunter2/app",
             "postgres://app@db/app?hunter2=hunter2",
-            "postgres://app:%ffhunter2@db/app",
             "hunter2",
         ] {
             let text = parsed(config);
