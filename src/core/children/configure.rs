@@ -116,13 +116,14 @@ impl Children {
             return;
         }
         let state = self.entry(key).state;
+        let limited = self.entries.get(key).and_then(|entry| entry.limits(&self.rules));
         self.count_significant(key, state, false);
         let old = std::mem::replace(&mut self.entry(key).options, options);
         self.count_significant(key, state, true);
         self.update_lease(key, Some(cx));
         let entry = self.entries.get_mut(key).expect("the child that is configured");
         self.counts.replaced(&old, &entry.options);
-        let limits = entry.limits(&self.rules);
+        let limits = entry.limits(&self.rules).filter(|limits| limited != Some(*limits));
         if let (Some(limits), Some(history)) = (limits, &mut entry.history) {
             history.tracker.set_limits(&limits, cx.now);
         }

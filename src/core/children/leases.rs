@@ -124,6 +124,11 @@ impl Children {
         }
     }
 
+    /// Whether the child needs a lease that isn't granted.
+    pub(in crate::core) fn lacks_lease(&self, key: Key) -> bool {
+        self.leases.state(key).is_some_and(|state| state != LeaseState::Granted)
+    }
+
     /// Whether the child waits for its lease and for nothing else.
     pub(in crate::core) fn is_on_standby(&self, key: Key) -> bool {
         let Some(entry) = self.entries.get(key) else { return false };

@@ -96,6 +96,9 @@ impl Children {
             return true;
         }
         while let Some((_, provider)) = self.requirements.lacks(key) {
+            if self.lacks_lease(key) {
+                return true;
+            }
             match provider.and_then(|provider| self.state(provider).map(|state| (provider, state)))
             {
                 None => return true,

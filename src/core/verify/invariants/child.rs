@@ -23,6 +23,13 @@ pub(in super::super) struct Declaration {
     pub(in super::super) requires: Vec<Arc<str>>,
 }
 
+impl Declaration {
+    /// Whether the others don't wait for it in the start order, since it waits for a sibling or a lease.
+    pub(super) fn may_come_late(&self) -> bool {
+        !self.requires.is_empty() || self.options.lease_grace.is_some()
+    }
+}
+
 /// What is known of a child, from events and effects alone.
 #[derive(Clone, Debug)]
 pub(in super::super) struct ChildAccount {

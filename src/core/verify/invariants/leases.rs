@@ -100,8 +100,8 @@ impl Invariants {
                     || children.requirements.released.contains(&key)
                     || machine.is_to_stop(key)
             }
-            // It may have been asked for before the sibling failed.
-            Some(_) => lease != LeaseAccount::Granted,
+            // It may have been asked for before the sibling failed, or is about to be stopped with its group.
+            Some(_) => lease != LeaseAccount::Granted || machine.is_to_stop(key),
         }
     }
 }

@@ -62,7 +62,10 @@ impl Invariants {
             return Ok(());
         };
         let right = match machine.stops_now() {
-            Some(key) if key == first.0 => *first == before[0] || self.children[&key].cancelled,
+            // The walk may continue with it in the next event.
+            Some(key) if key == first.0 => {
+                *first == before[0] || self.children[&key].cancelled || machine.has_more()
+            }
             Some(key) => machine.is_to_stop(first.0) && !self.children[&key].live,
             None => machine.is_to_stop(first.0),
         };
@@ -145,7 +148,9 @@ impl Invariants {
                         self.begin_group_stop(key, true)
                     }
                     // It waits for no message any more, but restarts or stays down with its group.
-                    ChildRequest::RestartStopped if machine.is_to_stop(key) => {
+                    ChildRequest::RestartStopped
+                        if machine.is_to_stop(key) && !child.must_start_on_message() =>
+                    {
                         self.child(key).set_down = true;
                     }
                     ChildRequest::Wake if waits => {
@@ -232,10 +237,10 @@ impl Invariants {
                 other.place < child.place
                     && other.lifecycle == Lifecycle::Activating
                     && other.cause.is_some_and(in_group)
-                    && other.declaration.requires.is_empty()
+                    && !other.declaration.may_come_late()
                     && !other.was_withheld
             });
-            let free = !child.declaration.requires.is_empty();
+            let free = child.declaration.may_come_late();
             ensure(free || !early, "each child is started when the one before is ready")?;
         }
         if cause == StartCause::Restart {
@@ -265,7 +270,9 @@ impl Invariants {
         let wasted = self.request.is_some() && self.started_now.contains(&key);
         ensure(!wasted, "no request starts a child that is cancelled at once")?;
         let child = &self.children[&key];
-        let by_itself = child.stops_itself || child.lifecycle == Lifecycle::Errored;
+        // Without its lease, a child stops at once.
+        let by_itself =
+            child.stops_itself || child.lost_lease || child.lifecycle == Lifecycle::Errored;
         let request = self.request.and_then(|ticket| self.waiting.get(&ticket));
         let manual = request
             .is_some_and(|&(of, request, _)| of == key && request == ChildRequest::Terminate);
