@@ -94,7 +94,9 @@ impl OwnGrants {
     }
 
     pub(super) fn record(&mut self, limits: &Limits, failed: Instant, now: Instant) {
-        if self.of != limits.intensity {
+        // A default that doesn't count this failure goes on with what it has counted.
+        let counts = limits.intensity.is_some() || !limits.is_default;
+        if counts && self.of != limits.intensity {
             (self.of, self.grants) = (limits.intensity, Grants::default());
         }
         self.grants.record(limits.intensity, now);

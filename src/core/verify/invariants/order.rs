@@ -398,7 +398,8 @@ impl Invariants {
             let own = child.policy.as_ref().and_then(|policy| policy.restart.as_ref());
             let own = own.is_some_and(|own| own.restart_type() != RestartType::Temporary);
             let returns = own || child.replaced;
-            let kept = child.is_dormant_temporary(&self.rules) || child.taken_out;
+            let kept =
+                child.is_dormant_temporary(&self.rules) || child.taken_out || child.lost_lease;
             if restart == RestartType::Temporary && has_ended && !over && !returns && !kept {
                 let state = machine.children().state(key);
                 let kept = match state {
