@@ -21,10 +21,14 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(TIMES)
+    }
+
+    fn with(times: LeaseTimes) -> Self {
         let began = Instant::now();
         let now = LeaseInstant::new(began, Duration::ZERO);
         Self {
-            guard: Guard::new(TIMES, fastrand::Rng::with_seed(0), now),
+            guard: Guard::new(times, fastrand::Rng::with_seed(0), now),
             began,
             now: 0,
             suspended: 0,
@@ -416,6 +420,18 @@ fn at_the_end_of_a_standby_the_answer_in_flight_is_waited_for() {
         world.answer(held("b"));
         assert_eq!(world.end(end), "done");
     }
+}
+
+#[test]
+fn at_the_end_of_a_standby_a_grant_is_not_released_beyond_its_expiry() {
+    let (ttl, renew_deadline) = (Duration::from_millis(1_000), Duration::from_millis(900));
+    let mut world = World::with(LeaseTimes { ttl, renew_deadline, ..TIMES });
+    assert_eq!(world.steps(), "acquire, wait 300");
+    world.now = 100;
+    world.end(LeaseEnd::Release);
+    world.now = 250;
+    // It expires 1 s after the request, so that each of three attempts has 250 ms.
+    assert_eq!(world.answer(granted(1)), "release 1, wait 500");
 }
 
 #[test]

@@ -125,6 +125,19 @@ async fn a_standby_that_ends_gives_back_what_is_granted_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_grant_that_arrives_with_the_end_is_not_reported() {
+    let leases = MemoryLeases::new();
+    leases.delay(millis(500));
+    let kept = Kept::new(lease(leases.clone()), "x");
+    let reports = Arc::clone(&kept.reports);
+    kept.at(millis(500)).await;
+    leases.delay(Duration::ZERO);
+    assert_eq!(kept.end(LeaseEnd::Release).await, Duration::ZERO);
+    assert_eq!(*reports.lock(), []);
+    assert_eq!(leases.history("a").len(), 2, "granted and released");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_standby_whose_request_hangs_ends_within_two_seconds() {
     let leases = MemoryLeases::new();
     leases.hang(true);
