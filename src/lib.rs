@@ -62,6 +62,7 @@
 //! | [`task`] | tasks that return a value, streams of them, and supervisors in partitions |
 //! | [`resilience`] | retries and circuit breakers for calls |
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
+//! | `lease` | children that run on one machine at a time, and the engines for it (feature `lease`) |
 //! | `metrics` | counters, gauges and histograms, with the facade `metrics` (feature `metrics`) |
 //! | `log_lines` | the last log lines of each child, from this incarnation and the one before (feature `log-lines`) |
 //! | `console` | a web page that shows the tree, and changes it if actions are allowed (feature `console`) |
@@ -86,6 +87,7 @@
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
 //! | `verger::config` | a reload begins or is over, each change of an applied plan (`INFO`), the check of a new value takes 5 s, the configuration isn't changed (`WARN`), each mistake or refusal (`ERROR`); feature `config` |
 //! | `verger::console` | the URL of the console, with the token if actions are allowed (`INFO`); feature `console` |
+//! | `verger::lease` | a child is on standby, its lease is granted or renewed again (`INFO`); it is lost, can't be asked for, renewed or released, or the preparation of a standby has failed (`WARN`); feature `lease` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
@@ -107,6 +109,9 @@
 //! * `console`: the module `console`, `Application::console`; adds axum and serde_json, and turns on `json` and
 //!   `log-lines`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
+//! * `lease`: the module `lease`, `ChildSpec::lease`: children that run on one machine at a time, with an engine that
+//!   locks files; adds `rustix`, on Unix only.
+//! * `lease-postgres`: the lease engine for PostgreSQL; turns on `lease` and adds `tokio-postgres`.
 //! * `log-lines`: the module `log_lines`, a layer that keeps the last log lines of each child; adds
 //!   `tracing-subscriber`.
 //! * `json`: [`Status::json`](status::Status::json).
@@ -131,6 +136,9 @@ mod handle;
 mod invisible;
 #[cfg(feature = "lease")]
 pub mod lease;
+#[cfg(not(feature = "lease"))]
+#[path = "lease_off.rs"]
+mod lease;
 mod lifecycle;
 #[cfg(feature = "log-lines")]
 pub mod log_lines;
@@ -254,6 +262,11 @@ mod book {
     mod systemd_kubernetes {}
     #[doc = include_str!("../book/src/host.md")]
     mod host {}
+    #[cfg(all(feature = "lease", feature = "testing"))]
+    #[doc = include_str!("../book/src/one-of-many.md")]
+    mod one_of_many {}
+    #[doc = include_str!("../book/src/more-machines.md")]
+    mod more_machines {}
     #[cfg(feature = "metrics")]
     #[doc = include_str!("../book/src/metrics.md")]
     mod metrics {}

@@ -185,6 +185,7 @@
 /// | `fallback` | a child spec, such as the constructor of a worker function returns: `bestsellers()` |
 /// | `policy` | a [`RestartPolicy`](crate::policy::RestartPolicy), such as a field that is read from a file |
 /// | `health_check` | a [`HealthCheck`](crate::HealthCheck) |
+/// | `lease` | a `Lease` (feature `lease`), so that the child runs on one machine at a time |
 /// | `failure_log` | a [`FailureLog`](crate::policy::FailureLog): `FailureLog::at(LogLevel::Info)` |
 /// | `config` | the type of the child's own configuration, for `ChildSpec::config`: `config = Settings`. Needs the feature `config` |
 /// | `validate` | with `config`: a function that checks each new value |

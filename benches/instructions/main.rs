@@ -119,8 +119,8 @@ fn build(app: SupervisorBuilder) -> Supervisor {
 
 // One declared child, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (declared().build()), config = at_most(4_050))]
-#[bench::supervisor(args = (chain().build()), config = at_most(12_300))]
+#[bench::child(args = (declared().build()), config = at_most(4_400))]
+#[bench::supervisor(args = (chain().build()), config = at_most(13_000))]
 fn start(app: Result<Supervisor, BuildError>) -> Running {
     Running::start(app)
 }
@@ -136,7 +136,7 @@ fn start_child(running: Running) -> Running {
 #[library_benchmark]
 #[bench::child(args = (Running::start(declared().build())), config = at_most(7_400))]
 #[bench::dynamic(args = (full()), config = at_most(8_500))]
-#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(14_200))]
+#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(15_000))]
 fn stop(running: Running) -> Running {
     running.runtime.block_on(running.tree.stop("done")).expect("it stops");
     running
@@ -210,7 +210,7 @@ async fn kill_one(tree: &SupervisorHandle) {
 }
 
 // One child of the group.
-#[library_benchmark(config = at_most(10_900))]
+#[library_benchmark(config = at_most(11_500))]
 #[bench::each(group())]
 fn restart_one_for_all(running: Running) -> Running {
     running.runtime.block_on(kill_one(&running.tree));

@@ -185,6 +185,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("fallback", CHILD, Takes::Expression("a child spec"), "fallback = bestsellers()"),
     key("policy", CHILD_OR_DEFAULT, Takes::Expression("a restart policy"), "policy = self.policies.mqtt.clone()"),
     key("health_check", CHILD, Takes::Expression("a health check"), "health_check = HealthCheck::new(answers)"),
+    key("lease", CHILD, Takes::Expression("a lease"), r#"lease = Lease::new("scheduler", engine)"#),
     // Options of a child's configuration.
     key("config", CONFIGURED, Takes::Type, "config = Settings"),
     key("config_section", CONFIGURED, Takes::Section, r#"config_section = "storage""#),

@@ -12,6 +12,7 @@ use super::helpers::OwnSupervisor;
 use super::incarnation::{Incarnation, Signal};
 use super::waiting::Waiting;
 use crate::clock::now;
+use crate::lease::FencingToken;
 use crate::path::Path;
 use crate::policy::StartCause;
 
@@ -166,6 +167,40 @@ impl Context {
     }
 
     /// Returns the child's own supervisor, unless it has ended.
+    /// Returns the fencing token of the [lease](crate::ChildSpec::lease) that this incarnation was started with: that of
+    /// the child, or of the nearest supervisor above that has one. `None` if none of them has a lease.
+    ///
+    /// Send it with each write to a resource that several processes may write to, and let the resource refuse a write
+    /// with a lower token than it has seen.
+    ///
+    /// ```
+    /// # #[cfg(feature = "testing")] {
+    /// use verger::lease::Lease;
+    /// use verger::testing::MemoryLeases;
+    /// use verger::{Context, Exit, worker};
+    ///
+    /// async fn scheduler(ctx: Context) -> Exit {
+    ///     let token = ctx.fencing_token().expect("the spec has a lease");
+    ///     println!("INSERT INTO runs (epoch) VALUES ({token})");
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// let spec = worker("scheduler", scheduler).lease(Lease::new("scheduler", MemoryLeases::new()));
+    /// # drop(spec);
+    /// # }
+    /// ```
+    #[cfg(feature = "lease")]
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.token_of_lease()
+    }
+
+    pub(crate) fn token_of_lease(&self) -> Option<FencingToken> {
+        let own = self.property::<FencingToken>().map(|token| *token);
+        own.or_else(|| self.incarnation.parent.fencing_token())
+    }
+
     pub(crate) fn own_supervisor(&self) -> Option<Arc<dyn OwnSupervisor>> {
         self.incarnation.helpers()?.own()
     }

@@ -14,6 +14,7 @@ use super::identity::ChildIdentity;
 use super::message_span::message_span;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::{ExitError, ExitReason};
+use crate::lease::FencingToken;
 use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use crate::path::{Path, SerialName};
 use crate::policy::{LetterLine, RestartPolicy, RestartType, StartCause};
@@ -32,6 +33,9 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
 
     /// Why the supervisor stops, or one above it.
     fn stop_reason(&self) -> Option<Arc<str>>;
+
+    /// The fencing token with which the supervisor was started, or one above it.
+    fn fencing_token(&self) -> Option<FencingToken>;
 
     /// Counts a log line about a panic of this child. Returns how it is logged, or `None` if it isn't.
     fn panic_line(&self, child: &Path) -> Option<LetterLine>;
@@ -353,6 +357,10 @@ pub(crate) mod orphan {
         fn notify(&self, _event: MachineEvent) {}
 
         fn stop_reason(&self) -> Option<Arc<str>> {
+            None
+        }
+
+        fn fencing_token(&self) -> Option<FencingToken> {
             None
         }
 

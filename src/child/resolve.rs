@@ -126,6 +126,12 @@ impl ChildSpec {
         if let Some(health) = &self.health {
             health.check(&path())?;
         }
+        if let Some(lease) = &self.lease {
+            lease.check().map_err(|problem| BuildError::BadLease {
+                path: path(),
+                problem: problem.to_string(),
+            })?;
+        }
         if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
             let (path, example) = (path(), Duration::from_secs(10));
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
@@ -154,8 +160,13 @@ impl ChildSpec {
             let (path, requirement) = (parent.join(self.name()), named.requires[0].clone());
             return Err(BuildError::FallbackRequires { path, requirement });
         }
+        if named.lease.is_some() {
+            return Err(BuildError::FallbackLease { path: parent.join(self.name()) });
+        }
         let mut fallback = named.resolve(parent, warnings)?;
-        fallback.edit().is_fallback = true;
+        let lease_grace = self.options.lease_grace;
+        let options = fallback.edit();
+        (options.is_fallback, options.lease_grace) = (true, lease_grace);
         self.edit().fallback = Some(Arc::clone(&fallback.options));
         self.fallback = Some(Arc::new(fallback));
         Ok(self)

@@ -16,6 +16,7 @@ use super::health::HealthCheck;
 use super::identity::ChildIdentity;
 use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
+use crate::lease::Lease;
 use crate::mailbox::MailboxControl;
 use crate::panic::Foreign;
 use crate::path::LazyPath;
@@ -39,6 +40,7 @@ pub struct ChildSpec {
     /// Replaces the child when it exceeds a limit.
     pub(crate) fallback: Option<Arc<ChildSpec>>,
     pub(crate) health: Option<Arc<HealthCheck>>,
+    pub(crate) lease: Option<Arc<Lease>>,
 }
 
 impl ChildSpec {
@@ -105,7 +107,8 @@ impl ChildSpec {
     }
 
     fn of(factory: Arc<ChildFactory>, options: Arc<ChildOptions>) -> Self {
-        Self { factory, options, requires: Vec::new(), fallback: None, health: None }
+        let requires = Vec::new();
+        Self { factory, options, requires, fallback: None, health: None, lease: None }
     }
 
     /// Marks the limits so far as those of the child's type. Later limits take precedence.

@@ -1,6 +1,7 @@
 //! Checks a section against what is at its path: its keys, and its values together with those of the code.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::facts::{Facts, Found, KnownChild, below};
 use super::keys::keys;
@@ -11,7 +12,7 @@ use crate::child::check_limits;
 use crate::error::BuildError;
 use crate::path::Path;
 use crate::policy::{ChildLayer, ChildOptions, Rules};
-use crate::runtime::check_restarts;
+use crate::runtime::{check_grace, check_restarts};
 
 /// Checks that the keys of a section are those of what is at its path.
 pub(super) fn check_keys(
@@ -109,7 +110,9 @@ pub(super) fn check_layers(
 ) -> Result<(), BuildError> {
     let options = ChildOptions::layered(&child.options, file, call, None);
     check_limits(&options, &|| path.clone())?;
-    check_restarts(rules, &options, &|| path.clone(), &mut Vec::new())
+    check_restarts(rules, &options, &|| path.clone(), &mut Vec::new())?;
+    // The graces below are those of the code, which has been built.
+    check_grace(rules, &options, || Duration::ZERO, &|| path.clone())
 }
 
 /// Checks the values of a section for several children together with the code of each that has no section of its

@@ -83,6 +83,8 @@ pub(super) enum StopReason {
     Manual,
     /// By a caller, to be started again at once.
     Restart,
+    /// Its lease is lost.
+    Lease,
     /// By the child itself.
     OwnRequest,
     /// The child has failed already, but its task still runs.
@@ -229,6 +231,7 @@ impl ChildEntry {
             | ChildState::AwaitingDecision { .. } => true,
             ChildState::Stopping { why, .. } => match why {
                 StopReason::Restart
+                | StopReason::Lease
                 | StopReason::OwnRequest
                 | StopReason::Failing { manual: false, .. } => true,
                 StopReason::Group

@@ -26,6 +26,15 @@ pub(crate) enum Effect {
     Close { key: Key, all: bool },
     /// Abort the child's task.
     Abort { key: Key },
+    /// Ask for the child's lease until it is granted, which is a
+    /// [`MachineEvent::LeaseGranted`](super::MachineEvent::LeaseGranted), and renew it then.
+    SeekLease { key: Key },
+    /// Give up the child's lease, or the request for it.
+    EndLease {
+        key: Key,
+        /// Whether no incarnation of the child is left that may need it.
+        release: bool,
+    },
     /// Publish an edge of a child's lifecycle.
     Report(Report),
     /// The child was aborted and still runs. The machine treats it as gone.

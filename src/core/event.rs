@@ -46,6 +46,10 @@ pub(crate) enum MachineEvent {
     Acked { key: Key, incarnation: IncarnationNumber },
     /// A message waits for the child, which has no task or has not received it.
     MessagePending { key: Key },
+    /// The child's lease is granted. Answers an [`Effect::SeekLease`](super::Effect::SeekLease).
+    LeaseGranted { key: Key },
+    /// The child's lease is lost, or couldn't be renewed in time.
+    LeaseLost { key: Key },
     /// A caller requests something for one child.
     Request { ticket: Ticket, key: Key, request: ChildRequest },
     /// The options of a child have changed. Answers a `ticket` when a child that is newly withheld is down,

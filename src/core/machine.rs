@@ -95,6 +95,12 @@ impl Machine {
                     each!(self, kind => kind.start_for_message(key, cx));
                 }
             }
+            (MachineEvent::LeaseGranted { .. }, Some(key)) => {
+                self.children_mut().on_lease_granted(key);
+            }
+            (MachineEvent::LeaseLost { .. }, Some(key)) => {
+                self.children_mut().on_lease_lost(key, cx);
+            }
             (MachineEvent::Health { problem, .. }, Some(key)) => self.on_health(key, problem, cx),
             (MachineEvent::Heartbeat { last, .. }, Some(key)) => {
                 // In a supervisor that ends, the child is stopped anyway.
@@ -166,6 +172,7 @@ impl Machine {
             (_, None) => return,
         }
         each!(self, kind => kind.settle(cx));
+        self.children_mut().settle_leases(cx);
         self.answer_callers(cx);
     }
 
@@ -294,6 +301,7 @@ impl Machine {
         let entry = children.entry(key);
         cx.push(Effect::Leaked { key, incarnation: entry.incarnation });
         let options = Arc::clone(&entry.options);
+        children.end_lease(key, false, cx);
         children.report_stopped(key, ExitReason::Killed, cx);
         if children.rules.on_leak(&options) == OnLeak::Park && !ends {
             each!(self, kind => kind.on_leaked(key, why, cx));
@@ -337,8 +345,12 @@ impl Machine {
 
     /// Returns why no call starts the child. Also refuses a restart of a held child, which would stay down.
     fn refuses_start(&self, key: Key) -> Option<Withheld> {
-        let held = self.children().entries.get(key).is_some_and(|entry| entry.held);
-        if held { Some(Withheld::Held) } else { self.withheld(key) }
+        let children = self.children();
+        if children.entries.get(key).is_some_and(|entry| entry.held) {
+            return Some(Withheld::Held);
+        }
+        let standby = children.is_on_standby(key).then_some(Withheld::Standby);
+        self.withheld(key).or(standby)
     }
 
     /// Whether the supervisor is ending, or has ended.

@@ -15,7 +15,7 @@
 //! | `group` | the state of an operation over several children in order |
 //! | `children`, `child` | what happens to one child, and its state |
 //! | `history`, `limits` | the failures of one child, and its restart limits |
-//! | `callers`, `requirements`, `timers`, `arena`, `start_order` | tables by child |
+//! | `callers`, `requirements`, `leases`, `timers`, `arena`, `start_order` | tables by child |
 //! | `verify` | simulation, invariants and exploration (tests only) |
 //!
 //! # Invariants
@@ -41,6 +41,7 @@ mod event;
 mod find;
 mod group;
 mod history;
+mod leases;
 mod limits;
 mod machine;
 mod ordered;

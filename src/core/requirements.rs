@@ -44,10 +44,13 @@ impl Requirements {
     /// Returns the name behind which this child is. Creates the name if no child required it so far.
     pub(super) fn provided_by(&mut self, key: Key, met: bool) -> RequirementId {
         let links = self.links.entry(key).or_default();
-        *links.provides.get_or_insert_with(|| {
-            self.names.push(Requirement { met, provider: Some(key), waiters: BTreeSet::new() });
-            RequirementId::try_from(self.names.len() - 1).expect("fewer than 2^32 names")
-        })
+        if let Some(id) = links.provides {
+            return id;
+        }
+        let id = self.add();
+        (self.names[id as usize].met, self.names[id as usize].provider) = (met, Some(key));
+        self.links.entry(key).or_default().provides = Some(id);
+        id
     }
 
     pub(super) fn link(
@@ -104,7 +107,33 @@ impl Requirements {
 
     /// Sets whether the child meets its name, and releases the children that wait for it.
     pub(super) fn provide(&mut self, key: Key, met: bool) {
-        let Some(id) = self.links.get(&key).and_then(|links| links.provides) else { return };
+        if let Some(id) = self.links.get(&key).and_then(|links| links.provides) {
+            self.set_met(id, met);
+        }
+    }
+
+    /// Returns a new name that no child is behind.
+    pub(super) fn add(&mut self) -> RequirementId {
+        self.names.push(Requirement { met: false, provider: None, waiters: BTreeSet::new() });
+        RequirementId::try_from(self.names.len() - 1).expect("fewer than 2^32 names")
+    }
+
+    /// Makes the child require this name, too, if it lacks no other.
+    pub(super) fn require_last(&mut self, key: Key, id: RequirementId) {
+        let links = self.links.entry(key).or_default();
+        links.requires = links.requires.iter().copied().chain([id]).collect();
+    }
+
+    /// Makes the child require this name no more.
+    pub(super) fn require_no_more(&mut self, key: Key, id: RequirementId) {
+        self.names[id as usize].waiters.remove(&key);
+        if let Some(links) = self.links.get_mut(&key) {
+            links.requires = links.requires.iter().copied().filter(|&it| it != id).collect();
+        }
+    }
+
+    /// Sets whether a name is met, and releases the children that wait for it.
+    pub(super) fn set_met(&mut self, id: RequirementId, met: bool) {
         let name = &mut self.names[id as usize];
         name.met = met;
         if met {

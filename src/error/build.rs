@@ -127,6 +127,50 @@ pub enum BuildError {
         /// The sibling that the fallback requires.
         requirement: String,
     },
+    /// A fallback has a lease, but it always has that of the child that it replaces.
+    #[error(
+        "the fallback of `{path}` has a lease, but a fallback has the lease of the child that it replaces; \
+         write `lease(…)` on that child instead"
+    )]
+    FallbackLease {
+        /// The child.
+        path: Path,
+    },
+    /// A value of a child's lease is invalid.
+    #[error("`{path}`: {problem}")]
+    BadLease {
+        /// The child.
+        path: Path,
+        /// What is wrong, and what to write instead.
+        problem: String,
+    },
+    /// A lease lasts for so short a time after its renew deadline that the child can't be aborted before it expires.
+    #[error(
+        "the lease of `{path}` leaves {lasts:?} between its `renew_deadline` and its `ttl`, but an abort may take the \
+         `leak_timeout` of {leak_timeout:?}; write a longer `ttl`, or a shorter `leak_timeout` on the supervisor"
+    )]
+    ShortLease {
+        /// The child.
+        path: Path,
+        /// How long the lease lasts after its renew deadline.
+        lasts: Duration,
+        /// How long an abort of the child may take.
+        leak_timeout: Duration,
+    },
+    /// The shutdown grace of a child doesn't fit between the renew deadline and the expiry of its lease.
+    #[error(
+        "`{path}` may take {} to stop, but its lease expires before that; write a `shutdown` of at most \
+         {longest:?}, or a longer `ttl`",
+        Grace(.grace)
+    )]
+    GraceBeyondLease {
+        /// The child.
+        path: Path,
+        /// The grace. `None`: it has no end.
+        grace: Option<Duration>,
+        /// The longest grace that fits: `ttl` less `renew_deadline` and the leak timeout.
+        longest: Duration,
+    },
     /// A child requires a sibling that doesn't exist.
     #[error(
         "`{path}` requires `{}`, but `{parent}` has no such child; it has {known}",
@@ -277,5 +321,17 @@ pub(crate) fn known<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> S
         (names, _) if names.is_empty() => "no other children".to_owned(),
         (names, 0) => names,
         (names, more) => format!("{names} and {more} more"),
+    }
+}
+
+/// A grace, as a part of a sentence.
+struct Grace<'a>(&'a Option<Duration>);
+
+impl fmt::Display for Grace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(grace) => write!(f, "{grace:?}"),
+            None => f.write_str("any time"),
+        }
     }
 }

@@ -268,6 +268,7 @@ impl fmt::Display for Withheld<'_> {
         match *self {
             Self("disabled") => f.write_str("is disabled; change its configuration"),
             Self("held") => f.write_str("is held; call `release`"),
+            Self("standby") => f.write_str("is on standby; it starts when its lease is granted"),
             Self(why) => write!(f, "{why}; change its configuration"),
         }
     }

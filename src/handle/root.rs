@@ -30,7 +30,8 @@ pub(crate) fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
 
 /// Creates the shared state of a supervisor that is this child.
 pub(crate) fn supervisor_below(ctx: &Context, blueprint: &Arc<Blueprint>) -> Arc<SupervisorShared> {
-    supervisor_of(ctx).below(&ctx.incarnation.segment(), Arc::clone(blueprint))
+    let (segment, token) = (ctx.incarnation.segment(), ctx.token_of_lease());
+    supervisor_of(ctx).below(&segment, Arc::clone(blueprint), token)
 }
 
 /// Creates the shared state of a root.

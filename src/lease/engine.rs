@@ -13,7 +13,7 @@ use serde::Serialize;
 /// A store of leases: a locked file, a database, a coordination service.
 ///
 /// Each lease has a name, and at most one holder at a time. Implement this trait to guard children with a store that
-/// verger has no engine for.
+/// verger has no engine for. `testing::assert_lease_rules` checks it, with the feature `testing`.
 ///
 /// Each method has three answers: yes, no, and an error, which means that the answer is unknown. A request whose answer
 /// is unknown may have had its effect, so the child that the lease guards runs only after a *yes*.
@@ -55,6 +55,22 @@ pub trait LeaseEngine: fmt::Debug + Send + Sync + 'static {
     ///
     /// If the answer is unknown.
     async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError>;
+}
+
+/// So that one engine can be shared by leases, also if it isn't `Clone`.
+#[async_trait]
+impl<E: LeaseEngine + ?Sized> LeaseEngine for Arc<E> {
+    async fn acquire(&self, claim: &Claim) -> Result<Acquired, LeaseError> {
+        (**self).acquire(claim).await
+    }
+
+    async fn renew(&self, claim: &Claim, token: FencingToken) -> Result<Renewed, LeaseError> {
+        (**self).renew(claim, token).await
+    }
+
+    async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
+        (**self).release(claim, token).await
+    }
 }
 
 /// What a guard asks a [`LeaseEngine`] for: which lease, for which holder, and for how long.

@@ -10,21 +10,37 @@
 //! | --- | --- |
 //! | `engine` | what an engine is asked and answers |
 //! | `times` | how long a lease lasts, and when its guard acts |
+//! | `clock` | the time, with that of suspends |
 //! | `spec` | the lease of a child |
+//! | `change` | what a keeper reports |
+//! | `guard` | the rules: what to ask next, and what an answer means |
+//! | `call` | calls of the user's code |
+//! | `holder` | the name under which a child asks |
+//! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
 //! | `postgres` | the engine for PostgreSQL |
 
+mod call;
+mod change;
+mod clock;
 mod engine;
 #[cfg(unix)]
 mod file;
+mod guard;
+mod holder;
+mod keeper;
 #[cfg(feature = "lease-postgres")]
 mod postgres;
 mod spec;
 mod times;
 
+pub(crate) use self::change::{LeaseChange, LeaseEnd};
 pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
 #[cfg(unix)]
 pub use self::file::File;
+pub(crate) use self::holder::holder;
+pub(crate) use self::keeper::keep;
 #[cfg(feature = "lease-postgres")]
 pub use self::postgres::{Fenced, Postgres, fence};
 pub use self::spec::Lease;
+pub use self::times::LeaseProblem;

@@ -52,6 +52,9 @@ pub(crate) struct ChildOptions {
     pub(crate) stop_order: i8,
     /// Whether the tree is ready only if the child is. `None`: if its supervisor isn't dynamic.
     pub(crate) essential: Option<bool>,
+    /// For children that need a lease: how long it lasts after the child is cancelled because it couldn't be
+    /// renewed.
+    pub(crate) lease_grace: Option<Duration>,
     /// How long the child runs until it fails, as far as that is known: a supervisor that gives up, or a
     /// child that its health check restarts.
     pub(crate) fails_after: Option<FailsAfter>,
@@ -78,6 +81,8 @@ pub(crate) enum Withheld {
     Reconfigured,
     /// A caller holds it.
     Held,
+    /// Its lease isn't granted.
+    Standby,
 }
 
 impl Withheld {
@@ -87,6 +92,7 @@ impl Withheld {
             Self::Unconfigured => "waits for its configuration",
             Self::Reconfigured => "gets a new configuration",
             Self::Held => "held",
+            Self::Standby => "standby",
         }
     }
 }
@@ -310,11 +316,20 @@ impl Rules {
     /// Returns the child's grace. A supervisor needs time for everything below it, so the defaults
     /// don't apply to it.
     pub(crate) fn shutdown(&self, child: &ChildOptions) -> Shutdown {
-        match (child.shutdown, child.supervisor) {
+        let shutdown = match (child.shutdown, child.supervisor) {
             (Some(own), _) => own,
             (None, Some(_)) => Shutdown::Infinity,
             (None, None) => self.defaults.shutdown.unwrap_or(Shutdown::DEFAULT),
+        };
+        match self.longest_grace(child) {
+            Some(longest) => shutdown.at_most(longest),
+            None => shutdown,
         }
+    }
+
+    /// Returns the longest grace with which the child is down before its lease expires, if it needs one.
+    pub(crate) fn longest_grace(&self, child: &ChildOptions) -> Option<Duration> {
+        Some(child.lease_grace?.saturating_sub(self.leak_timeout(child)))
     }
 
     pub(crate) fn backoff<'a>(&'a self, child: &'a ChildOptions) -> &'a Backoff {

@@ -32,6 +32,15 @@ pub enum Shutdown {
 impl Shutdown {
     /// The default of a worker: five seconds, as in OTP.
     pub(crate) const DEFAULT: Self = Self::Timeout(Duration::from_secs(5));
+
+    /// Returns this, with a grace that isn't longer.
+    pub(crate) fn at_most(self, longest: Duration) -> Self {
+        match self {
+            Self::BrutalKill => Self::BrutalKill,
+            Self::Timeout(grace) => Self::Timeout(grace.min(longest)),
+            Self::Infinity => Self::Timeout(longest),
+        }
+    }
 }
 
 /// Five seconds, the default of a worker.

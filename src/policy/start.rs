@@ -72,6 +72,8 @@ pub enum StartCause {
     Group,
     /// A message arrived for a child with [`start_on_message`](crate::ChildSpec::start_on_message).
     OnMessage,
+    /// Its lease was granted again, after it had been lost.
+    Lease,
 }
 
 string_enum!(
@@ -81,6 +83,7 @@ string_enum!(
     Restart = "restart",
     Group = "group",
     OnMessage = "on_message",
+    Lease = "lease",
 );
 
 #[cfg(test)]

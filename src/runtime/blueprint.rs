@@ -195,6 +195,7 @@ impl Blueprint {
             self.check_child(path, fallback, warnings)?;
         }
         check_restarts(&self.rules, options, &own, warnings)?;
+        check_grace(&self.rules, options, || child.factory.explicit_graces().sum, &own)?;
         if options.supervisor.is_none() && self.rules.shutdown(options) == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
         }
@@ -265,6 +266,32 @@ impl Blueprint {
             sources: self.policy(options, None).sources(),
         }
     }
+}
+
+/// Checks that a child which needs a lease is down before that expires. `below`: the graces below it that were set
+/// explicitly, if it is a supervisor.
+pub(crate) fn check_grace(
+    rules: &Rules,
+    options: &ChildOptions,
+    below: impl FnOnce() -> Duration,
+    path: &dyn Fn() -> Path,
+) -> Result<(), BuildError> {
+    let Some(lasts) = options.lease_grace else { return Ok(()) };
+    let leak_timeout = rules.leak_timeout(options);
+    let longest = lasts.saturating_sub(leak_timeout);
+    if longest.is_zero() {
+        return Err(BuildError::ShortLease { path: path(), lasts, leak_timeout });
+    }
+    let grace = match options.shutdown {
+        Some(Shutdown::BrutalKill) => Some(Duration::ZERO),
+        Some(Shutdown::Timeout(grace)) => Some(grace),
+        Some(Shutdown::Infinity) => None,
+        None => Some(below()),
+    };
+    if grace.is_none_or(|grace| grace > longest) {
+        return Err(BuildError::GraceBeyondLease { path: path(), grace, longest });
+    }
+    Ok(())
 }
 
 /// Checks the restart limits of a child, or of a fallback.

@@ -242,6 +242,41 @@ pub(super) fn healthy(bounds: &LogBounds, child: &Path, incarnation: u32) {
     );
 }
 
+/// The child waits for its lease: another holder has it, or the engine can't tell.
+pub(super) fn standby(
+    bounds: &LogBounds,
+    child: &Path,
+    lease: &str,
+    holder: Option<&str>,
+    problem: Option<&str>,
+) {
+    match problem {
+        Some(problem) => bounded!(
+            (bounds, child, LeaseUnknown), WARN, target: "verger::lease",
+            "the lease can't be asked for",
+            %child, lease, error = problem
+        ),
+        None => bounded!(
+            (bounds, child, Standby), INFO, target: "verger::lease", "on standby",
+            %child, lease, holder
+        ),
+    }
+}
+
+pub(super) fn lease_granted(bounds: &LogBounds, child: &Path, lease: &str, token: u64) {
+    bounded!(
+        (bounds, child, LeaseGranted), INFO, target: "verger::lease", "lease granted",
+        %child, lease, token
+    );
+}
+
+pub(super) fn lease_lost(bounds: &LogBounds, child: &Path, lease: &str, cause: &str) {
+    bounded!(
+        (bounds, child, LeaseLost), WARN, target: "verger::lease", "lease lost",
+        %child, lease, cause
+    );
+}
+
 /// The runtime was late, so that missed heartbeats say nothing.
 pub(super) fn runtime_late(bounds: &LogBounds, supervisor: &LazyPath, late: Duration) {
     bounded!(

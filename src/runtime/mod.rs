@@ -43,9 +43,9 @@ mod stop_chain;
 mod task;
 mod tree;
 
-#[cfg(feature = "config")]
-pub(crate) use self::blueprint::check_restarts;
 pub(crate) use self::blueprint::{Blueprint, Registration};
+#[cfg(feature = "config")]
+pub(crate) use self::blueprint::{check_grace, check_restarts};
 #[cfg(feature = "config")]
 pub(crate) use self::driver::CHILDREN_PER_REQUEST;
 pub(crate) use self::early_events::EarlyEvents;

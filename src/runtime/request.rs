@@ -10,6 +10,7 @@ use super::blueprint::Blueprint;
 use crate::child::{ChildSpec, ConfigSpec};
 use crate::core;
 use crate::error::ControlError;
+use crate::lease::LeaseChange;
 use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
 use crate::path::Path;
@@ -87,6 +88,13 @@ pub(crate) enum Request {
     Facts {
         which: Children,
         answer: Responder<FactsPage>,
+    },
+    /// Take in what the keeper of a child's lease reports.
+    Lease {
+        key: core::Key,
+        /// The number of the keeper.
+        keeper: u64,
+        change: LeaseChange,
     },
     /// Count that the loop has turned.
     Turn(Arc<AtomicU64>),

@@ -31,6 +31,7 @@ use crate::child::{Incarnation, OwnSupervisor, Parent, StopLevel};
 use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
+use crate::lease::FencingToken;
 use crate::metrics::Scope;
 use crate::panic::catch_panic;
 use crate::path::{LazyPath, Path};
@@ -49,6 +50,8 @@ pub(crate) struct SupervisorShared {
     /// The rules in it can change.
     blueprint: Mutex<Arc<Blueprint>>,
     pub(crate) began: Instant,
+    /// The fencing token with which it was started, or one above it.
+    fencing_token: Option<FencingToken>,
     /// Decides on failures: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
     events: Channel<Event>,
@@ -75,32 +78,28 @@ impl SupervisorShared {
         let tree = Arc::new(Tree::new(name, settings, listeners, clocks));
         let began = clocks.read_at();
         let events = sender.map(Channel::open).unwrap_or_default();
-        Self::with_events(PathKey::root(&blueprint.name), None, tree, blueprint, events, began)
+        Self::new(PathKey::root(&blueprint.name), None, tree, blueprint, events, began, None)
     }
 
     /// Creates the shared state of a supervisor that is a child of this one.
-    pub(crate) fn below(self: Arc<Self>, name: &Arc<str>, blueprint: Arc<Blueprint>) -> Arc<Self> {
-        let (key, tree) = (self.key.child(name), Arc::clone(&self.tree));
-        Self::new(key, Some(self), tree, blueprint, now())
-    }
-
-    pub(super) fn new(
-        key: PathKey,
-        above: Option<Arc<Self>>,
-        tree: Arc<Tree<Self>>,
+    pub(crate) fn below(
+        self: Arc<Self>,
+        name: &Arc<str>,
         blueprint: Arc<Blueprint>,
-        began: Instant,
+        fencing_token: Option<FencingToken>,
     ) -> Arc<Self> {
-        Self::with_events(key, above, tree, blueprint, Channel::default(), began)
+        let (key, tree) = (self.key.child(name), Arc::clone(&self.tree));
+        Self::new(key, Some(self), tree, blueprint, Channel::default(), now(), fencing_token)
     }
 
-    fn with_events(
+    fn new(
         key: PathKey,
         above: Option<Arc<Self>>,
         tree: Arc<Tree<Self>>,
         blueprint: Arc<Blueprint>,
         events: Channel<Event>,
         began: Instant,
+        fencing_token: Option<FencingToken>,
     ) -> Arc<Self> {
         let blueprint = match tree.settings.supervisor(|| key.path().clone()) {
             Some(layer) => blueprint.with_rules(Rules::layered(&blueprint.rules, Some(layer))),
@@ -120,6 +119,7 @@ impl SupervisorShared {
             progress: Progress::new(),
             blueprint: Mutex::new(blueprint),
             began,
+            fencing_token,
             callback,
             events,
             scope,
@@ -373,6 +373,10 @@ impl Parent for SupervisorShared {
 
     fn stop_reason(&self) -> Option<Arc<str>> {
         self.stop_reason()
+    }
+
+    fn fencing_token(&self) -> Option<FencingToken> {
+        self.fencing_token
     }
 
     fn panic_line(&self, child: &Path) -> Option<LetterLine> {

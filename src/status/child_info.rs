@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
 
+use super::lease_info::LeaseInfo;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
@@ -91,6 +92,9 @@ pub struct ChildInfo {
     /// The last call that has changed the child and [named its caller](crate::SupervisorHandle::on_behalf_of),
     /// since its supervisor was started. `None` if a later call without a caller has taken it back or repeated it.
     pub last_call: Option<LastCall>,
+    /// The lease that the child has, or is on standby for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Arc<LeaseInfo>>,
     /// The child's mailbox, if it has one.
     pub mailbox: Option<MailboxInfo>,
     /// The version of the child; see [`ChildSpec::version`](crate::ChildSpec::version).
@@ -218,15 +222,20 @@ fn location<S: Serializer>(
 }
 
 impl ChildInfo {
-    /// Why the child is down, in a few words: [`why`](Self::why), with the caller that has stopped or held the child.
+    /// Why the child is down, in a few words: [`why`](Self::why), with the caller that has stopped or held the child, or
+    /// the present holder of its lease.
     ///
-    /// `stopped by operator: disk swap`.
+    /// `stopped by operator: disk swap`, `standby: web-2/4711-5f2c08aa:app/scheduler has the lease`.
     #[must_use]
     pub fn explanation(&self) -> Option<Cow<'static, str>> {
         let why = self.why?;
         let (word, cause) = match why {
             "stopped manually" => ("stopped", "terminate_child"),
             "held" => ("held", "hold"),
+            "standby" => {
+                let cause = self.lease.as_ref().and_then(|lease| lease.cause());
+                return Some(cause.map_or(why.into(), |cause| format!("{why}: {cause}").into()));
+            }
             _ => return Some(why.into()),
         };
         Some(match self.last_call.as_ref().filter(|call| call.call == cause) {
@@ -267,6 +276,7 @@ impl ChildInfo {
             waits_for: Vec::new(),
             held: false,
             last_call: None,
+            lease: None,
             mailbox: None,
             version: None,
             has_children: false,

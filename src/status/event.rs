@@ -81,6 +81,29 @@ pub enum EventKind {
     },
     /// The child was unhealthy, and its health check passed.
     Healthy,
+    /// The child is on standby: its lease isn't granted, or nothing is known of it.
+    Standby {
+        /// The name of the lease.
+        lease: Arc<str>,
+        /// The holder of the lease, if the engine knows it.
+        holder: Option<Arc<str>>,
+        /// Why the engine can't tell, if that is so.
+        problem: Option<Arc<str>>,
+    },
+    /// The child's lease was granted.
+    LeaseGranted {
+        /// The name of the lease.
+        lease: Arc<str>,
+        /// The number of the grant, which only grows.
+        token: u64,
+    },
+    /// The child's lease was lost, so the child is stopped. This is no failure.
+    LeaseLost {
+        /// The name of the lease.
+        lease: Arc<str>,
+        /// How it was lost.
+        reason: Arc<str>,
+    },
     /// The child was aborted and is still running, because it blocks its thread.
     Leaked,
     /// The child had leaked, and has ended.
@@ -133,6 +156,15 @@ impl fmt::Display for EventKind {
             }
             Self::Unhealthy { problem } => write!(f, "unhealthy: {}", Visible(problem)),
             Self::Healthy => f.write_str("healthy again"),
+            Self::Standby { holder: Some(holder), problem: None, .. } => {
+                write!(f, "on standby: {} has the lease", Visible(holder))
+            }
+            Self::Standby { problem: Some(problem), .. } => {
+                write!(f, "on standby: {}", Visible(problem))
+            }
+            Self::Standby { .. } => f.write_str("on standby"),
+            Self::LeaseGranted { token, .. } => write!(f, "lease granted (token {token})"),
+            Self::LeaseLost { reason, .. } => write!(f, "lease lost: {}", Visible(reason)),
             Self::Leaked => f.write_str("leaked: aborted, and still running"),
             Self::LeakEnded => f.write_str("leaked task has ended"),
             Self::DeactivateFailed { reason } => {

@@ -221,6 +221,8 @@ fn level(kind: &EventKind) -> EventLevel {
         EventKind::Moved { to: Lifecycle::Errored | Lifecycle::Restarting, .. }
         | EventKind::FellBack { .. }
         | EventKind::Unhealthy { .. }
+        | EventKind::LeaseLost { .. }
+        | EventKind::Standby { problem: Some(_), .. }
         | EventKind::DeactivateFailed { .. } => EventLevel::Warn,
         EventKind::Paused { .. } | EventKind::GaveUp { .. } | EventKind::Leaked => {
             EventLevel::Error
@@ -228,6 +230,8 @@ fn level(kind: &EventKind) -> EventLevel {
         EventKind::Moved { .. }
         | EventKind::Healthy
         | EventKind::LeakEnded
+        | EventKind::Standby { problem: None, .. }
+        | EventKind::LeaseGranted { .. }
         | EventKind::Called { .. }
         | EventKind::Removed => EventLevel::Info,
     }

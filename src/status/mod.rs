@@ -63,6 +63,7 @@ mod event;
 mod event_log;
 #[cfg(feature = "json")]
 mod json;
+mod lease_info;
 mod look;
 mod mermaid;
 mod program;
@@ -89,6 +90,7 @@ pub use self::event::{Event, EventKind};
 #[cfg(feature = "console")]
 pub(crate) use self::event_log::cut;
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
+pub use self::lease_info::LeaseInfo;
 pub use self::program::{ProgramInfo, Totals};
 pub use self::readiness::Problem;
 pub use self::stream::{StatusChange, StatusStream};

@@ -22,6 +22,9 @@ use crate::status::{Event, EventKind};
 /// | `db: paused` | [`paused`](Self::paused): the child failed too often, and pauses |
 /// | `db: unhealthy` | [`unhealthy`](Self::unhealthy): the child's health check failed too often |
 /// | `db: healthy` | [`healthy`](Self::healthy): the unhealthy child passes its health check |
+/// | `db: standby` | [`standby`](Self::standby): the child waits for its lease |
+/// | `db: lease granted` | [`lease_granted`](Self::lease_granted): the child's lease is granted |
+/// | `db: lease lost` | [`lease_lost`](Self::lease_lost): the child's lease is lost |
 /// | `db: leaked` | [`leaked`](Self::leaked): the child was aborted and is still running |
 /// | `db: leak ended` | [`leak_ended`](Self::leak_ended): the leaked child has ended |
 /// | `db: deactivate failed` | [`deactivate_failed`](Self::deactivate_failed) |
@@ -63,17 +66,23 @@ const FELL_BACK: &str = "fell back";
 const PAUSED: &str = "paused";
 const UNHEALTHY: &str = "unhealthy";
 const HEALTHY: &str = "healthy";
+const STANDBY: &str = "standby";
+const LEASE_GRANTED: &str = "lease granted";
+const LEASE_LOST: &str = "lease lost";
 const LEAKED: &str = "leaked";
 const LEAK_ENDED: &str = "leak ended";
 const DEACTIVATE_FAILED: &str = "deactivate failed";
 const REMOVED: &str = "removed";
 const CALLED: &str = "called";
-const PLAIN_EVENTS: [&str; 10] = [
+const PLAIN_EVENTS: [&str; 13] = [
     GAVE_UP,
     FELL_BACK,
     PAUSED,
     UNHEALTHY,
     HEALTHY,
+    STANDBY,
+    LEASE_GRANTED,
+    LEASE_LOST,
     LEAKED,
     LEAK_ENDED,
     DEACTIVATE_FAILED,
@@ -143,6 +152,24 @@ impl Expect {
     #[must_use]
     pub fn healthy(path: impl Into<String>) -> Self {
         Self::new(path, What::Plain(HEALTHY))
+    }
+
+    /// Expects the child to be on standby: its lease isn't granted, or the holder or the problem has changed.
+    #[must_use]
+    pub fn standby(path: impl Into<String>) -> Self {
+        Self::new(path, What::Plain(STANDBY))
+    }
+
+    /// Expects the child's lease to be granted.
+    #[must_use]
+    pub fn lease_granted(path: impl Into<String>) -> Self {
+        Self::new(path, What::Plain(LEASE_GRANTED))
+    }
+
+    /// Expects the child's lease to be lost.
+    #[must_use]
+    pub fn lease_lost(path: impl Into<String>) -> Self {
+        Self::new(path, What::Plain(LEASE_LOST))
     }
 
     /// Expects the aborted child to be still running after the leak timeout.
@@ -322,6 +349,9 @@ fn plain(kind: &EventKind) -> Option<&'static str> {
         EventKind::Paused { .. } => Some(PAUSED),
         EventKind::Unhealthy { .. } => Some(UNHEALTHY),
         EventKind::Healthy => Some(HEALTHY),
+        EventKind::Standby { .. } => Some(STANDBY),
+        EventKind::LeaseGranted { .. } => Some(LEASE_GRANTED),
+        EventKind::LeaseLost { .. } => Some(LEASE_LOST),
         EventKind::Leaked => Some(LEAKED),
         EventKind::LeakEnded => Some(LEAK_ENDED),
         EventKind::DeactivateFailed { .. } => Some(DEACTIVATE_FAILED),
@@ -339,6 +369,9 @@ fn reason_of(kind: &EventKind) -> Option<&'static str> {
         | EventKind::DeactivateFailed { reason } => Some(reason.kind()),
         EventKind::Unhealthy { .. }
         | EventKind::Healthy
+        | EventKind::Standby { .. }
+        | EventKind::LeaseGranted { .. }
+        | EventKind::LeaseLost { .. }
         | EventKind::Leaked
         | EventKind::LeakEnded
         | EventKind::Removed

@@ -86,6 +86,11 @@
 //! other children add can only be killed, and so can children below a
 //! [`Supervisor`](struct@crate::Supervisor) that was built before it was passed to the builder.
 //!
+//! # Leases
+//!
+//! With the feature `lease`, `MemoryLeases` is a store of leases in memory that can be made to fail, and
+//! `assert_lease_rules` checks an engine of your own.
+//!
 //! # Events
 //!
 //! [`wait_for`](TestTree::wait_for) waits until one child is in a state.
@@ -110,11 +115,19 @@ mod assertion;
 mod builder;
 mod expect;
 mod faults;
+#[cfg(feature = "lease")]
+mod lease_rules;
+#[cfg(feature = "lease")]
+mod leases;
 mod log;
 mod random;
 mod tree;
 
 pub use self::builder::Builder;
 pub use self::expect::Expect;
+#[cfg(feature = "lease")]
+pub use self::lease_rules::assert_lease_rules;
+#[cfg(feature = "lease")]
+pub use self::leases::{LeaseEffect, LeaseEvent, LeaseRequest, MemoryLeases};
 pub use self::random::Lcg;
 pub use self::tree::TestTree;

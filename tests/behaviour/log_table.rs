@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const CHAPTER: &str = "book/src/log-lines.md";
 
 /// The names of all fields, so that one thing has one name.
-const FIELDS: [&str; 59] = [
+const FIELDS: [&str; 63] = [
     "address",
     "at_most",
     "attempt",
@@ -25,19 +25,23 @@ const FIELDS: [&str; 59] = [
     "ending",
     "error",
     "event_type",
+    "expires_within",
     "failing",
     "forced",
     "from",
     "grace_left",
     "graces",
     "hint",
+    "holder",
     "hook",
     "incarnation",
     "late",
+    "lease",
     "length",
     "limit",
     "lived",
     "location",
+    "lost_in",
     "missed",
     "name",
     "panic",

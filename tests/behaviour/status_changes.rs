@@ -17,7 +17,7 @@ use verger::{
 use crate::common::{End, FakeChildren, settle};
 
 /// The number of children in one page of a listing.
-const PAGE: usize = 16;
+const PAGE: usize = 32;
 /// The number of events a subscriber may lag behind.
 const BEHIND: usize = 1_024;
 

@@ -12,6 +12,7 @@ mod postgres;
 mod process;
 mod rules;
 mod server;
+mod supervised;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -73,6 +73,7 @@ impl Children {
             ChildState::Backoff(_) => self.launch(key, StartCause::Manual, cx),
             ChildState::Gated(_) => {
                 self.requirements.stop_waiting(key);
+                self.leases.note(key);
                 // Its requirement may be about to be met, which starts the child no more.
                 self.answer_up(key, &ChildAnswer::Gated, cx);
             }
@@ -118,6 +119,7 @@ impl Children {
         self.count_significant(key, state, false);
         let old = std::mem::replace(&mut self.entry(key).options, options);
         self.count_significant(key, state, true);
+        self.update_lease(key, Some(cx));
         let entry = self.entries.get_mut(key).expect("the child that is configured");
         self.counts.replaced(&old, &entry.options);
         let limits = entry.limits(&self.rules);
@@ -139,9 +141,10 @@ impl Children {
         &mut self,
         key: Key,
         provides: Option<RequirementId>,
-        requires: Vec<RequirementId>,
+        mut requires: Vec<RequirementId>,
     ) {
         self.requirements.stop_waiting(key);
+        requires.extend(self.leases.requirement(key));
         self.requirements.link(key, provides, requires);
         let state = self.entry(key).state;
         self.requirements.provide(key, state.is_met());

@@ -15,6 +15,7 @@
 //! | `messages` | children that a message starts |
 //! | `configure` | options and rules that change while children run |
 //! | `hold` | children that a caller keeps from being started, and counters that a caller resets |
+//! | `leases` | children that need a lease |
 //! | `watchdog` | children that have to send heartbeats |
 //!
 //! # Invariants
@@ -33,6 +34,7 @@ mod configure;
 mod exhausted;
 mod exits;
 mod hold;
+mod leases;
 mod messages;
 mod restart;
 mod start;
@@ -49,6 +51,7 @@ use super::callers::{Callers, WaitFor};
 use super::child::{ChildEntry, ChildState, DownState, Position, Timer};
 use super::effect::{Effect, Report, StepCx};
 use super::event::{ChildAnswer, MachineEvent, Ticket};
+use super::leases::{LeaseState, Leases};
 use super::requirements::{RequirementId, Requirements};
 use super::timers::Timers;
 use super::view::{ChildCounts, View};
@@ -68,6 +71,7 @@ pub(super) struct Children {
     pub(super) entries: Arena<ChildEntry>,
     pub(super) timers: Timers<Timer>,
     pub(super) requirements: Requirements,
+    pub(super) leases: Leases,
     pub(super) callers: Callers,
     /// The granted restarts of all children, if the supervisor limits them.
     pub(super) window: Option<RestartWindow>,
@@ -92,6 +96,7 @@ impl Children {
             entries: Arena::default(),
             timers: Timers::default(),
             requirements: Requirements::default(),
+            leases: Leases::default(),
             callers: Callers::default(),
             window,
             paused: None,
@@ -109,7 +114,7 @@ impl Children {
         let stop_order = options.stop_order;
         self.significant_remaining += u32::from(options.significant);
         let down = if options.on_message { DownState::Dormant } else { DownState::New };
-        self.entries.insert(ChildEntry {
+        let key = self.entries.insert(ChildEntry {
             options,
             history: None,
             pos,
@@ -122,7 +127,9 @@ impl Children {
             has_passed: false,
             held: false,
             stop_order,
-        })
+        });
+        self.update_lease(key, None);
+        key
     }
 
     /// Removes a child that is Stopped, and gives the callers that seek it this answer.
@@ -134,6 +141,7 @@ impl Children {
     ) -> Option<ChildEntry> {
         self.answer_seekers(key, answer, cx);
         self.timers.disarm(Timer::Child(key));
+        self.remove_lease(key, cx);
         let entry = self.entries.remove(key)?;
         self.counts.remove(&entry.options, entry.lifecycle);
         self.requirements.unlink(key);
@@ -200,6 +208,12 @@ impl Children {
                 return (asked && entry.incarnation == *incarnation).then_some(*key);
             }
             MachineEvent::MessagePending { key } => return self.entries.get(*key).map(|_| *key),
+            MachineEvent::LeaseGranted { key } => {
+                return (self.leases.state(*key) == Some(LeaseState::Sought)).then_some(*key);
+            }
+            MachineEvent::LeaseLost { key } => {
+                return (self.leases.state(*key) == Some(LeaseState::Granted)).then_some(*key);
+            }
             MachineEvent::Request { .. }
             | MachineEvent::Configured { .. }
             | MachineEvent::RulesChanged { .. }
@@ -260,6 +274,7 @@ impl Children {
         self.requirements.provide(key, state.is_met());
         if let ChildState::Down(_) | ChildState::Gated(_) | ChildState::Stopping { .. } = state {
             self.note_down(key);
+            self.leases.note(key);
         }
     }
 
@@ -334,8 +349,9 @@ impl Children {
             since: entry.since,
             settled: entry.state.is_passed()
                 || entry.state == ChildState::Down(DownState::Dormant)
-                || (entry.is_withheld() && entry.options.withheld.is_some()),
-            why: entry.why(),
+                || (entry.is_withheld() && entry.options.withheld.is_some())
+                || self.awaits_lease(key),
+            why: if self.is_on_standby(key) { Some("standby") } else { entry.why() },
             held: entry.held,
             undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),
             policy: entry.own_policy().map(Arc::clone),

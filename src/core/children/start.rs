@@ -21,6 +21,7 @@ impl Children {
         }
         if let Some((lacking, _)) = self.requirements.lacks(key) {
             self.requirements.wait(key, lacking);
+            self.seek_lease(key, lacking, cx);
             return self.gate(key, cause, cx);
         }
         self.enter(key, Lifecycle::Resolved, None, cx);

@@ -104,7 +104,7 @@ impl Children {
     /// Whether a child that is stopped for this reason is started again when it is down.
     pub(in crate::core) fn returns(&self, key: Key, why: StopReason) -> bool {
         match why {
-            StopReason::Restart => true,
+            StopReason::Restart | StopReason::Lease => true,
             StopReason::Group => self.restart_type(key) != RestartType::Temporary,
             StopReason::Manual | StopReason::Failing { manual: true, .. } => false,
             StopReason::OwnRequest => self.on_exit(key, true, &ExitReason::Normal).restarts(),

@@ -22,6 +22,7 @@ impl Dynamic {
                 self.forget(key, cx);
             }
             StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
+            StopReason::Lease => self.children.launch(key, StartCause::Lease, cx),
             StopReason::OwnRequest => self.on_ended(key, true, &Arc::new(ExitReason::Normal), cx),
             StopReason::Failing { active, .. } => {
                 let reason = self.children.failure(key);

@@ -40,6 +40,7 @@ impl Ordered {
                 self.forget_or_set_down(key, DownState::Terminated, cx);
             }
             StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
+            StopReason::Lease => self.children.launch(key, StartCause::Lease, cx),
             StopReason::OwnRequest => self.decide(key, true, &Arc::new(ExitReason::Normal), cx),
             StopReason::Failing { active, .. } => {
                 let reason = self.children.failure(key);

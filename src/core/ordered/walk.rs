@@ -222,6 +222,7 @@ impl Ordered {
                 Advance::Continue
             }
             After::Finish(_) => {
+                self.children.settle_leases(cx);
                 self.children.refuse_seekers(cx);
                 if let Some(GroupOp { after: After::Finish(finish), .. }) = self.group.take() {
                     cx.push(Effect::Finish(finish));

@@ -8,6 +8,7 @@ mod dynamic;
 mod health;
 mod history;
 mod hold;
+mod leases;
 mod limits;
 mod messages;
 mod otp_scale;

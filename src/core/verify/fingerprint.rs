@@ -167,6 +167,7 @@ impl Fingerprint {
             {
                 self.entry(entry, children);
                 self.callers(key, children);
+                children.leases.state(key).hash(self);
             }
         }
         children.timers.all().count().hash(self);

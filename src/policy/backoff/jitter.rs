@@ -38,7 +38,7 @@ impl Jitter {
     }
 
     /// Returns the shortest and the longest result for `base`.
-    pub(super) fn bounds(self, base: Duration) -> (Duration, Duration) {
+    pub(crate) fn bounds(self, base: Duration) -> (Duration, Duration) {
         match self {
             Self::None => (base, base),
             Self::Symmetric(fraction) => {

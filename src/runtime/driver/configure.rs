@@ -116,6 +116,7 @@ impl Driver {
                     let fallback = spec.fallback.as_ref().map(|spec| (key, Arc::clone(spec)));
                     self.fallbacks.extend(fallback);
                     self.health.replace(key, spec.health.as_ref());
+                    self.leases.set(key, spec.lease.as_ref());
                     let options = self.shared.options(spec.name(), &spec.options);
                     self.step(
                         MachineEvent::Configured { ticket: None, key, options, trial: false },

@@ -32,6 +32,8 @@ impl Driver {
                 self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
             }
             Effect::Abort { key } => self.abort(key),
+            Effect::SeekLease { key } => self.seek_lease(key),
+            Effect::EndLease { key, release } => self.leases.end(key, release),
             Effect::Report(report) => {
                 self.update_health_task(&report);
                 self.measure_edge(&report, now);
@@ -247,6 +249,7 @@ impl Driver {
         self.told_ready.remove(&key);
         self.recent.forget_calls(key);
         self.health.remove(key);
+        self.leases.remove(key);
     }
 
     /// Replaces the child with its fallback, under the child's name.

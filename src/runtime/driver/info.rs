@@ -97,6 +97,7 @@ impl Driver {
             next,
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
             healthy: health.map(Result::is_ok),
+            lease: self.leases.info(key).map(Arc::clone),
             mailbox: self.mailbox(key).map(|mailbox| {
                 let (len, capacity) = mailbox.load();
                 MailboxInfo { len, capacity }

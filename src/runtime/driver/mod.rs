@@ -25,6 +25,8 @@ mod failure_callback;
 mod health;
 mod health_tasks;
 mod info;
+mod lease_tasks;
+mod leases;
 mod mailboxes;
 mod measure;
 mod recent;
@@ -89,6 +91,7 @@ impl Driver {
             if self.backlog.is_empty()
                 && let Some(end) = self.end.take()
             {
+                self.leases.until_ended().await;
                 return self.finish(end);
             }
             if std::mem::take(&mut self.aborts.has_stopped) {
@@ -322,6 +325,7 @@ impl Driver {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
         self.health.add(key, spec.health.as_ref());
+        self.leases.set(key, spec.lease.as_ref());
     }
 
     fn link(&mut self, key: Key, spec: &ChildSpec) {

@@ -56,6 +56,9 @@ impl Driver {
                 self.recodes.push(recode);
             }
             Request::Facts { which, answer } => self.facts(which, answer),
+            Request::Lease { key, keeper, change } => {
+                self.lease_changed(key, keeper, change, now);
+            }
             Request::Turn(turns) => _ = turns.fetch_add(1, Ordering::Relaxed),
         }
     }

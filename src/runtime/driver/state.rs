@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::backlog::Backlog;
 use super::calls::Calls;
 use super::health_tasks::HealthTasks;
+use super::lease_tasks::LeaseTasks;
 use super::recent::Recent;
 use super::task_set::TaskSet;
 use super::timer::DeadlineTimer;
@@ -59,6 +60,7 @@ pub(in crate::runtime) struct Driver {
     /// The calls of the failure callback under way.
     pub(super) callback_tasks: TaskSet,
     pub(super) health: HealthTasks,
+    pub(super) leases: LeaseTasks,
     pub(super) waits: WaitReport,
     /// The workers that have signalled their readiness in vain.
     pub(super) told_ready: BTreeSet<Key>,
@@ -139,6 +141,7 @@ impl Driver {
             start_failures: Vec::new(),
             callback_tasks: TaskSet::default(),
             health: HealthTasks::default(),
+            leases: LeaseTasks::default(),
             waits: WaitReport::default(),
             told_ready: BTreeSet::new(),
             heartbeats_due: Vec::new(),

@@ -20,4 +20,11 @@ impl TaskSet {
         while tasks.try_join_next().is_some() {}
         named_task::spawn_in(tasks, name, task)
     }
+
+    /// Waits until all tasks have ended.
+    pub(super) async fn until_ended(&mut self) {
+        while let Some(tasks) = &mut self.0
+            && tasks.join_next().await.is_some()
+        {}
+    }
 }

@@ -195,7 +195,7 @@ async fn an_impossible_expectation_fails_at_once() {
         let expected = format!(
             "`{unreadable}` can't be read; write `db: active -> errored`, `db: -> active`, `db: \
              active -> errored (failed)`, or `db: ` and one of `gave up`, `fell back`, `paused`, \
-             `unhealthy`, `healthy`, `leaked`, `leak ended`, `deactivate failed`, `removed`, `called`; the \
+             `unhealthy`, `healthy`, `standby`, `lease granted`, `lease lost`, `leaked`, `leak ended`, `deactivate failed`, `removed`, `called`; the \
              states are `discovered`, `resolved`, `activating`, `active`, `errored`, \
              `restarting`, `deactivating`, `stopped`"
         );

@@ -51,7 +51,7 @@ fn seed4_30_every_cause_of_a_start_has_a_word() {
         "a#1 initial, b#1 initial, c#1 on_message, a#2 restart, b#2 group, c#2 group, b#3 manual"
     );
     let words = StartCause::ALL.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(words, ["initial", "manual", "restart", "group", "on_message"]);
+    assert_eq!(words, ["initial", "manual", "restart", "group", "on_message", "lease"]);
 }
 
 #[test]

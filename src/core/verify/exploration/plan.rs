@@ -65,10 +65,12 @@ pub(super) enum Flavour {
     DelayedDelivery,
     /// Children have to send heartbeats, as soon as they are active or ready.
     Watched,
+    /// Children need leases, one signals when it is ready, and one requires another.
+    Leased,
 }
 
 impl Flavour {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Plain,
         Self::Slow,
         Self::Parked,
@@ -85,6 +87,7 @@ impl Flavour {
         Self::OnMessage,
         Self::DelayedDelivery,
         Self::Watched,
+        Self::Leased,
     ];
 }
 
@@ -165,7 +168,8 @@ impl Plan {
             | Flavour::Slow
             | Flavour::Excepted
             | Flavour::RetryAfter
-            | Flavour::Watched => base,
+            | Flavour::Watched
+            | Flavour::Leased => base,
             Flavour::Parked | Flavour::OnMessage => {
                 Rules { on_exhausted: OnExhausted::Park, ..base }
             }
@@ -297,6 +301,17 @@ impl Plan {
                     fake = fake.signals(None);
                 }
             }
+            Flavour::Leased => {
+                if number != 1 {
+                    fake = fake.leased(2 * BEAT);
+                }
+                if number == 0 {
+                    fake = fake.signals(None);
+                }
+                if number > 0 && !self.dynamic {
+                    fake = fake.requires("a");
+                }
+            }
             Flavour::RetryAfter => {
                 fake = fake.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
                 if number == 0 {
@@ -406,6 +421,9 @@ fn script(fake: &FakeChild) -> String {
     }
     if options.on_message {
         text += ".on_message()";
+    }
+    if let Some(grace) = options.lease_grace {
+        text += &format!(".leased({})", time(grace));
     }
     if options.delays_delivery {
         text += ".delays_delivery()";

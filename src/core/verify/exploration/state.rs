@@ -11,7 +11,7 @@ use super::step::{BEAT, ChildIndex, ExplorationStep, OwnPolicy, TaskExit};
 use crate::core::verify::REQUESTS;
 use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::verify::invariants::{
-    ChildAccount, Declaration, Invariants, PendingDecision, Violation, is_ending,
+    ChildAccount, Declaration, Invariants, LeaseAccount, PendingDecision, Violation, is_ending,
 };
 use crate::core::verify::simulation::{FakeChild, Script};
 use crate::core::{ChildRequest, Key, Machine, MachineEvent, RequirementId};
@@ -191,6 +191,11 @@ impl ExploredState {
                 steps.extend(policies.map(|policy| ExplorationStep::Policy(index, policy)));
             }
         }
+        match child.lease {
+            LeaseAccount::Idle => {}
+            LeaseAccount::Sought => steps.push(ExplorationStep::Granted(index)),
+            LeaseAccount::Granted => steps.push(ExplorationStep::Lost(index)),
+        }
         if child.pending_decision != PendingDecision::None {
             let answers = [Resolution::Restart, Resolution::GiveUp, Resolution::Escalate];
             steps.extend(answers.map(|answer| ExplorationStep::Decide(index, answer)));
@@ -289,6 +294,8 @@ impl ExploredState {
                 let (key, incarnation) = of(index);
                 MachineEvent::Acked { key, incarnation }
             }
+            ExplorationStep::Granted(index) => MachineEvent::LeaseGranted { key: of(index).0 },
+            ExplorationStep::Lost(index) => MachineEvent::LeaseLost { key: of(index).0 },
             ExplorationStep::MessagePending(index) => {
                 MachineEvent::MessagePending { key: of(index).0 }
             }

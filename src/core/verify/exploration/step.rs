@@ -23,6 +23,10 @@ pub(super) enum ExplorationStep {
     Exited(ChildIndex, TaskExit),
     Healthy(ChildIndex),
     StopSelf(ChildIndex),
+    /// The lease of the child is granted.
+    Granted(ChildIndex),
+    /// The lease of the child is lost.
+    Lost(ChildIndex),
     /// The child acknowledges a message.
     Acked(ChildIndex),
     /// A message is pending for the child.
@@ -110,6 +114,15 @@ impl ExplorationStep {
             Self::Healthy(index) => child_event(index, "Healthy"),
             Self::StopSelf(index) => child_event(index, "StopSelf"),
             Self::Acked(index) => child_event(index, "Acked"),
+            Self::Granted(index) => {
+                format!(
+                    "sim.event(MachineEvent::LeaseGranted {{ key: sim.key({:?}) }});",
+                    name(index)
+                )
+            }
+            Self::Lost(index) => {
+                format!("sim.event(MachineEvent::LeaseLost {{ key: sim.key({:?}) }});", name(index))
+            }
             Self::MessagePending(index) => format!("sim.send({:?});", name(index)),
             Self::Unhealthy(index) => {
                 let problem = "problem: Some(\"ill\".into())";

@@ -17,6 +17,7 @@ impl Invariants {
                 .hash(print);
             (child.cause, child.has_passed, child.was_active).hash(print);
             (child.decided, child.leaked).hash(print);
+            (child.lease, child.lost_lease).hash(print);
             (child.answered_failed, child.returns, child.replaced).hash(print);
             (child.pending_decision, child.callback_called, child.resolution).hash(print);
             child.policy.as_ref().map(policy_text).hash(print);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::grants::OwnGrants;
+use super::leases::LeaseAccount;
 use crate::core::IncarnationNumber;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -49,6 +50,10 @@ pub(in super::super) struct ChildAccount {
     pub(super) taken_out: bool,
     /// Its configuration or a caller has kept it from being started, so that it may come late.
     pub(super) was_withheld: bool,
+    /// What is known of its lease.
+    pub(in super::super) lease: LeaseAccount,
+    /// It ran when its lease was lost.
+    pub(super) lost_lease: bool,
     /// A caller holds it.
     pub(super) on_hold: bool,
     /// Its last incarnation has leaked.
@@ -130,6 +135,8 @@ impl ChildAccount {
             stops_itself: false,
             taken_out: false,
             was_withheld: false,
+            lease: LeaseAccount::Idle,
+            lost_lease: false,
             on_hold: false,
             leaked: false,
             decided: false,

@@ -125,7 +125,7 @@ impl Invariants {
                 !child.is_startable(),
                 "neither the supervisor nor a group starts a child that waits for a message",
             ),
-            StartCause::Manual | StartCause::Restart => Ok(()),
+            StartCause::Manual | StartCause::Restart | StartCause::Lease => Ok(()),
         }
     }
 

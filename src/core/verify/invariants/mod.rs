@@ -23,7 +23,7 @@
 //!
 //! The failure callback is in [`answers`], costs and delays in [`costs`], starts by messages in
 //! [`messages`], groups and orders in [`order`], what holds between two events in [`counts`], and what
-//! holds when nothing more happens in [`rest`]. Heartbeats are in [`watchdog`].
+//! holds when nothing more happens in [`rest`]. Heartbeats are in [`watchdog`], leases in [`leases`].
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -41,6 +41,7 @@ use crate::policy::FailureDecision;
 use crate::policy::{Rules, Strategy};
 pub(super) use child::{ChildAccount, Declaration, PendingDecision};
 use grants::Grants;
+pub(super) use leases::LeaseAccount;
 use watchdog::Hung;
 
 mod account;
@@ -50,6 +51,7 @@ mod costs;
 mod counts;
 mod grants;
 mod health;
+mod leases;
 mod messages;
 mod order;
 mod rest;
@@ -206,6 +208,7 @@ impl Invariants {
         self.check_returns(machine)?;
         self.check_stop_chain(&chain, machine)?;
         self.check_closing(machine)?;
+        self.check_leases(machine)?;
         ensure(self.holding.is_none(), "a hold is followed by the start that it is for")?;
         match self.ended {
             Some((key, incarnation)) => {
@@ -228,7 +231,7 @@ impl Invariants {
                 check_echo(machine, key, over, self.awaits_decision(key, over), now)?;
             }
         }
-        Ok(())
+        check_late_leases(&self.children, machine, now)
     }
 
     fn before_event(&mut self, event: &MachineEvent, machine: &Machine, now: Instant) {
@@ -251,6 +254,7 @@ impl Invariants {
         self.note_heartbeat(event, machine, now);
         self.note_callback(event);
         self.note_message(event);
+        self.note_lease(event);
         match event {
             &MachineEvent::Exited { key, incarnation, .. }
             | &MachineEvent::Ignored { key, incarnation } => {
@@ -283,6 +287,8 @@ impl Invariants {
                 self.started(key, incarnation)
             }
             &Effect::HoldMessages { key, until } => self.note_hold(key, until),
+            &Effect::SeekLease { key } => self.check_sought(key),
+            &Effect::EndLease { key, release } => self.check_lease_ended(key, release),
             &Effect::StaysDown { key } => self.check_stays_down(key),
             &Effect::Cancel { key } => {
                 self.check_cancel(key)?;
@@ -383,12 +389,15 @@ impl Invariants {
         let child = self.child(key);
         ensure(!child.live, "a child has one live incarnation")?;
         ensure(!child.on_hold, "a held child is not started")?;
+        let leased = child.declaration.options.lease_grace.is_some();
+        let granted = child.lease == LeaseAccount::Granted;
+        ensure(granted || !leased, "a child is started with its lease")?;
         ensure(incarnation == child.incarnation + 1, "incarnations are counted")?;
         ensure(child.lifecycle == Lifecycle::Activating, "a child that is started is activating")?;
         child.incarnation = incarnation;
         (child.live, child.cancelled, child.aborted) = (true, false, false);
         (child.decided, child.stops_itself, child.leaked) = (false, false, false);
-        child.taken_out = false;
+        (child.taken_out, child.lost_lease) = (false, false);
         (child.group_stop_from, child.answered_failed) = (None, false);
         (child.returns, child.replaced) = (false, false);
         (child.callback_called, child.policy, child.passes_since) = (false, None, None);
@@ -432,6 +441,24 @@ impl Invariants {
         self.note_entered(key, to);
         Ok(())
     }
+}
+
+/// Grants and takes away leases that aren't asked for or granted. This must have no effect.
+pub(super) fn check_late_leases(
+    children: &BTreeMap<Key, ChildAccount>,
+    machine: &mut Machine,
+    now: Instant,
+) -> Result<(), Violation> {
+    let mut effects = Vec::new();
+    for (&key, child) in children {
+        if child.lease != LeaseAccount::Sought {
+            machine.on_event(MachineEvent::LeaseGranted { key }, now, &mut effects);
+        }
+        if child.lease != LeaseAccount::Granted {
+            machine.on_event(MachineEvent::LeaseLost { key }, now, &mut effects);
+        }
+    }
+    ensure(effects.is_empty(), "a late report on a lease has no effect")
 }
 
 /// Repeats all events of an incarnation that is over.
@@ -486,6 +513,8 @@ fn subject(effect: &Effect) -> Option<Key> {
     match effect {
         Effect::Start { key, .. }
         | Effect::HoldMessages { key, .. }
+        | Effect::SeekLease { key }
+        | Effect::EndLease { key, .. }
         | Effect::StaysDown { key }
         | Effect::Cancel { key }
         | Effect::Close { key, .. }

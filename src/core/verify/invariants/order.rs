@@ -137,11 +137,16 @@ impl Invariants {
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 let waits = child.lifecycle == Lifecycle::Restarting;
                 let awaited = child.awaits_restart();
-                let refused = child.removed || (child.on_hold && request.starts());
+                let withheld = child.on_hold || machine.children().is_on_standby(key);
+                let refused = child.removed || (withheld && request.starts());
                 match request {
                     _ if refused => {}
                     ChildRequest::RestartRunning if runs && child.live => {
                         self.begin_group_stop(key, true)
+                    }
+                    // It waits for no message any more, but restarts or stays down with its group.
+                    ChildRequest::RestartStopped if machine.is_to_stop(key) => {
+                        self.child(key).set_down = true;
                     }
                     ChildRequest::Wake if waits => {
                         self.child(key).held = None;

@@ -2,7 +2,7 @@
 //!
 //! These checks look at the current state of each child, and not at how it was reached.
 
-use super::{Invariants, Machine, Violation, ensure};
+use super::{Invariants, LeaseAccount, Machine, Violation, ensure};
 use crate::core::child::{ChildEntry, ChildState, DownState};
 use crate::lifecycle::Lifecycle;
 use crate::policy::Strategy;
@@ -20,7 +20,9 @@ impl Invariants {
             let right = match state {
                 ChildState::Active => true,
                 ChildState::Gated(_) => {
-                    children.requirements.lacks(key).is_some()
+                    let lacking = children.requirements.lacks(key).map(|(lacking, _)| lacking);
+                    let by_lease = lacking == children.leases.requirement(key);
+                    (lacking.is_some() && (!by_lease || child.lease == LeaseAccount::Sought))
                         || children.entries.get(key).is_some_and(ChildEntry::is_withheld)
                 }
                 ChildState::Down(DownState::New | DownState::RestartsWithGroup) => false,

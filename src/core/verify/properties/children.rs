@@ -80,14 +80,21 @@ pub(super) fn child_with_limits(number: usize) -> impl Strategy<Value = FakeChil
         option::weighted(0.3, exhausted()),
     );
     let message_options = (prop::bool::weighted(0.2), prop::bool::weighted(0.3));
-    (a_child(number), limits, option::weighted(0.2, a_child(number)), message_options).prop_map(
+    let lease = option::weighted(0.2, 0..300_u64);
+    let fallback = option::weighted(0.2, a_child(number));
+    (a_child(number), limits, fallback, message_options, lease).prop_map(
         |(
             mut fake,
             (intensity, consecutive, failing_for, on_exhausted),
-            fallback,
+            mut fallback,
             message_options,
+            lease,
         )| {
             (fake.options.on_message, fake.options.delays_delivery) = message_options;
+            // A fallback has the lease of the child that it replaces.
+            for fake in [Some(&mut fake), fallback.as_mut()].into_iter().flatten() {
+                fake.options.lease_grace = lease.map(ms);
+            }
             if let Some(intensity) = intensity {
                 fake = fake.intensity(intensity);
             }

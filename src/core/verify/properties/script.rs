@@ -26,6 +26,10 @@ pub(super) enum ScriptStep {
     Remaining(usize, bool),
     /// Acknowledges a message.
     Acked(usize),
+    /// The child's lease is granted, if it is asked for.
+    Granted(usize),
+    /// The child's lease is lost, if it is granted.
+    Lost(usize),
     /// A message is pending for the child.
     MessagePending(usize),
     Policy(usize, Box<RestartPolicy>),
@@ -55,6 +59,8 @@ pub(super) fn step() -> impl Strategy<Value = ScriptStep> {
         1 => index.clone().prop_map(ScriptStep::StopSelf),
         1 => (index.clone(), any::<bool>()).prop_map(|(index, well)| ScriptStep::Remaining(index, well)),
         1 => index.clone().prop_map(ScriptStep::Acked),
+        3 => index.clone().prop_map(ScriptStep::Granted),
+        1 => index.clone().prop_map(ScriptStep::Lost),
         2 => index.clone().prop_map(ScriptStep::MessagePending),
         1 => (index.clone(), own_policy()).prop_map(|(index, policy)| ScriptStep::Policy(index, Box::new(policy))),
         1 => (index.clone(), any::<bool>()).prop_map(|(index, well)| ScriptStep::Checked(index, well)),
@@ -107,6 +113,16 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
             ScriptStep::Ready(index) => {
                 if let Some(name) = pick(index) {
                     sim.ready(name);
+                }
+            }
+            ScriptStep::Granted(index) => {
+                if let Some(name) = pick(index) {
+                    sim.grant(name);
+                }
+            }
+            ScriptStep::Lost(index) => {
+                if let Some(name) = pick(index) {
+                    sim.lose(name);
                 }
             }
             ScriptStep::MessagePending(index) => {

@@ -26,6 +26,11 @@ impl Simulation {
                 let left = until - self.now;
                 self.act(format!("hold {} {left:?}", self.fakes[&key].name));
             }
+            Effect::SeekLease { key } => self.act(format!("seek {}", self.fakes[&key].name)),
+            Effect::EndLease { key, release } => {
+                let how = if release { "release" } else { "abandon" };
+                self.act(format!("{how} {}", self.fakes[&key].name));
+            }
             Effect::StaysDown { key } => {
                 let line = format!("{} stays", self.fakes[&key].name);
                 self.transcript.push((self.now, TranscriptLine::Other, line));

@@ -117,6 +117,12 @@ impl FakeChild {
         self
     }
 
+    /// Needs a lease, which lasts this long after a loss.
+    pub(in crate::core) fn leased(mut self, grace: Duration) -> Self {
+        self.options.lease_grace = Some(grace);
+        self
+    }
+
     pub(in crate::core) fn stop_order(mut self, order: i8) -> Self {
         self.options.stop_order = order;
         self

@@ -56,6 +56,18 @@ impl Simulation {
         self.deliver(key, incarnation, happening);
     }
 
+    /// The child's lease is granted, and everything that follows at once happens.
+    pub(in crate::core) fn grant(&mut self, name: &str) {
+        self.event(MachineEvent::LeaseGranted { key: self.key(name) });
+        self.settle();
+    }
+
+    /// The child's lease is lost, and everything that follows at once happens.
+    pub(in crate::core) fn lose(&mut self, name: &str) {
+        self.event(MachineEvent::LeaseLost { key: self.key(name) });
+        self.settle();
+    }
+
     /// A message is pending for the child.
     pub(in crate::core) fn send(&mut self, name: &str) {
         self.event(MachineEvent::MessagePending { key: self.key(name) });

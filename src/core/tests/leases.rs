@@ -1,0 +1,226 @@
+//! Children that need a lease.
+
+use crate::core::ChildRequest;
+use crate::core::verify::simulation::{
+    FakeChild, Script, Simulation, at_most, fake, ms, rules, secs,
+};
+use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Start, Strategy};
+
+fn leased(name: &str) -> FakeChild {
+    fake(name).leased(secs(5))
+}
+
+fn running(rules: Rules, fakes: impl IntoIterator<Item = FakeChild>) -> Simulation {
+    Simulation::running(rules, fakes)
+}
+
+fn is_settled(sim: &Simulation, name: &str) -> bool {
+    sim.machine.view(sim.key(name), sim.now).is_some_and(|view| view.settled)
+}
+
+#[test]
+fn a_child_starts_when_its_lease_is_granted_and_holds_up_no_sibling() {
+    for start in [Start::Sequential, Start::Concurrent] {
+        let mut sim = Simulation::ordered(Rules { start, ..rules() }, [leased("a"), fake("b")]);
+        sim.advance(ms(0));
+        assert!(sim.is_up());
+        assert_eq!(sim.acts(), "seek a, start b#1, up");
+        assert_eq!(sim.why("a"), Some("standby"));
+        sim.grant("a");
+        assert_eq!(sim.acts(), "start a#1");
+        assert_eq!(sim.why("a"), None);
+    }
+}
+
+#[test]
+fn a_standby_and_what_requires_it_are_settled() {
+    let web = fake("web").requires("a");
+    let sim = running(rules(), [leased("a"), web, fake("c").requires("web")]);
+    for name in ["a", "web", "c"] {
+        assert!(is_settled(&sim, name), "{name}");
+    }
+    assert_eq!([sim.why("web"), sim.why("c")], [Some("waits for a requirement"); 2]);
+}
+
+#[test]
+fn a_lease_is_asked_for_once_all_other_requirements_are_met() {
+    let db = fake("db").signals(None);
+    let start = Start::Concurrent;
+    let mut sim = Simulation::ordered(Rules { start, ..rules() }, [db, leased("a").requires("db")]);
+    sim.advance(ms(0));
+    assert_eq!(sim.acts(), "start db#1");
+    assert!(!is_settled(&sim, "a"), "its requirement is to be met first");
+    sim.ready("db");
+    assert_eq!(sim.acts(), "seek a, up");
+}
+
+#[test]
+fn a_child_whose_lease_is_lost_is_stopped_alone_and_uncharged_and_waits_for_it_again() {
+    for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
+        let intensity = at_most(0);
+        let rules = Rules { strategy, intensity, ..rules() };
+        let mut sim = running(rules, [leased("a"), fake("b")]);
+        sim.grant("a");
+        sim.skip();
+        sim.lose("a");
+        assert_eq!(sim.acts(), "cancel a, seek a");
+        assert_eq!(
+            sim.story("a"),
+            "active → deactivating → stopped (shutdown) → resolved → discovered",
+        );
+        sim.grant("a");
+        assert_eq!((sim.alive(), sim.causes()), ("a#2 b#1".to_owned(), "a#2 lease".to_owned()));
+    }
+}
+
+#[test]
+fn a_lease_is_kept_through_a_failure_and_its_backoff() {
+    let rules = Rules { backoff: Backoff::constant(secs(1)), ..rules() };
+    let mut sim = running(rules, [leased("a")]);
+    sim.grant("a");
+    sim.skip();
+    sim.fail("a");
+    sim.advance(secs(1));
+    assert_eq!(sim.acts(), "start a#2");
+}
+
+#[test]
+fn a_lease_that_is_lost_during_a_backoff_is_asked_for_at_its_end() {
+    let rules = Rules { backoff: Backoff::constant(secs(1)), ..rules() };
+    let mut sim = running(rules, [leased("a")]);
+    sim.grant("a");
+    sim.skip();
+    sim.fail("a");
+    sim.lose("a");
+    assert_eq!(sim.acts(), "");
+    sim.advance(secs(1));
+    assert_eq!(sim.acts(), "seek a");
+}
+
+#[test]
+fn a_lease_is_kept_through_a_group_restart_which_passes_a_standby() {
+    let rules = Rules { strategy: Strategy::OneForAll, ..rules() };
+    let mut sim = running(rules, [leased("a"), leased("b"), fake("c")]);
+    sim.grant("a");
+    sim.skip();
+    sim.fail("c");
+    assert_eq!(sim.acts(), "cancel a, start a#2, start c#2");
+    sim.grant("b");
+    assert_eq!(sim.acts(), "start b#1");
+}
+
+#[test]
+fn a_lease_is_released_after_its_child_has_ended_for_good() {
+    let mut sim = running(rules(), [leased("a")]);
+    sim.fake("a").stops = Some(secs(1));
+    sim.grant("a");
+    sim.skip();
+    sim.request("a", ChildRequest::Terminate);
+    sim.settle();
+    assert_eq!(sim.acts(), "cancel a");
+    sim.advance(secs(1));
+    assert_eq!(sim.acts(), "release a");
+    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "gated");
+    assert_eq!(sim.acts(), "seek a");
+}
+
+#[test]
+fn a_standby_that_is_stopped_or_held_gives_its_request_up() {
+    let mut sim = running(rules(), [leased("a"), leased("b")]);
+    sim.call("a", ChildRequest::Terminate);
+    assert_eq!(sim.acts(), "release a");
+    sim.call("b", ChildRequest::Hold);
+    assert_eq!(sim.acts(), "release b");
+    sim.call("b", ChildRequest::Release);
+    assert_eq!(sim.acts(), "seek b");
+}
+
+#[test]
+fn a_child_that_is_given_up_or_finished_gives_its_lease_back() {
+    let rules = Rules { on_exhausted: OnExhausted::Park, ..rules() };
+    let once = leased("a").consecutive(0);
+    let mut sim = running(rules, [once, leased("b").transient()]);
+    sim.grant("a");
+    sim.grant("b");
+    sim.skip();
+    sim.fail("a");
+    assert_eq!(sim.acts(), "gave up a, release a");
+    sim.end("b");
+    assert_eq!(sim.acts(), "release b");
+}
+
+#[test]
+fn a_child_that_leaks_gives_its_lease_up_without_a_release() {
+    let fails = leased("a").on_leak(OnLeak::Park).shutdown(ms(10));
+    let mut sim = running(rules(), [fails]);
+    (sim.fake("a").stops, sim.fake("a").dies) = (None, None);
+    sim.grant("a");
+    sim.skip();
+    sim.request("a", ChildRequest::Terminate);
+    sim.advance(secs(2));
+    assert_eq!(sim.acts(), "cancel a, abort a, leaked a#1, abandon a");
+}
+
+#[test]
+fn a_supervisor_ends_without_a_lease() {
+    let mut sim = running(rules(), [leased("a"), leased("b")]);
+    sim.grant("a");
+    sim.skip();
+    sim.stop();
+    assert_eq!(sim.acts(), "cancel a, release b, release a, finish stopped");
+}
+
+#[test]
+fn the_grace_of_a_child_that_set_none_ends_before_its_lease() {
+    let mut sim = running(Rules { leak_timeout: secs(1), ..rules() }, [fake("a").leased(secs(4))]);
+    (sim.fake("a").stops, sim.fake("a").dies) = (None, Some(ms(0)));
+    sim.grant("a");
+    sim.skip();
+    sim.lose("a");
+    sim.advance(secs(4));
+    assert_eq!(sim.timed(), "0ns cancel a, 3s abort a, 3s seek a");
+}
+
+#[test]
+fn calls_on_a_standby_say_so() {
+    let mut sim = running(rules(), [leased("a")]);
+    for request in [ChildRequest::RestartStopped, ChildRequest::RestartRunning, ChildRequest::Wake]
+    {
+        assert_eq!(sim.call("a", request), "standby");
+    }
+    assert_eq!(sim.call("a", ChildRequest::Find { wait: true }), "invalid state discovered");
+}
+
+#[test]
+fn a_message_starts_a_leased_child_once_its_lease_is_granted() {
+    let mut sim = running(rules(), [leased("a").on_message().transient()]);
+    assert_eq!(sim.acts(), "");
+    sim.send("a");
+    sim.settle();
+    assert_eq!(sim.acts(), "seek a");
+    sim.grant("a");
+    assert_eq!(sim.acts(), "start a#1");
+    sim.end("a");
+    assert_eq!(sim.acts(), "release a");
+}
+
+#[test]
+fn a_dynamic_child_that_is_removed_gives_its_lease_back() {
+    let mut sim = Simulation::dynamic(rules(), [leased("a").temporary()]);
+    sim.grant("a");
+    sim.skip();
+    sim.end("a");
+    assert_eq!(sim.acts(), "release a, removed a");
+}
+
+#[test]
+fn a_first_start_that_fails_gives_the_lease_back_with_the_child() {
+    let mut sim = Simulation::dynamic(rules(), []);
+    let mut fails = leased("a").signals(None);
+    fails.scripts.push_back(Script::Fail);
+    let ticket = sim.add(fails);
+    sim.settle();
+    assert_eq!(sim.answer(ticket), "gated");
+    sim.grant("a");
+    assert_eq!(sim.acts(), "seek a, start a#1");
+}

@@ -1,0 +1,179 @@
+//! Keeps the lease of a child: carries out what a guard decides.
+//!
+//! # Invariants
+//!
+//! 1. The guard makes all decisions. The keeper reads the clock for it.
+//! 2. Code of the user's ends a keeper neither by an error nor by a panic, and a request that is never answered delays
+//!    no report.
+//! 3. The preparation of a standby has ended before a grant is reported.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use super::call::{Call, panicked, request};
+use super::change::{LeaseChange, LeaseEnd};
+use super::clock::LeaseClock;
+use super::engine::{Acquired, Claim, LeaseEngine};
+use super::guard::{Answer, Guard, Line, Step};
+use super::spec::{Lease, StandbyHook};
+use crate::clock::now;
+use crate::exit::Exit;
+use crate::panic::{Foreign, PanicMessage};
+use crate::policy::later;
+use crate::subscriber::{info, warn};
+
+#[cfg(all(test, feature = "testing"))]
+mod tests;
+
+/// Requests the lease until it is granted, and then renews it until it is lost.
+///
+/// Returns after a loss is reported, or after `end`:
+///
+/// * On standby, the answer to a request in flight is waited for, and a lease that it grants is given back.
+/// * While the lease is held, [`LeaseEnd::Release`] gives it back. [`LeaseEnd::Abandon`] and a dropped sender return at
+///   once.
+///
+/// Both take at most two seconds. The times of the lease must have been [checked](Lease::check).
+///
+/// # Cancel safety
+///
+/// If the future is dropped, the lease isn't released.
+pub(crate) async fn keep(
+    lease: Lease,
+    holder: Arc<str>,
+    end: oneshot::Receiver<LeaseEnd>,
+    mut report: impl FnMut(LeaseChange) + Send,
+) {
+    let mut keeper = Keeper::new(lease, holder);
+    let mut end = Some(end);
+    loop {
+        let now = keeper.clock.now();
+        match keeper.guard.step(now) {
+            Step::Report(change) => {
+                if matches!(change, LeaseChange::Granted(_)) {
+                    keeper.warm_up = WarmUp::default();
+                }
+                report(change);
+            }
+            Step::Log(line) => keeper.log(&line),
+            Step::Send(what) => keeper.request = request(&keeper.engine, &keeper.claim, what),
+            Step::Drop => keeper.request = Call::default(),
+            Step::Wait(until) => keeper.wait(until, &mut end).await,
+            Step::Done => return,
+        }
+    }
+}
+
+struct Keeper {
+    engine: Foreign<dyn LeaseEngine>,
+    claim: Claim,
+    guard: Guard,
+    clock: LeaseClock,
+    request: Call<Answer>,
+    warm_up: WarmUp,
+}
+
+/// Why a wait is over.
+enum Woken {
+    End(LeaseEnd),
+    Answered(Answer),
+    WarmedUp(Result<Exit, PanicMessage>),
+    Later,
+}
+
+impl Keeper {
+    fn new(lease: Lease, holder: Arc<str>) -> Self {
+        let Lease { name, engine, times, on_standby, suspended } = lease;
+        let mut clock = LeaseClock::new(suspended);
+        let now = clock.now();
+        Self {
+            engine,
+            claim: Claim::new(name, holder, times.ttl),
+            guard: Guard::new(times, fastrand::Rng::new(), now),
+            clock,
+            request: Call::default(),
+            warm_up: WarmUp { hook: on_standby, running: Call::default() },
+        }
+    }
+
+    async fn wait(&mut self, until: Instant, end: &mut Option<oneshot::Receiver<LeaseEnd>>) {
+        // In the time of tokio, which the wait is in.
+        let wait = until.saturating_duration_since(self.clock.now().at());
+        let woken = tokio::select! {
+            biased;
+            // First, so that a grant isn't reported to a caller that has ended the keeper.
+            how = ended(end) => Woken::End(how),
+            answer = &mut self.request => {
+                Woken::Answered(answer.unwrap_or_else(|panic| panicked(&panic)))
+            }
+            exit = &mut self.warm_up.running => Woken::WarmedUp(exit),
+            () = tokio::time::sleep_until(later(now(), wait).into()) => Woken::Later,
+        };
+        match woken {
+            Woken::End(how) => {
+                *end = None;
+                self.guard.end(how, self.clock.now());
+            }
+            Woken::Answered(answer) => {
+                if matches!(answer, Answer::Acquired(Acquired::Held { .. })) {
+                    self.warm_up.begin();
+                }
+                self.guard.on_answer(answer, self.clock.now());
+            }
+            Woken::WarmedUp(exit) => {
+                let error = match exit {
+                    Ok(Ok(())) => return,
+                    Ok(Err(error)) => error.to_string(),
+                    Err(panic) => format!("panicked: {panic}"),
+                };
+                let lease = &**self.claim.name();
+                warn!(target: "verger::lease", lease, error, "the preparation of the standby has failed");
+            }
+            Woken::Later => {}
+        }
+    }
+
+    fn log(&self, line: &Line) {
+        let lease = &**self.claim.name();
+        match line {
+            Line::NotRenewed { problem, lost_in } => {
+                let error = &**problem;
+                warn!(target: "verger::lease", lease, error, ?lost_in, "can't renew the lease");
+            }
+            Line::RenewedAgain => {
+                info!(target: "verger::lease", lease, "the lease is renewed again");
+            }
+            Line::NotReleased { problem } => {
+                let (error, expires_within) = (&**problem, self.claim.ttl());
+                warn!(target: "verger::lease", lease, error, ?expires_within, "can't release the lease");
+            }
+        }
+    }
+}
+
+/// The preparation of a child on standby.
+#[derive(Default)]
+struct WarmUp {
+    /// Taken when it begins: it runs once for each standby.
+    hook: Option<StandbyHook>,
+    running: Call<Exit>,
+}
+
+impl WarmUp {
+    fn begin(&mut self) {
+        if let Some(hook) = self.hook.take() {
+            // The call is inside of the future, where a panic is caught.
+            self.running = Call::new(async move { hook().await });
+        }
+    }
+}
+
+/// Waits until the keeper is ended. Forever if it has been ended already.
+async fn ended(end: &mut Option<oneshot::Receiver<LeaseEnd>>) -> LeaseEnd {
+    match end {
+        Some(end) => end.await.unwrap_or(LeaseEnd::Abandon),
+        None => std::future::pending().await,
+    }
+}
