@@ -3,10 +3,13 @@
 use std::time::{Duration, Instant};
 
 use verger::lease::{Acquired, Claim, LeaseEngine, Postgres, Released, Renewed};
+use verger::testing::assert_lease_rules;
 
 use crate::peer::Peer;
 use crate::server::{self, Bouncer, Server, connect};
 use crate::{TTL, claim, compete, granted, granted_in_time, held_by, recovers, rules};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn it_keeps_the_rules_of_an_engine() {
@@ -15,7 +18,7 @@ async fn it_keeps_the_rules_of_an_engine() {
     one.migrate().await.unwrap();
     rules::check(&one, &two, "app").await;
     rules::check(&one, &one.clone(), "it's \"quoted\"; ä").await;
-    rules::check_expiry(&one, &two, "expiring").await;
+    assert_lease_rules(one, "checked", SECOND).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,7 +47,7 @@ async fn it_works_through_pgbouncer_in_transaction_mode() {
     engine().migrate().await.unwrap();
     let (one, two) = (engine(), engine());
     rules::check(&one, &two, "app").await;
-    rules::check_expiry(&one, &two, "expiring").await;
+    assert_lease_rules(one, "checked", SECOND).await;
     compete("competing", 3, engine).await;
 
     // The statements of one engine went over several connections.
