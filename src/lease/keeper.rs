@@ -24,9 +24,6 @@ use crate::panic::{Foreign, PanicMessage};
 use crate::policy::later;
 use crate::subscriber::{info, warn};
 
-#[cfg(all(test, feature = "testing"))]
-mod tests;
-
 /// Requests the lease until it is granted, and then renews it until it is lost.
 ///
 /// Returns after a loss is reported, or after `end`:
@@ -177,3 +174,6 @@ async fn ended(end: &mut Option<oneshot::Receiver<LeaseEnd>>) -> LeaseEnd {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(all(test, feature = "testing"))]
+mod tests;

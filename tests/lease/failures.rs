@@ -243,7 +243,10 @@ async fn a_server_that_hangs_and_goes_on() {
     server.signal("-STOP");
     for _ in 0..3 {
         let renewal = engine.renew(&a, token);
-        assert!(timeout(Duration::from_millis(50), renewal).await.is_err(), "the server is stopped");
+        assert!(
+            timeout(Duration::from_millis(50), renewal).await.is_err(),
+            "the server is stopped"
+        );
     }
     // A new engine can't connect either.
     let other = server.engine().connect_timeout(Duration::from_millis(50));
@@ -266,7 +269,10 @@ async fn a_connection_that_stays_silent_is_replaced() {
     assert_eq!(server.signal_backends("-STOP").await, 1);
     for _ in 0..3 {
         let renewal = engine.renew(&a, token);
-        assert!(timeout(Duration::from_millis(20), renewal).await.is_err(), "the server is stopped");
+        assert!(
+            timeout(Duration::from_millis(20), renewal).await.is_err(),
+            "the server is stopped"
+        );
     }
     // Without waiting for real.
     tokio::time::pause();

@@ -18,7 +18,7 @@ async fn it_keeps_the_rules_of_an_engine() {
     one.migrate().await.unwrap();
     rules::check(&one, &two, "app").await;
     rules::check(&one, &one.clone(), "it's \"quoted\"; ä").await;
-    assert_lease_rules(one, "checked", SECOND).await;
+    assert_lease_rules(one.clone(), "checked", SECOND).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -47,7 +47,7 @@ async fn it_works_through_pgbouncer_in_transaction_mode() {
     engine().migrate().await.unwrap();
     let (one, two) = (engine(), engine());
     rules::check(&one, &two, "app").await;
-    assert_lease_rules(one, "checked", SECOND).await;
+    assert_lease_rules(one.clone(), "checked", SECOND).await;
     compete("competing", 3, engine).await;
 
     // The statements of one engine went over several connections.
