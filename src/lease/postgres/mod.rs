@@ -82,7 +82,7 @@ const LONGEST_TTL: i64 = 100 * 366 * 24 * 3600 * 1_000_000;
 /// ```no_run
 /// use verger::lease::{Lease, Postgres};
 ///
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = Postgres::new("postgres://app:password@db.internal/app")?;
 /// engine.migrate().await?;
 ///
