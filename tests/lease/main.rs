@@ -3,6 +3,7 @@
 //! Each test that needs a server starts one of its own, from the Debian packages `postgresql` and `pgbouncer`. Without
 //! them, these tests check nothing. With `VERGER_LEASE_SERVERS=1`, which `.ci/run lease` sets, they fail then.
 
+mod checker;
 mod failures;
 mod fences;
 mod file;

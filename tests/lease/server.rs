@@ -123,12 +123,17 @@ impl Server {
 
     /// Sends a signal to the first process of the server.
     pub(crate) fn signal(&self, signal: &str) {
+        kill(signal, self.process_id());
+    }
+
+    /// Returns the ID of the first process of the server.
+    pub(crate) fn process_id(&self) -> i32 {
         let file = fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap();
-        kill(signal, file.lines().next().unwrap().parse().unwrap());
+        file.lines().next().unwrap().parse().unwrap()
     }
 }
 
-fn kill(signal: &str, process: i32) {
+pub(crate) fn kill(signal: &str, process: i32) {
     let sent = Command::new("kill").args([signal, &process.to_string()]).status().unwrap();
     assert!(sent.success());
 }
