@@ -1,14 +1,13 @@
 //! `lease::Postgres` when something is wrong: what an error says, and that the engine works again afterwards.
 
-use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::timeout;
 use verger::lease::{Acquired, Claim, LeaseEngine, LeaseError, Postgres, Renewed};
 
 use crate::process::free_port;
-use crate::server::{PASSWORD, Server};
-use crate::{claim, granted, held_by, recovers};
+use crate::server::{self, PASSWORD, Server};
+use crate::{claim, granted, held_by, in_time, recovers};
 
 /// Returns the text of an error, after a look at all that could be logged.
 fn text(error: &LeaseError) -> String {
@@ -33,16 +32,11 @@ fn assert_says(text: &str, parts: &[&str]) {
     }
 }
 
-/// Waits, but not for ever.
-async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    timeout(Duration::from_secs(30), future).await.expect("no answer")
-}
-
 #[tokio::test]
 async fn users_and_databases() {
     let Some(server) = Server::start() else { return };
     let port = server.port;
-    let engine = |url: &str| Postgres::new(url).unwrap();
+    let engine = server::engine;
 
     let error = refused(&engine(&server.url("nobody", PASSWORD, "postgres"))).await;
     assert_says(&error, &[&format!("127.0.0.1:{port} refuses the user `nobody` (password auth")]);
@@ -249,7 +243,10 @@ async fn a_server_that_hangs_and_goes_on() {
     server.signal("-STOP");
     for _ in 0..3 {
         let renewal = engine.renew(&a, token);
-        assert!(timeout(Duration::from_millis(50), renewal).await.is_err(), "nobody answers");
+        assert!(
+            timeout(Duration::from_millis(50), renewal).await.is_err(),
+            "the server is stopped"
+        );
     }
     // A new engine can't connect either.
     let other = server.engine().connect_timeout(Duration::from_millis(50));
@@ -272,7 +269,10 @@ async fn a_connection_that_stays_silent_is_replaced() {
     assert_eq!(server.signal_backends("-STOP").await, 1);
     for _ in 0..3 {
         let renewal = engine.renew(&a, token);
-        assert!(timeout(Duration::from_millis(20), renewal).await.is_err(), "nobody answers");
+        assert!(
+            timeout(Duration::from_millis(20), renewal).await.is_err(),
+            "the server is stopped"
+        );
     }
     // Without waiting for real.
     tokio::time::pause();

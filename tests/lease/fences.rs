@@ -1,8 +1,10 @@
 //! Writes of the holder of a lease, which an older holder can't make.
 
 use std::future::Future;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use verger::lease::{
@@ -10,7 +12,7 @@ use verger::lease::{
 };
 
 use crate::server::Server;
-use crate::{claim, granted, granted_in_time, held_by};
+use crate::{claim, granted, granted_in_time, held_by, in_time};
 
 async fn start() -> Option<(Server, Postgres, Client)> {
     let server = Server::start()?;
@@ -91,15 +93,30 @@ async fn an_open_transaction_delays_the_next_grant_and_no_renewal() {
     let transaction = client.transaction().await.unwrap();
     fence(&transaction, "billing", token).await.unwrap();
 
-    assert_eq!(engine.renew(&a, token).await.unwrap(), Renewed::Extended);
-    assert_eq!(engine.release(&a, token).await.unwrap(), Released::Released);
+    assert_eq!(in_time(engine.renew(&a, token)).await.unwrap(), Renewed::Extended);
+    assert_eq!(in_time(engine.release(&a, token)).await.unwrap(), Released::Released);
     // The answer is no. A standby that waited would keep a connection of the server for each of its requests.
     for _ in 0..5 {
-        assert_eq!(engine.acquire(&b).await.unwrap(), held_by("a"));
+        assert_eq!(in_time(engine.acquire(&b)).await.unwrap(), held_by("a"));
     }
     transaction.execute("INSERT INTO invoices VALUES (1, 1)", &[]).await.unwrap();
     transaction.commit().await.unwrap();
     assert_eq!(granted(&engine, &b).await.get(), 2);
+}
+
+#[tokio::test]
+async fn a_grant_that_is_being_committed_makes_an_older_token_wait() {
+    let Some((server, engine, mut client)) = start().await else { return };
+    let token = granted(&engine, &claim("billing", "a")).await;
+    // What the statement of a grant does, between its update and its commit.
+    let granting = server.client().await;
+    granting.batch_execute("BEGIN; UPDATE verger_leases SET epoch = epoch + 1").await.unwrap();
+    let mut writing = pin!(write(&mut client, token));
+    let waited = timeout(Duration::from_millis(200), &mut writing).await;
+    assert!(waited.is_err(), "it is decided by a commit that hasn't happened: {waited:?}");
+    granting.batch_execute("COMMIT").await.unwrap();
+    let error = in_time(writing).await.unwrap_err();
+    assert!(matches!(error, Fenced::Stale { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -147,7 +164,7 @@ async fn a_snapshot_from_before_the_grant_is_refused() {
     assert!(error.to_string().contains("could not serialize access"), "{error}");
 }
 
-type Change = std::pin::Pin<Box<dyn Future<Output = ()>>>;
+type Change = Pin<Box<dyn Future<Output = ()>>>;
 
 #[tokio::test]
 async fn an_engine_fences_with_its_own_table() {

@@ -3,6 +3,7 @@
 //! Each test that needs a server starts one of its own, from the Debian packages `postgresql` and `pgbouncer`. Without
 //! them, these tests check nothing. With `VERGER_LEASE_SERVERS=1`, which `.ci/run lease` sets, they fail then.
 
+mod checker;
 mod failures;
 mod fences;
 mod file;
@@ -29,6 +30,11 @@ fn held_by(holder: &str) -> Acquired {
     Acquired::Held { by: Some(holder.into()) }
 }
 
+/// Waits, but not for ever.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), future).await.expect("it takes too long")
+}
+
 /// Acquires a lease that is free.
 async fn granted(engine: &impl LeaseEngine, claim: &Claim) -> FencingToken {
     match engine.acquire(claim).await {
@@ -39,28 +45,28 @@ async fn granted(engine: &impl LeaseEngine, claim: &Claim) -> FencingToken {
 
 /// Asks for a lease until it is granted.
 async fn granted_in_time(engine: &impl LeaseEngine, claim: &Claim) -> FencingToken {
-    let asking = async {
+    in_time(async {
         loop {
             if let Acquired::Granted(token) = engine.acquire(claim).await.unwrap() {
                 return token;
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-    };
-    tokio::time::timeout(Duration::from_secs(30), asking).await.expect("it is never granted")
+    })
+    .await
 }
 
 /// Asks until there is an answer.
 async fn recovers(engine: &impl LeaseEngine, claim: &Claim) -> Acquired {
-    let asking = async {
+    in_time(async {
         loop {
             if let Ok(answer) = engine.acquire(claim).await {
                 return answer;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    };
-    tokio::time::timeout(Duration::from_secs(30), asking).await.expect("it never answers")
+    })
+    .await
 }
 
 /// Lets twenty tasks, each with an engine of its own, compete for a lease, each for several rounds.

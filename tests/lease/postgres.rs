@@ -3,10 +3,13 @@
 use std::time::{Duration, Instant};
 
 use verger::lease::{Acquired, Claim, LeaseEngine, Postgres, Released, Renewed};
+use verger::testing::assert_lease_rules;
 
 use crate::peer::Peer;
-use crate::server::{Bouncer, Server, connect};
+use crate::server::{self, Bouncer, Server, connect};
 use crate::{TTL, claim, compete, granted, granted_in_time, held_by, recovers, rules};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn it_keeps_the_rules_of_an_engine() {
@@ -15,7 +18,7 @@ async fn it_keeps_the_rules_of_an_engine() {
     one.migrate().await.unwrap();
     rules::check(&one, &two, "app").await;
     rules::check(&one, &one.clone(), "it's \"quoted\"; ä").await;
-    rules::check_expiry(&one, &two, "expiring").await;
+    assert_lease_rules(one.clone(), "checked", SECOND).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,11 +43,11 @@ async fn twenty_that_compete_are_serialised_at_every_isolation_level() {
 async fn it_works_through_pgbouncer_in_transaction_mode() {
     let Some(server) = Server::start() else { return };
     let Some(bouncer) = Bouncer::start(&server) else { return };
-    let engine = || Postgres::new(&bouncer.url()).unwrap();
+    let engine = || server::engine(&bouncer.url());
     engine().migrate().await.unwrap();
     let (one, two) = (engine(), engine());
     rules::check(&one, &two, "app").await;
-    rules::check_expiry(&one, &two, "expiring").await;
+    assert_lease_rules(one.clone(), "checked", SECOND).await;
     compete("competing", 3, engine).await;
 
     // The statements of one engine went over several connections.
@@ -110,11 +113,15 @@ async fn a_crash_of_the_server_takes_no_grant_back() {
     let Some(mut server) = Server::with(&settings) else { return };
     let engine = server.engine();
     engine.migrate().await.unwrap();
+    let client = server.client().await;
+    // All that was written so far is on the disk after this, and nothing else flushes the log.
+    client.batch_execute("SET synchronous_commit = on; CREATE TABLE kept ()").await.unwrap();
+    client.batch_execute("SET synchronous_commit = off").await.unwrap();
     let long = |holder| Claim::new("app", holder, Duration::from_secs(60));
     let first = granted(&engine, &long("a")).await;
     let token = granted(&engine, &long("a")).await;
     // What the setting costs a program that doesn't wait.
-    server.run_sql("CREATE TABLE lost (id int)").await;
+    client.batch_execute("CREATE TABLE lost ()").await.unwrap();
 
     server.stop();
     server.start_again();
@@ -147,19 +154,25 @@ async fn a_standby_writes_nothing_and_locks_nothing() {
     assert_eq!(row().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_programs_may_migrate_at_once() {
     let Some(server) = Server::start() else { return };
-    let migrations: Vec<_> = (0..10)
-        .map(|_| {
-            let engine = server.engine();
-            tokio::spawn(async move { engine.migrate().await })
-        })
-        .collect();
-    for migration in migrations {
-        migration.await.unwrap().unwrap();
+    for table in ["one", "two", "three", "four", "five", "six"] {
+        let migrations: Vec<_> = (0..6)
+            .map(|_| {
+                let engine = server.engine().table(table).unwrap();
+                tokio::spawn(async move {
+                    // So that all are connected already.
+                    drop(engine.acquire(&claim("connecting", "a")).await);
+                    engine.migrate().await
+                })
+            })
+            .collect();
+        for migration in migrations {
+            migration.await.unwrap().unwrap();
+        }
     }
-    let engine = server.engine();
+    let engine = server.engine().table("one").unwrap();
     assert_eq!(granted(&engine, &claim("app", "a")).await.get(), 1);
     engine.migrate().await.unwrap();
     assert_eq!(engine.acquire(&claim("app", "b")).await.unwrap(), held_by("a"));

@@ -54,7 +54,10 @@ impl Process {
                 return Ok(process);
             }
             written.push(line);
-            if written.last().is_some_and(|it| it.contains("FATAL")) {
+            // The other form is what a client is told that comes too early.
+            let fails =
+                |it: &String| it.contains("FATAL") && !it.contains("the database system is");
+            if written.last().is_some_and(fails) {
                 break;
             }
         }

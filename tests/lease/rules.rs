@@ -1,8 +1,9 @@
-//! The rules of `LeaseEngine`, for any engine.
+//! The rules of `LeaseEngine`, for two engines of one store. `testing::assert_lease_rules` checks one engine, and needs an
+//! expiry.
 
-use verger::lease::{Claim, FencingToken, LeaseEngine, Released, Renewed};
+use verger::lease::{FencingToken, LeaseEngine, Released, Renewed};
 
-use crate::{TTL, claim, granted, granted_in_time, held_by};
+use crate::{claim, granted, held_by};
 
 /// Checks all rules but the expiry, with two engines of the same store.
 pub(crate) async fn check(one: &impl LeaseEngine, two: &impl LeaseEngine, name: &str) {
@@ -47,30 +48,4 @@ pub(crate) async fn check(one: &impl LeaseEngine, two: &impl LeaseEngine, name: 
     assert_eq!(one.acquire(&a).await.unwrap(), held_by("b"));
     assert_eq!(two.release(&b, next).await.unwrap(), Released::Released);
     assert!(granted(one, &a).await > next);
-}
-
-/// Checks rule 2, and rules 3 and 4 after an expiry.
-pub(crate) async fn check_expiry(one: &impl LeaseEngine, two: &impl LeaseEngine, name: &str) {
-    let (a, b) = (claim(name, "a"), claim(name, "b"));
-    let began = std::time::Instant::now();
-    let first = granted(one, &a).await;
-    tokio::time::sleep(TTL / 2).await;
-    let renewed = std::time::Instant::now();
-    assert_eq!(one.renew(&a, first).await.unwrap(), Renewed::Extended);
-
-    let second = granted_in_time(two, &b).await;
-    assert!(renewed.elapsed() >= TTL, "the renewal counts: {:?}", began.elapsed());
-    assert!(renewed.elapsed() < 2 * TTL, "{:?}", renewed.elapsed());
-    assert!(second > first);
-    assert_eq!(one.renew(&a, first).await.unwrap(), Renewed::Lost);
-    assert_eq!(one.release(&a, first).await.unwrap(), Released::NotHeld);
-    assert_eq!(one.acquire(&a).await.unwrap(), held_by("b"));
-
-    // A late renewal is refused, also if no other holder has asked meanwhile.
-    let short = Claim::new(format!("{name}/short"), "a", TTL / 6);
-    let token = granted(one, &short).await;
-    tokio::time::sleep(TTL / 3).await;
-    assert_eq!(one.renew(&short, token).await.unwrap(), Renewed::Lost);
-    assert_eq!(one.release(&short, token).await.unwrap(), Released::NotHeld);
-    assert!(granted(one, &short).await > token);
 }

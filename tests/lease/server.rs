@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tokio_postgres::{Client, NoTls};
 use verger::lease::Postgres;
@@ -37,7 +38,8 @@ impl Server {
         let mut initdb = unprivileged(postgres.with_file_name("initdb").to_str().unwrap());
         initdb.arg("--pgdata").arg(folder.path().join("data"));
         initdb.arg(format!("--pwfile={}", password.display()));
-        initdb.args(["--username=postgres", "--auth=scram-sha-256", "--no-sync"]);
+        // The password in plain text: without optimisation, hashing it takes the client longer than a test.
+        initdb.args(["--username=postgres", "--auth=password", "--no-sync"]);
         initdb.args(["--encoding=UTF8", "--locale=C"]);
         let output = initdb.current_dir("/").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -76,7 +78,7 @@ impl Server {
         let (data, port) = (format!("{folder}/data"), port.to_string());
         let sockets = format!("unix_socket_directories={folder}");
         let mut arguments = vec!["-D", &data, "-p", &port];
-        let fixed = ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=8MB", &sockets];
+        let fixed = ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=32MB", &sockets];
         for setting in fixed.into_iter().chain(self.settings.iter().map(String::as_str)) {
             arguments.extend(["-c", setting]);
         }
@@ -96,7 +98,7 @@ impl Server {
 
     /// Returns a new engine with a connection of its own.
     pub(crate) fn engine(&self) -> Postgres {
-        Postgres::new(&self.own_url()).unwrap()
+        engine(&self.own_url())
     }
 
     /// Returns a connection of a program.
@@ -121,14 +123,24 @@ impl Server {
 
     /// Sends a signal to the first process of the server.
     pub(crate) fn signal(&self, signal: &str) {
+        kill(signal, self.process_id());
+    }
+
+    /// Returns the ID of the first process of the server.
+    pub(crate) fn process_id(&self) -> i32 {
         let file = fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap();
-        kill(signal, file.lines().next().unwrap().parse().unwrap());
+        file.lines().next().unwrap().parse().unwrap()
     }
 }
 
-fn kill(signal: &str, process: i32) {
+pub(crate) fn kill(signal: &str, process: i32) {
     let sent = Command::new("kill").args([signal, &process.to_string()]).status().unwrap();
     assert!(sent.success());
+}
+
+/// Returns an engine that waits for a busy machine.
+pub(crate) fn engine(url: &str) -> Postgres {
+    Postgres::new(url).unwrap().connect_timeout(Duration::from_secs(60))
 }
 
 pub(crate) async fn connect(url: &str) -> Client {
@@ -179,7 +191,7 @@ impl Bouncer {
              listen_addr = 127.0.0.1\n\
              listen_port = {port}\n\
              unix_socket_dir =\n\
-             auth_type = scram-sha-256\n\
+             auth_type = plain\n\
              auth_file = {}\n",
             server.port,
             Self::POOL,

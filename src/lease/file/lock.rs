@@ -40,24 +40,35 @@ impl LockedFile {
     pub(super) fn lock(path: &Path, holder: &str) -> Result<LockAttempt, LeaseError> {
         for _ in 0..ATTEMPTS {
             let file = open(path).map_err(|error| problem::open(path, error))?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => {
-                    // Read while the holder may be writing, which is good enough for a name.
-                    let last = read(&file).ok().and_then(|it| record::last(&it));
-                    let by = last.map(|it| it.holder.into());
-                    return Ok(LockAttempt::Held { by });
-                }
-                Err(error) => return Err(problem::lock(path, error)),
-            }
-            let mut locked = Self { file, path: path.to_owned(), token: FencingToken::new(0) };
-            // If the file was deleted between the two calls, its lock excludes no other process.
-            if locked.is_in_place()? {
-                locked.grant(holder)?;
-                return Ok(LockAttempt::Locked(locked));
+            if let Some(attempt) = Self::lock_opened(file, path, holder)? {
+                return Ok(attempt);
             }
         }
         Err(problem::replaced(path))
+    }
+
+    /// Locks an open file. Returns `None` if it was deleted or replaced since it was opened.
+    fn lock_opened(
+        file: fs::File,
+        path: &Path,
+        holder: &str,
+    ) -> Result<Option<LockAttempt>, LeaseError> {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                // Read while the holder may be writing, which is good enough for a name.
+                let last = read(&file).ok().and_then(|it| record::last(&it));
+                return Ok(Some(LockAttempt::Held { by: last.map(|it| it.holder.into()) }));
+            }
+            Err(error) => return Err(problem::lock(path, error)),
+        }
+        let mut locked = Self { file, path: path.to_owned(), token: FencingToken::new(0) };
+        // The lock of a file that was deleted between the two calls excludes no other process.
+        if !locked.is_in_place()? {
+            return Ok(None);
+        }
+        locked.grant(holder)?;
+        Ok(Some(LockAttempt::Locked(locked)))
     }
 
     /// Returns the token of the last grant.
@@ -137,4 +148,29 @@ fn read(file: &fs::File) -> io::Result<Vec<u8>> {
     }
     content.truncate(length);
     Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_deleted_before_it_is_locked_is_opened_again() {
+        let name = format!("verger-lock-{}.lease", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let deleted = open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(LockedFile::lock_opened(deleted, &path, "a").unwrap().is_none());
+
+        let replaced = open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let Ok(LockAttempt::Locked(first)) = LockedFile::lock(&path, "b") else {
+            panic!("it is free")
+        };
+        assert!(LockedFile::lock_opened(replaced, &path, "a").unwrap().is_none());
+        let held = LockedFile::lock(&path, "a").unwrap();
+        assert!(matches!(held, LockAttempt::Held { by } if by.as_deref() == Some("b")));
+        drop(first);
+        fs::remove_file(&path).unwrap();
+    }
 }

@@ -86,12 +86,12 @@ use crate::sync::Mutex;
 /// // What the guard of a child does.
 /// let first = Claim::new("billing", "host-1/app", Duration::from_secs(15));
 /// let second = Claim::new("billing", "host-1/copy", Duration::from_secs(15));
-/// let Acquired::Granted(token) = engine.acquire(&first).await? else { panic!("nobody has it") };
+/// let Acquired::Granted(token) = engine.acquire(&first).await? else { panic!("the lease is free") };
 /// let held = Acquired::Held { by: Some("host-1/app".into()) };
 /// assert_eq!(engine.acquire(&second).await?, held);
 ///
 /// engine.release(&first, token).await?;
-/// let Acquired::Granted(next) = engine.acquire(&second).await? else { panic!("it is free") };
+/// let Acquired::Granted(next) = engine.acquire(&second).await? else { panic!("the lease is free") };
 /// assert!(next > token);
 /// # std::fs::remove_dir_all(&directory)?;
 /// # Ok(())
