@@ -19,6 +19,7 @@
 //! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
 //! | `postgres` | the engine for PostgreSQL |
+//! | `shards` | which of many members has which of many leases |
 
 mod call;
 mod change;
@@ -31,6 +32,8 @@ mod holder;
 mod keeper;
 #[cfg(feature = "lease-postgres")]
 mod postgres;
+#[cfg(test)]
+mod shards;
 mod spec;
 mod times;
 
