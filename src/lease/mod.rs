@@ -16,6 +16,7 @@
 //! | `guard` | the rules: what to ask next, and what an answer means |
 //! | `call` | calls of the user's code |
 //! | `holder` | the name under which a child asks |
+//! | `owner` | the address in such a name |
 //! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
 //! | `postgres` | the engine for PostgreSQL |
@@ -30,6 +31,7 @@ mod file;
 mod guard;
 mod holder;
 mod keeper;
+mod owner;
 #[cfg(feature = "lease-postgres")]
 mod postgres;
 #[cfg(test)]
@@ -45,5 +47,6 @@ pub(crate) use self::holder::holder;
 pub(crate) use self::keeper::keep;
 #[cfg(feature = "lease-postgres")]
 pub use self::postgres::{Fenced, Postgres, fence};
+pub use self::owner::Owner;
 pub use self::spec::Lease;
 pub use self::times::LeaseProblem;
