@@ -34,7 +34,6 @@ mod keeper;
 mod owner;
 #[cfg(feature = "lease-postgres")]
 mod postgres;
-#[cfg(test)]
 mod shards;
 mod spec;
 mod times;
@@ -45,8 +44,9 @@ pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, R
 pub use self::file::File;
 pub(crate) use self::holder::holder;
 pub(crate) use self::keeper::keep;
+pub use self::owner::Owner;
 #[cfg(feature = "lease-postgres")]
 pub use self::postgres::{Fenced, Postgres, fence};
-pub use self::owner::Owner;
+pub use self::shards::{Located, Shard, ShardAddress, ShardError, ShardKey, Sharded, ShardsStatus};
 pub use self::spec::Lease;
 pub use self::times::LeaseProblem;

@@ -12,6 +12,7 @@ mod postgres;
 mod process;
 mod rules;
 mod server;
+mod shards;
 mod supervised;
 
 use std::sync::Arc;

@@ -157,9 +157,10 @@ impl Holdings {
 
     /// Lets shards be claimed again that have rested. Returns when the next one has.
     pub(super) fn wake(&mut self, at: Option<(&Table, &View)>, now: Instant) -> Option<Instant> {
-        let over = self.resting.extract_if(.., |_, until| *until <= now);
-        let over: Vec<_> = over.map(|(shard, _)| shard).collect();
+        let over = self.resting.iter().filter(|(_, until)| **until <= now);
+        let over: Vec<_> = over.map(|(shard, _)| *shard).collect();
         for shard in over {
+            self.resting.remove(&shard);
             if at.is_some_and(|(table, view)| class(shard, table, view) == Class::Home) {
                 self.missing.insert(shard);
             }

@@ -98,6 +98,12 @@ impl Member {
         }
     }
 
+    /// Takes over a shard that has been claimed before. `is_granted`: its lease is granted.
+    pub(super) fn adopt(&mut self, shard: usize, is_granted: bool) {
+        let holding = if is_granted { Holding::Granted } else { Holding::Claimed };
+        self.holdings.set(shard, holding, None);
+    }
+
     /// Returns what is known of the slots, if the member has one.
     pub(super) fn view(&self) -> Option<&View> {
         match &self.place {
@@ -106,6 +112,7 @@ impl Member {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn holdings(&self) -> &Holdings {
         &self.holdings
     }

@@ -23,17 +23,35 @@
 //! | `holdings` | the shards that a member waits for or has |
 //! | `steps` | what a member decides, and what it is told |
 //! | `member` | the rules: what to claim, what to hand over |
+//! | `key` | shards, and the keys that belong to them |
+//! | `look` | requests that show who has a lease |
+//! | `shared` | what a sharded service knows |
+//! | `children` | the shards of a member as children of their supervisor |
+//! | `coordinator` | carries out what a member decides |
+//! | `found` | where a shard is |
+//! | `sharded` | the service as a part of a tree |
 //!
 //! # What it doesn't know
 //!
 //! It doesn't know how much work a shard is: shares are numbers of shards. It never asks a member to hand over a shard:
 //! the member sees for itself that the shard is another one's by now.
 
+mod children;
+mod coordinator;
+mod found;
 mod hash;
 mod holdings;
+mod key;
+mod look;
 mod member;
+mod sharded;
+mod shared;
 #[cfg(test)]
 mod simulation;
 mod steps;
 mod table;
 mod view;
+
+pub use self::found::{Located, ShardAddress, ShardError, ShardsStatus};
+pub use self::key::{Shard, ShardKey};
+pub use self::sharded::Sharded;
