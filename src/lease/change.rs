@@ -53,7 +53,9 @@ pub(crate) enum LossReason {
 impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused => f.write_str("not renewed: it has expired, or another holder has it"),
+            Self::Refused => {
+                f.write_str("not renewed: the lease has expired, or another holder has it")
+            }
             Self::NotRenewed { within, problem: Some(problem) } => {
                 write!(f, "not renewed within {within:?}: {problem}")
             }
@@ -77,7 +79,7 @@ mod tests {
         let problem = Some("no answer within 3s".into());
         let suspended = Duration::from_millis(20_500);
         for (reason, text) in [
-            (LossReason::Refused, "not renewed: it has expired, or another holder has it"),
+            (LossReason::Refused, "not renewed: the lease has expired, or another holder has it"),
             (
                 LossReason::NotRenewed { within, problem },
                 "not renewed within 10s: no answer within 3s",

@@ -1,7 +1,7 @@
 //! The clock of a guard, which also counts the time for which the machine was suspended.
 //!
 //! A store counts on while a machine that holds one of its leases is suspended. The clock of tokio doesn't, on
-//! Linux and macOS. Linux says how long the machine was suspended; elsewhere, this clock is the one of tokio.
+//! Linux and macOS. Linux reports how long the machine was suspended; elsewhere, this clock is the one of tokio.
 
 use std::time::{Duration, Instant};
 
@@ -41,13 +41,13 @@ impl LeaseInstant {
 #[derive(Debug)]
 pub(super) struct LeaseClock {
     source: SuspendedTime,
-    /// What the source has said when the last suspend was noticed.
+    /// What the source reported when the last suspend was noticed.
     known: Duration,
     /// How long the machine was suspended since this clock was made.
     suspended: Duration,
 }
 
-/// The shortest suspend. What the source says by less is not exact: see [`boot_offset`].
+/// The shortest suspend. Smaller differences come from readings that aren't exact: see [`boot_offset`].
 const SHORTEST: Duration = Duration::from_millis(10);
 
 impl LeaseClock {
@@ -66,13 +66,13 @@ impl LeaseClock {
     }
 }
 
-/// Says for how long the machine was suspended in all.
+/// Reports for how long the machine was suspended in all.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum SuspendedTime {
-    /// What the kernel says.
+    /// The time that the kernel reports.
     #[default]
     Kernel,
-    /// What a test says.
+    /// A time that a test has set.
     #[cfg(test)]
     Given(std::sync::Arc<crate::sync::Mutex<Duration>>),
 }
@@ -90,7 +90,7 @@ impl SuspendedTime {
 /// Returns by how much the clock that goes on in a suspend is ahead of the one that stops.
 ///
 /// The kernel reads one clock at a time. The task may be preempted between the two, and then the result is too low,
-/// but it is never too high. Therefore the highest of a few counts.
+/// but it is never too high. Therefore the highest of three results is used.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn boot_offset() -> Duration {
     use rustix::time::{ClockId, Timespec};

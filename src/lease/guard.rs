@@ -33,7 +33,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 /// How often a release is tried.
 const RELEASES: u32 = 3;
 
-/// How often the clock is read while the lease is held. No timer fires because the machine was suspended.
+/// How often the clock is read while the lease is held. A suspend makes no timer fire earlier.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// What to ask an engine for.
@@ -226,7 +226,8 @@ impl Guard {
         }
     }
 
-    /// Ends the guard. The lease is given back if it is held and `end` says so, or if it may just be granted.
+    /// Ends the guard. [`LeaseEnd::Release`] releases a lease that is held. A grant that isn't reported yet is always
+    /// given back, because the child doesn't run.
     pub(super) fn end(&mut self, end: LeaseEnd, now: LeaseInstant) {
         let until = later(now.at(), END_WITHIN);
         match (std::mem::replace(&mut self.phase, Phase::Done), end) {

@@ -178,3 +178,6 @@ async fn ended(end: &mut Option<oneshot::Receiver<LeaseEnd>>) -> LeaseEnd {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(all(test, feature = "testing"))]
+mod tests;

@@ -39,7 +39,7 @@ use crate::panic::Foreign;
 /// // In a program, this is the engine of a store that all its processes use.
 /// let leases = MemoryLeases::new();
 ///
-/// // Taken over within 6 s and a quarter.
+/// // Taken over at the latest 6.24 s after the machine of its holder has failed.
 /// let lease = Lease::new("billing", leases)
 ///     .ttl(Duration::from_secs(6))
 ///     .renew_deadline(Duration::from_secs(4))
@@ -240,5 +240,41 @@ impl fmt::Debug for Lease {
             .field("engine", &&*self.engine)
             .field("times", &self.times)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use super::*;
+    use crate::testing::MemoryLeases;
+
+    #[test]
+    fn a_lease_has_a_name_and_valid_times() {
+        let lease = |name: &str| Lease::new(name, MemoryLeases::new());
+        assert_eq!(lease("a").check(), Ok(()));
+        let problem = lease("").check().unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "the name of the lease is empty; write a name such as `billing`"
+        );
+        let problem = lease("a").ttl(Duration::ZERO).check().unwrap_err();
+        assert!(matches!(problem, LeaseProblem::Zero { option: "ttl", .. }), "{problem}");
+    }
+
+    #[test]
+    fn each_time_is_set_by_its_call() {
+        let secs = Duration::from_secs;
+        let lease = Lease::new("a", MemoryLeases::new()).ttl(secs(5)).renew_deadline(secs(4));
+        let lease = lease.retry(secs(3)).poll(secs(2)).jitter(0.1).warm_standby(async || {});
+        let times = LeaseTimes {
+            ttl: secs(5),
+            renew_deadline: secs(4),
+            retry: secs(3),
+            poll: secs(2),
+            jitter: 0.1,
+        };
+        assert_eq!(lease.times, times);
+        assert!(lease.on_standby.is_some());
+        assert!(format!("{lease:?}").starts_with("Lease { name: \"a\", engine: MemoryLeases"));
     }
 }

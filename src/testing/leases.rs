@@ -123,7 +123,7 @@ impl MemoryLeases {
 
     /// Grants the lease to an outsider until [`expire`](Self::expire) is called, although its holder hasn't released it.
     ///
-    /// The holder isn't told: its next request to renew is answered with *no*.
+    /// The holder isn't notified: its next request to renew is answered with *no*.
     pub fn take_away(&self, name: &str) {
         self.record(name, |record| record.grant(OUTSIDER.into(), None));
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use verger::config::Config;
 use verger::lease::Lease;
 use verger::testing::MemoryLeases;
 use verger::{
@@ -278,5 +279,21 @@ async fn calls_on_a_standby_say_that_it_waits_for_its_lease() {
     assert_eq!(lifecycle(&tree, "scheduler").await, (Lifecycle::Stopped, Some("stopped manually")));
     tree.restart_child("scheduler").await.unwrap();
     assert_eq!(lifecycle(&tree, "scheduler").await, (Lifecycle::Discovered, Some("standby")));
+    tree.stop("over").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_with_a_grace_that_outlasts_the_lease_changes_nothing() {
+    let leases = MemoryLeases::new();
+    let child = Diary::new().child("scheduler", secs(0)).lease(lease(&leases));
+    let tree = start(Supervisor::builder("app").child(child)).await;
+    let plan = |shutdown: &str| {
+        let text = format!("[\"app/scheduler\"]\nshutdown = \"{shutdown}\"\n");
+        let (tree, config) = (tree.clone(), Config::from_toml(&text, "app.toml"));
+        async move { tree.plan(&config).await }
+    };
+    let error = plan("5s").await.unwrap_err().to_string();
+    assert!(error.contains("write a `shutdown` of at most 4s, or a longer `ttl`"), "{error}");
+    assert!(plan("4s").await.is_ok());
     tree.stop("over").await.unwrap();
 }

@@ -114,13 +114,15 @@ fn check(root: &Root) -> (SelfCheck, Receiver<String>) {
 fn block_threads(mut runtime: tokio::runtime::Builder, children: usize) -> [String; 2] {
     let runtime = runtime.enable_time().build().unwrap();
     let (begin, gate) = (Arc::new(Notify::new()), Arc::new(RwLock::new(())));
+    let (blocks, blocked) = mpsc::channel();
     let app = (0..children).fold(Supervisor::builder("app"), |app, number| {
-        let (begin, gate) = (Arc::clone(&begin), Arc::clone(&gate));
+        let (begin, gate, blocks) = (Arc::clone(&begin), Arc::clone(&gate), blocks.clone());
         app.child(worker(format!("blocker{number}"), move |ctx: Context| {
-            let (begin, gate) = (Arc::clone(&begin), Arc::clone(&gate));
+            let (begin, gate, blocks) = (Arc::clone(&begin), Arc::clone(&gate), blocks.clone());
             async move {
                 ctx.ready();
                 begin.notified().await;
+                blocks.send(()).unwrap();
                 drop(gate.read());
                 ctx.cancelled().await;
             }
@@ -129,23 +131,24 @@ fn block_threads(mut runtime: tokio::runtime::Builder, children: usize) -> [Stri
     let _context = runtime.enter();
     let root = app.build().unwrap().spawn();
     runtime.block_on(root.up()).unwrap();
-    let (check, lines) = check(&root);
     let closed = gate.write();
-    let said = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         // Drives a runtime that has no thread of its own.
         scope.spawn(|| runtime.block_on(root.handle().wait()));
         (0..children).for_each(|_| begin.notify_one());
+        // All of them block before the check begins, however busy the machine is.
+        (0..children).for_each(|_| blocked.recv().unwrap());
+        let (check, lines) = check(&root);
         // An overloaded machine may have been late before.
         let stuck = lines.iter().find(|line| line.contains("blocker")).unwrap();
         assert!(!check.turning()());
         drop(closed);
         let again = lines.recv().unwrap();
         runtime.block_on(root.handle().stop("done")).unwrap();
+        // The thread ends with the tree.
+        lines.iter().for_each(drop);
         [stuck, again]
-    });
-    // The thread ends with the tree.
-    lines.iter().for_each(drop);
-    said
+    })
 }
 
 #[test]

@@ -141,10 +141,10 @@ fn a_standby_is_reported_when_its_holder_or_its_problem_changes() {
         let steps = world.answer(answer);
         steps.rsplit_once(", wait").map(|(reported, _)| reported.to_owned())
     };
-    let nobody = || Answer::Acquired(Acquired::Held { by: None });
+    let by_unknown = || Answer::Acquired(Acquired::Held { by: None });
     for (answer, expected) in [
-        (nobody(), Some("standby behind unknown")),
-        (nobody(), None),
+        (by_unknown(), Some("standby behind unknown")),
+        (by_unknown(), None),
         (held("b"), Some("standby behind b")),
         (held("b"), None),
         (held("c"), Some("standby behind c")),
@@ -239,7 +239,7 @@ fn a_refusal_loses_the_lease_at_once() {
     world.at(2_000);
     assert_eq!(
         world.answer(Answer::Renewed(Renewed::Lost)),
-        "lost: not renewed: it has expired, or another holder has it, done"
+        "lost: not renewed: the lease has expired, or another holder has it, done"
     );
     assert_eq!(world.end(LeaseEnd::Release), "done");
 }

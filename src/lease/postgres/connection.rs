@@ -6,7 +6,6 @@
 //! 2. A request that is dropped leaves the connection as it is: its answer is read and discarded.
 //! 3. A connection that has been closed, or silent for too long, is replaced by the next request.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use tokio_postgres::{Client, Config, NoTls};
 
 use super::super::engine::LeaseError;
 use super::problem;
+use super::target::{ConnectError, Server};
 use crate::sync::Mutex;
 use crate::{clock, named_task};
 
@@ -31,7 +31,6 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 /// hangs would get more and more connections otherwise, because it notices the end of none.
 const SILENCE: Duration = Duration::from_secs(5);
 
-pub(super) type ConnectError = Box<dyn std::error::Error + Send + Sync>;
 type Connecting = Pin<Box<dyn Future<Output = Result<Client, ConnectError>> + Send>>;
 
 /// How connections are opened.
@@ -40,14 +39,6 @@ pub(super) enum Connector {
     Config(Arc<Config>),
     /// The program's own: with TLS, or from a pool.
     Function(Arc<dyn Fn() -> Connecting + Send + Sync>),
-}
-
-/// Where an engine connects to, without a password.
-#[derive(Clone, Debug)]
-pub(super) struct Server {
-    pub(super) address: String,
-    pub(super) database: Option<String>,
-    pub(super) user: Option<String>,
 }
 
 /// The connection of an engine and its clones.
@@ -221,12 +212,6 @@ impl Connection {
 
     pub(super) fn set_checked(&self) {
         self.checked.store(true, Ordering::Relaxed);
-    }
-}
-
-impl fmt::Display for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.address)
     }
 }
 

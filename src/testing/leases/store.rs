@@ -107,7 +107,7 @@ pub struct LeaseEvent {
     pub request: LeaseRequest,
     /// What it has done.
     pub effect: LeaseEffect,
-    /// Whether the holder is told about the effect, unless it drops the request before.
+    /// Whether the store answers with the effect: `false` if a fault hides it.
     pub answered: bool,
 }
 
