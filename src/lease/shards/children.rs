@@ -201,8 +201,9 @@ impl Children {
         let child = match child {
             Ok(child) => child.name().to_owned(),
             Err(error) => {
-                let (lease, again_in) = (&**self.shared.lease.name(), self.shared.options().calm);
-                warn!(target: "verger::lease", lease, shard, %error, ?again_in, "can't start the shard");
+                let lease = self.shared.shard_lease(shard);
+                let (lease, retry_after) = (&**lease.name(), self.shared.options().calm);
+                warn!(target: "verger::lease", lease, %error, ?retry_after, "can't start the shard");
                 return Some(shard);
             }
         };
