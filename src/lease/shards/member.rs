@@ -25,6 +25,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::hash;
 use super::holdings::{Holding, Holdings};
 use super::steps::{Seen, Step, Times};
 use super::table::Table;
@@ -241,10 +242,9 @@ impl Member {
     fn on_look(&mut self, slot: usize, seen: Seen, now: Instant) {
         let Place::Joined { view, .. } = &mut self.place else { return };
         let is_taken = match seen {
-            Seen::Free => Some(false),
+            // If it is granted to a look, no member keeps it.
+            Seen::Free | Seen::Looked => Some(false),
             Seen::Taken => Some(true),
-            // Free, or freed a moment ago. The next sweep says which.
-            Seen::Looked => Some(view.is_taken(slot)),
             Seen::Mine | Seen::Unknown => None,
         };
         if view.next() == slot && view.on_seen(is_taken, now) {
@@ -290,7 +290,10 @@ impl Member {
             return self.times.shortest() / 2;
         }
         let slots = u32::try_from(view.slots()).unwrap_or(u32::MAX);
-        (10 * poll / slots).clamp(self.times.shortest(), 2 * poll)
+        let pause = (10 * poll / slots).clamp(self.times.shortest(), 2 * poll);
+        // Members that have started together don't go on looking at the same slot at the same moment.
+        let spread = hash::mix(view.own() as u64 ^ ((view.next() as u64) << 32)) % 16;
+        pause + pause * u32::try_from(spread).unwrap_or_default() / 64
     }
 
     /// Reports that the lease of the slot is lost.

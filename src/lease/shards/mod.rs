@@ -12,7 +12,7 @@
 //! This needs nothing but the three requests of a [`LeaseEngine`](super::LeaseEngine), so it works with a directory, a
 //! database and a coordination service alike. No member leads, so there is no election, and a decision needs no message
 //! that could be lost. The price is that each member asks about each other one: at most ten requests per second of each
-//! member, so that a change is noticed within 5 s among 50 members, and within 100 s among 1,000. A list that one member
+//! member, so that a change is noticed within 6 s among 50 members, and within two minutes among 1,000. A list that one member
 //! writes and all read would be cheaper there, but an engine has no place for one.
 //!
 //! | file | what |

@@ -79,7 +79,7 @@ const LOOKS: u32 = 5;
 /// The lease `orders` itself isn't used. A member keeps the lease `orders/member-3` of the lowest slot that is free, and
 /// those of its shards, such as `orders/shard-17`. It looks at the slots of the others one after another, and sends at
 /// most ten requests per second for that with the default [`poll`](Lease::poll), on which all these times depend. So
-/// a change is noticed within 5 s among up to 50 members, and later among more: within 100 s among 1,000.
+/// a change is noticed within 6 s among up to 50 members, and later among more: within two minutes among 1,000.
 ///
 /// * **A member joins.** Once its view of the others hasn't changed for 2 s, it asks for its share of the shards. Their
 ///   owners notice it, wait until the members haven't changed for the [calm](Self::calm), and hand over.

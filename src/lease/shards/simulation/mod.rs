@@ -85,7 +85,7 @@ fn moves_are_near_the_optimum() {
 }
 
 #[test]
-#[ignore = "takes minutes: `cargo test --release --all-features thousand_members -- --ignored --nocapture`"]
+#[ignore = "takes a minute: `cargo test --release --all-features thousand_members -- --ignored --nocapture`"]
 fn moves_are_near_the_optimum_with_a_thousand_members() {
     let all = figures(10_000, 1_000, 600);
     for Figures { what, moves, optimum, balanced, requests } in &all {
