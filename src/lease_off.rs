@@ -16,6 +16,10 @@ impl Lease {
         match self.0 {}
     }
 
+    pub(crate) fn address(&self) -> Option<&str> {
+        match self.0 {}
+    }
+
     pub(crate) fn check(&self) -> Result<(), Infallible> {
         match self.0 {}
     }
@@ -49,7 +53,7 @@ pub(crate) enum LeaseEnd {
     Abandon,
 }
 
-pub(crate) fn holder(_child: &Path, _leaked: u32) -> Arc<str> {
+pub(crate) fn holder(_child: &Path, _leaked: u32, _address: Option<&str>) -> Arc<str> {
     Arc::default()
 }
 

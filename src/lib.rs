@@ -87,7 +87,7 @@
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
 //! | `verger::config` | a reload begins or is over, each change of an applied plan (`INFO`), the check of a new value takes 5 s, the configuration isn't changed (`WARN`), each mistake or refusal (`ERROR`); feature `config` |
 //! | `verger::console` | the URL of the console, with the token if actions are allowed (`INFO`); feature `console` |
-//! | `verger::lease` | a child is on standby, its lease is granted or renewed again (`INFO`); it is lost, can't be asked for, renewed or released, or the preparation of a standby has failed (`WARN`); feature `lease` |
+//! | `verger::lease` | a child is on standby, its lease is granted or renewed again (`INFO`); it is lost, can't be asked for, renewed or released, the preparation of a standby has failed, or a shard can't be started (`WARN`); feature `lease` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |

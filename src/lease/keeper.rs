@@ -43,6 +43,7 @@ pub(crate) async fn keep(
     end: oneshot::Receiver<LeaseEnd>,
     mut report: impl FnMut(LeaseChange) + Send,
 ) {
+    let watch = lease.watch.clone();
     let mut keeper = Keeper::new(lease, holder);
     let mut end = Some(end);
     loop {
@@ -51,6 +52,9 @@ pub(crate) async fn keep(
             Step::Report(change) => {
                 if matches!(change, LeaseChange::Granted(_)) {
                     keeper.warm_up = WarmUp::default();
+                }
+                if let Some(watch) = &watch {
+                    watch(&change);
                 }
                 report(change);
             }
@@ -82,7 +86,7 @@ enum Woken {
 
 impl Keeper {
     fn new(lease: Lease, holder: Arc<str>) -> Self {
-        let Lease { name, engine, times, on_standby, suspended } = lease;
+        let Lease { name, engine, times, on_standby, suspended, .. } = lease;
         let mut clock = LeaseClock::new(suspended);
         let now = clock.now();
         Self {

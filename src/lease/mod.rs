@@ -16,9 +16,11 @@
 //! | `guard` | the rules: what to ask next, and what an answer means |
 //! | `call` | calls of the user's code |
 //! | `holder` | the name under which a child asks |
+//! | `owner` | the address in such a name |
 //! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
 //! | `postgres` | the engine for PostgreSQL |
+//! | `shards` | which of many members has which of many leases |
 
 mod call;
 mod change;
@@ -29,8 +31,10 @@ mod file;
 mod guard;
 mod holder;
 mod keeper;
+mod owner;
 #[cfg(feature = "lease-postgres")]
 mod postgres;
+mod shards;
 mod spec;
 mod times;
 
@@ -40,7 +44,9 @@ pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, R
 pub use self::file::File;
 pub(crate) use self::holder::holder;
 pub(crate) use self::keeper::keep;
+pub use self::owner::Owner;
 #[cfg(feature = "lease-postgres")]
 pub use self::postgres::{Fenced, Postgres, fence};
+pub use self::shards::{Located, Shard, ShardAddress, ShardError, ShardKey, Sharded, ShardsStatus};
 pub use self::spec::Lease;
 pub use self::times::LeaseProblem;

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::change::LeaseChange;
 use super::clock::SuspendedTime;
 use super::engine::LeaseEngine;
 use super::times::{LeaseProblem, LeaseTimes};
@@ -22,6 +23,7 @@ use crate::panic::Foreign;
 /// | [`poll`](Self::poll) | 500 ms |
 /// | [`jitter`](Self::jitter) | 0.2 |
 /// | [`warm_standby`](Self::warm_standby) | nothing |
+/// | [`advertise`](Self::advertise) | nothing |
 ///
 /// Set shorter times to have the child taken over sooner after its machine has failed. A child whose machine is gone
 /// is taken over once the lease has expired, by default after 15 s, and a poll of the standby. After an orderly stop,
@@ -54,7 +56,13 @@ pub struct Lease {
     pub(crate) times: LeaseTimes,
     pub(crate) on_standby: Option<StandbyHook>,
     pub(crate) suspended: SuspendedTime,
+    pub(super) address: Option<Arc<str>>,
+    /// Is shown each change, before the supervisor of the child.
+    pub(super) watch: Option<LeaseWatch>,
 }
+
+/// See [`Lease::watch`].
+pub(super) type LeaseWatch = Arc<dyn Fn(&LeaseChange) + Send + Sync>;
 
 /// What a child does on standby. See [`Lease::warm_standby`].
 pub(crate) type StandbyHook = Foreign<dyn Fn() -> Preparation + Send + Sync>;
@@ -73,6 +81,8 @@ impl Lease {
             times: LeaseTimes::default(),
             on_standby: None,
             suspended: SuspendedTime::default(),
+            address: None,
+            watch: None,
         }
     }
 
@@ -165,6 +175,42 @@ impl Lease {
         self
     }
 
+    /// Sets the address under which the holder of the lease can be reached, for those who see who has it.
+    ///
+    /// It becomes a part of the holder's name in the store, `address=10.0.0.7:8080 web-1/4711-5f2c08aa:app/billing`, so it
+    /// needs no other place, and belongs to the holder for exactly as long as the lease does. A standby reads it with
+    /// [`Owner::of`](super::Owner::of) from [`LeaseInfo::holder`](crate::status::LeaseInfo::holder). It may be anything
+    /// without a space, such as a URL.
+    ///
+    /// ```
+    /// # #[cfg(feature = "testing")] {
+    /// use verger::lease::Lease;
+    /// use verger::testing::MemoryLeases;
+    ///
+    /// let lease = Lease::new("billing", MemoryLeases::new()).advertise("10.0.0.7:8080");
+    /// # drop(lease);
+    /// # }
+    /// ```
+    pub fn advertise(mut self, address: impl Into<Arc<str>>) -> Self {
+        self.address = Some(address.into());
+        self
+    }
+
+    /// Returns this lease with a different name.
+    pub(super) fn named(&self, name: String) -> Self {
+        Self { name: name.into(), ..self.clone() }
+    }
+
+    /// Shows each change to this function.
+    pub(super) fn watch(mut self, watch: LeaseWatch) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
+    pub(crate) fn address(&self) -> Option<&str> {
+        self.address.as_deref()
+    }
+
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -177,6 +223,11 @@ impl Lease {
     pub(crate) fn check(&self) -> Result<(), LeaseProblem> {
         if self.name.is_empty() {
             return Err(LeaseProblem::NoName);
+        }
+        if let Some(address) = &self.address
+            && (address.is_empty() || address.contains(char::is_whitespace))
+        {
+            return Err(LeaseProblem::Address { address: address.to_string() });
         }
         self.times.check()
     }

@@ -113,6 +113,14 @@ pub enum LeaseProblem {
     /// The name is empty, so every lease without a name would be the same one.
     #[error("the name of the lease is empty; write a name such as `billing`")]
     NoName,
+    /// The address can't be read from the name of the holder.
+    #[error(
+        "the address `{address}` of the lease is empty or contains a space; write one such as `10.0.0.7:8080`"
+    )]
+    Address {
+        /// The value that was set.
+        address: String,
+    },
     /// A time is zero.
     #[error("the `{option}` of the lease is zero; write a duration such as `{example:?}`")]
     Zero {

@@ -13,6 +13,7 @@ mod postgres;
 mod process;
 mod rules;
 mod server;
+mod shards;
 mod supervised;
 
 use std::sync::Arc;

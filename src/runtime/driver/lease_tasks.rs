@@ -93,7 +93,8 @@ impl LeaseTasks {
         self.count += 1;
         let number = self.count;
         let (end, ended) = oneshot::channel();
-        let (lease, holder) = (Lease::clone(&needed.lease), holder(path, needed.leaked));
+        let lease = Lease::clone(&needed.lease);
+        let holder = holder(path, needed.leaked, lease.address());
         let info = Arc::new(LeaseInfo::sought(lease.name()));
         needed.keeper = Some(Keeper { number, end, info });
         let keeping = keep(lease, holder, ended, move |change| report(number, change));

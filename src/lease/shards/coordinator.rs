@@ -1,0 +1,299 @@
+//! Carries out what a member decides: keeps its slot, asks for leases, starts and stops shards.
+//!
+//! # Invariants
+//!
+//! 1. The rules make all decisions. The coordinator reads the clock for them.
+//! 2. Shards are children of a supervisor beside the coordinator, so they run on while it restarts.
+//! 3. A request in flight is waited for at the end, so that a lease that was granted to a look is given back.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::oneshot;
+use tokio::time::{sleep_until, timeout};
+
+use super::super::change::{LeaseChange, LeaseEnd};
+use super::super::holder::holder;
+use super::super::keeper;
+use super::super::owner::Owner;
+use super::children::Children;
+use super::look::{Sight, keep, look, looking, only_looks};
+use super::member::Member;
+use super::shared::{Notice, Shared};
+use super::steps::{Seen, Step};
+use super::table::Table;
+use crate::child::Context;
+use crate::clock::now;
+use crate::exit::Exit;
+use crate::handle::SupervisorHandle;
+use crate::policy::later;
+
+/// From one look at the children to the next. It finds those that have ended by themselves.
+const LIST: Duration = Duration::from_secs(5);
+
+/// How long a request in flight is waited for at the end.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+type Request = Pin<Box<dyn Future<Output = Sight> + Send>>;
+
+/// Runs a member until it is cancelled.
+///
+/// # Errors
+///
+/// If the lease has an invalid value, or the supervisor of the shards doesn't run.
+pub(super) async fn coordinate(ctx: Context, shared: Arc<Shared>) -> Exit {
+    shared.lease.check()?;
+    let Some(supervisor) = shared.supervisor() else {
+        return Err("the supervisor of the shards doesn't run".into());
+    };
+    let mut coordinator = Coordinator::new(&ctx, shared, supervisor);
+    for (shard, is_granted) in coordinator.children.adopt().await? {
+        coordinator.member.adopt(shard, is_granted);
+    }
+    coordinator.run(&ctx).await;
+    coordinator.end().await;
+    Ok(())
+}
+
+struct Coordinator {
+    shared: Arc<Shared>,
+    children: Children,
+    member: Member,
+    /// The name under which the member keeps its slot.
+    holder: Arc<str>,
+    /// What the names of holders of its own shards begin with.
+    own: String,
+    slot: Option<Slot>,
+    /// How many slots there were.
+    slots: u64,
+    request: Option<Request>,
+    asked: Option<Step>,
+    notices: UnboundedReceiver<Notice>,
+    list_at: Instant,
+    /// What was shown last: the slot, and how many members and shards there are.
+    shown: Option<(Option<usize>, usize, usize)>,
+}
+
+/// The slot of the member, which it keeps.
+struct Slot {
+    number: u64,
+    end: oneshot::Sender<LeaseEnd>,
+    keeping: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Coordinator {
+    fn new(ctx: &Context, shared: Arc<Shared>, supervisor: SupervisorHandle) -> Self {
+        let (sender, notices) = mpsc::unbounded_channel();
+        shared.listen(sender);
+        let address = shared.lease.address();
+        let holder_of_slot = holder(&ctx.path(), 0, address);
+        let own = format!("{}/", holder(&supervisor.path(), 0, address));
+        let options = shared.options();
+        let table = Arc::new(Table::new(shared.shards.get()));
+        let member = Member::new(table, shared.times(), options.max_members, now());
+        Self {
+            children: Children::new(Arc::clone(&shared), supervisor),
+            shared,
+            member,
+            holder: holder_of_slot,
+            own,
+            slot: None,
+            slots: 0,
+            request: None,
+            asked: None,
+            notices,
+            list_at: later(now(), LIST),
+            shown: None,
+        }
+    }
+
+    async fn run(&mut self, ctx: &Context) {
+        loop {
+            let wake = loop {
+                match self.member.step(now()) {
+                    Step::Wait(until) => break until.min(self.list_at),
+                    Step::Rest => break self.list_at,
+                    step => self.carry_out(step),
+                }
+            };
+            self.show(ctx);
+            tokio::select! {
+                biased;
+                () = ctx.cancelled() => return,
+                Some(notice) = self.notices.recv() => self.on_notice(notice),
+                () = kept(&mut self.slot) => self.lose_slot(),
+                sight = answered(&mut self.request) => self.on_sight(&sight),
+                done = self.children.next() => {
+                    for shard in self.children.on_done(done) {
+                        self.member.on_gone(shard, now());
+                    }
+                }
+                () = sleep_until(wake.into()) => {
+                    if now() >= self.list_at {
+                        self.list_at = later(now(), LIST);
+                        self.children.list();
+                    }
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, step: Step) {
+        match step {
+            Step::Join(slot) => {
+                let holder = Arc::clone(&self.holder);
+                self.ask(step, Box::pin(keep(self.shared.slot_lease(slot), holder)));
+            }
+            Step::Look(slot) => {
+                let request = look(self.shared.slot_lease(slot), looking(&self.holder));
+                self.ask(step, Box::pin(request));
+            }
+            Step::Find(shard) => {
+                let request = look(self.shared.shard_lease(shard), looking(&self.holder));
+                self.ask(step, Box::pin(request));
+            }
+            Step::Claim(shard) => self.children.start(shard),
+            Step::Withdraw(shard) | Step::Drain(shard) => self.children.stop(shard),
+            Step::Wait(_) | Step::Rest => {}
+        }
+    }
+
+    fn ask(&mut self, step: Step, request: Request) {
+        self.asked = Some(step);
+        self.request = Some(request);
+    }
+
+    fn on_sight(&mut self, sight: &Sight) {
+        let seen = match (self.asked.take(), &sight.holder) {
+            (Some(Step::Join(slot)), _) if sight.seen == Seen::Mine => {
+                self.keep_slot(slot);
+                Seen::Mine
+            }
+            (Some(Step::Find(_)), Some(holder)) if holder.starts_with(&*self.own) => Seen::Looked,
+            (Some(Step::Join(slot) | Step::Look(slot)), holder) => {
+                let owner = holder.clone().map(Owner::of);
+                self.shared.with(|state| match sight.seen {
+                    Seen::Taken => drop(state.members.insert(slot, owner)),
+                    Seen::Free => drop(state.members.remove(&slot)),
+                    Seen::Mine | Seen::Looked | Seen::Unknown => {}
+                });
+                sight.seen
+            }
+            _ => sight.seen,
+        };
+        self.member.on_seen(seen, now());
+    }
+
+    /// Renews the lease of the slot, which was granted a moment ago.
+    fn keep_slot(&mut self, slot: usize) {
+        self.slots += 1;
+        let number = self.slots;
+        let (end, ended) = oneshot::channel();
+        let (sender, lease) = (self.shared.sender(), self.shared.slot_lease(slot));
+        let report = move |change| {
+            if let Some(sender) = &sender {
+                // A coordinator that has ended keeps no slot.
+                let _ = sender.send(Notice::Slot { keeper: number, change });
+            }
+        };
+        let keeping = Box::pin(keeper::keep(lease, Arc::clone(&self.holder), ended, report));
+        self.slot = Some(Slot { number, end, keeping });
+    }
+
+    fn lose_slot(&mut self) {
+        self.slot = None;
+        self.shared.with(|state| state.members.clear());
+        self.member.on_slot_lost(now());
+    }
+
+    fn on_notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Slot { keeper, change } => {
+                let is_current = self.slot.as_ref().is_some_and(|slot| slot.number == keeper);
+                let is_lost = match &change {
+                    LeaseChange::Granted(_) | LeaseChange::Standby { problem: Some(_), .. } => {
+                        false
+                    }
+                    LeaseChange::Standby { holder: Some(holder), .. } => !only_looks(holder),
+                    LeaseChange::Standby { holder: None, .. } | LeaseChange::Lost(_) => true,
+                };
+                if is_current && is_lost {
+                    self.lose_slot();
+                }
+            }
+            Notice::Granted { shard, claim } => {
+                if self.children.on_granted(shard, claim) {
+                    self.member.on_granted(shard);
+                }
+            }
+            Notice::Standby { shard, claim } => {
+                if self.children.on_standby(shard, claim) {
+                    self.member.on_standby(shard);
+                }
+            }
+        }
+    }
+
+    /// Shows what a reader of the status needs.
+    fn show(&mut self, ctx: &Context) {
+        let (own, members) = match self.member.view() {
+            Some(view) => (self.member.share().map(|share| (view.own(), share)), view.members()),
+            None => (None, 0),
+        };
+        self.shared.with(|state| state.own = own);
+        let running = self.children.running();
+        let shown = (own.map(|(slot, _)| slot), members, running);
+        if self.shown.replace(shown) == Some(shown) {
+            return;
+        }
+        let shards = self.shared.shards;
+        ctx.set_status(match own {
+            Some((slot, _)) => {
+                format!("slot {slot}, members: {members}, shards here: {running} of {shards}")
+            }
+            None => format!("no slot, shards here: {running} of {shards}"),
+        });
+    }
+
+    /// Releases the slot, so that others take over the shards, which end next.
+    async fn end(self) {
+        let Self { shared, slot, mut request, .. } = self;
+        shared.with(|state| {
+            state.own = None;
+            state.members.clear();
+        });
+        let release = async move {
+            if let Some(Slot { end, keeping, .. }) = slot {
+                // A keeper that has ended has lost the lease.
+                let _ = end.send(LeaseEnd::Release);
+                keeping.await;
+            }
+        };
+        let last = async {
+            if request.is_some() {
+                // A look that takes longer keeps its lease until that expires.
+                let _ = timeout(LAST_REQUEST, answered(&mut request)).await;
+            }
+        };
+        tokio::join!(release, last);
+    }
+}
+
+/// Waits until the slot is lost. Forever if there is none. Cancel safe.
+async fn kept(slot: &mut Option<Slot>) {
+    match slot {
+        Some(slot) => (&mut slot.keeping).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the answer to the request in flight. Forever if there is none. Cancel safe.
+async fn answered(request: &mut Option<Request>) -> Sight {
+    let Some(pending) = request else { return std::future::pending().await };
+    let sight = pending.await;
+    *request = None;
+    sight
+}
