@@ -62,7 +62,7 @@
 //! | [`task`] | tasks that return a value, streams of them, and supervisors in partitions |
 //! | [`resilience`] | retries and circuit breakers for calls |
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
-//! | `lease` | children that run on one machine at a time, and the engines for it (feature `lease`) |
+//! | `lease` | children that run on one machine at a time, services in shards, and the engines for both (feature `lease`) |
 //! | `metrics` | counters, gauges and histograms, with the facade `metrics` (feature `metrics`) |
 //! | `log_lines` | the last log lines of each child, from this incarnation and the one before (feature `log-lines`) |
 //! | `console` | a web page that shows the tree, and changes it if actions are allowed (feature `console`) |
@@ -109,8 +109,8 @@
 //! * `console`: the module `console`, `Application::console`; adds axum and serde_json, and turns on `json` and
 //!   `log-lines`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
-//! * `lease`: the module `lease`, `ChildSpec::lease`: children that run on one machine at a time, with an engine that
-//!   locks files; adds `rustix`, on Unix only.
+//! * `lease`: the module `lease`, `ChildSpec::lease`: children that run on one machine at a time, and services in shards,
+//!   with an engine that locks files; adds `rustix`, on Unix only.
 //! * `lease-postgres`: the lease engine for PostgreSQL; turns on `lease` and adds `tokio-postgres`.
 //! * `log-lines`: the module `log_lines`, a layer that keeps the last log lines of each child; adds
 //!   `tracing-subscriber`.
@@ -265,6 +265,9 @@ mod book {
     #[cfg(all(feature = "lease", feature = "testing"))]
     #[doc = include_str!("../book/src/one-of-many.md")]
     mod one_of_many {}
+    #[cfg(all(feature = "lease", feature = "testing"))]
+    #[doc = include_str!("../book/src/shards.md")]
+    mod shards {}
     #[doc = include_str!("../book/src/more-machines.md")]
     mod more_machines {}
     #[cfg(feature = "metrics")]
