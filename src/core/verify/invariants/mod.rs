@@ -375,8 +375,9 @@ impl Invariants {
             if let ChildRequest::Find { wait } = request {
                 ensure(wait, "a caller that does not wait is answered at once")?;
                 let on_its_way = machine.whereabouts(key).is_none();
-                // Its end answers them.
+                // Its end answers them, or its group's walk once that comes to it.
                 let stops = self.children[&key].live && !is_active(machine, key);
+                let stops = stops || machine.is_to_stop(key);
                 // A walk that takes several events may come to the child in the next one.
                 let waits = machine.has_more() || !is_ending(machine) && (on_its_way || stops);
                 ensure(waits, format!("a caller seeks {} without end", self.name(key)))?;
