@@ -38,19 +38,20 @@ pub(super) async fn script(ctx: Context, cast: Arc<Cast>) -> Exit {
 async fn play(ctx: &Context, cast: &Cast) -> Exit {
     let demo = ctx.parent();
     let client = connect(ctx, cast).await?;
-    let first = taken_over(cast, Scheduler::default()).await?;
+    taken_over(cast, Scheduler::default()).await?;
     empty(cast, &client).await?;
     calm(cast, &client).await?;
-    let second = kill(cast, &demo, first).await?;
+
+    let killed = kill(cast, &demo).await?;
     calm(cast, &client).await?;
-    let third = pause(cast, &client, second).await?;
+    let stopped = pause(cast, &client).await?;
     // The killed process has stayed down, so that the third one had to take over.
-    say(cast, format_args!("lets {} start again", name(cast, first.member)));
-    demo.release(&format!("processes/{}", name(cast, first.member))).await?;
-    works(cast, &client, first.member).await?;
-    works(cast, &client, second.member).await?;
+    say(cast, format_args!("lets {} start again", name(cast, killed)));
+    demo.release(&format!("processes/{}", name(cast, killed))).await?;
+    works(cast, &client, killed).await?;
+    works(cast, &client, stopped).await?;
     calm(cast, &client).await?;
-    cut(cast, &client, third).await?;
+    cut(cast, &client).await?;
     calm(cast, &client).await?;
     drop(client);
     let client = crash(ctx, cast).await?;
@@ -59,53 +60,46 @@ async fn play(ctx: &Context, cast: &Cast) -> Exit {
 }
 
 /// Kills the scheduler. Its process stays down until it is released.
-async fn kill(
-    cast: &Cast,
-    demo: &SupervisorHandle,
-    victim: Scheduler,
-) -> Result<Scheduler, ExitError> {
-    let member = victim.member;
-    say(cast, format_args!("kills {} (kill -9), the scheduler", name(cast, member)));
-    demo.hold(&format!("processes/{}", name(cast, member))).await?;
-    signal(*cast.members[member].id.borrow(), Signal::KILL)?;
-    taken_over(cast, victim).await
+async fn kill(cast: &Cast, demo: &SupervisorHandle) -> Result<usize, ExitError> {
+    let victim = *cast.scheduler.borrow();
+    let name = name(cast, victim.member);
+    say(cast, format_args!("kills {name} (kill -9), the scheduler"));
+    demo.hold(&format!("processes/{name}")).await?;
+    signal(*cast.members[victim.member].id.borrow(), Signal::KILL)?;
+    taken_over(cast, victim).await?;
+    Ok(victim.member)
 }
 
 /// Stops the scheduler for longer than its lease lasts, and lets it go on.
-async fn pause(cast: &Cast, client: &Client, victim: Scheduler) -> Result<Scheduler, ExitError> {
-    let member = victim.member;
-    let lost = *cast.members[member].leases_lost.borrow();
-    say(cast, format_args!("stops {} (SIGSTOP), the scheduler", name(cast, member)));
-    signal(*cast.members[member].id.borrow(), Signal::STOP)?;
-    let next = taken_over(cast, victim).await?;
-    let refused =
-        fence(client, LEASE, FencingToken::new(victim.token)).await.map_err(|it| it.to_string());
-    let refused =
-        refused.err().ok_or("a write with the token of the stopped scheduler was possible")?;
-    say(cast, format_args!("tries a write with token {}: {refused}", victim.token));
-    say(cast, format_args!("lets {} go on (SIGCONT)", name(cast, member)));
-    signal(*cast.members[member].id.borrow(), Signal::CONT)?;
-    grows(
-        &cast.members[member].leases_lost,
-        lost,
-        "the stopped process notices that its lease is lost",
-    )
-    .await?;
-    Ok(next)
+async fn pause(cast: &Cast, client: &Client) -> Result<usize, ExitError> {
+    let victim = *cast.scheduler.borrow();
+    let (member, token) = (&cast.members[victim.member], victim.token);
+    let lost = *member.leases_lost.borrow();
+    say(cast, format_args!("stops {} (SIGSTOP), the scheduler", member.name));
+    signal(*member.id.borrow(), Signal::STOP)?;
+    taken_over(cast, victim).await?;
+    let Err(refused) = fence(client, LEASE, FencingToken::new(token)).await else {
+        return Err("a write with the token of the stopped scheduler was possible".into());
+    };
+    say(cast, format_args!("tries a write with token {token}: {refused}"));
+    say(cast, format_args!("lets {} go on (SIGCONT)", member.name));
+    signal(*member.id.borrow(), Signal::CONT)?;
+    grows(&member.leases_lost, lost, "the stopped process notices that its lease is lost").await?;
+    Ok(victim.member)
 }
 
-/// Cuts the scheduler off, and heals the network.
-async fn cut(cast: &Cast, client: &Client, victim: Scheduler) -> Exit {
-    let member = victim.member;
-    say(cast, format_args!("cuts {} off from the database, the scheduler", name(cast, member)));
-    let silences = *cast.members[member].silences.borrow();
-    cast.members[member].network.send_replace(Network::Cut);
+/// Cuts the scheduler off, and heals the network when both sides have noticed.
+async fn cut(cast: &Cast, client: &Client) -> Exit {
+    let victim = *cast.scheduler.borrow();
+    let member = &cast.members[victim.member];
+    let silences = *member.silences.borrow();
+    say(cast, format_args!("cuts {} off from the database, the scheduler", member.name));
+    member.network.send_replace(Network::Cut);
     taken_over(cast, victim).await?;
-    grows(&cast.members[member].silences, silences, "the process that is cut off notices it")
-        .await?;
-    say(cast, format_args!("heals the network of {}", name(cast, member)));
-    cast.members[member].network.send_replace(Network::Works);
-    works(cast, client, member).await
+    grows(&member.silences, silences, "the process that is cut off notices it").await?;
+    say(cast, format_args!("heals the network of {}", member.name));
+    member.network.send_replace(Network::Works);
+    works(cast, client, victim.member).await
 }
 
 /// Stops the database as a crash does, and waits until it is back.
@@ -176,7 +170,7 @@ async fn connect(ctx: &Context, cast: &Cast) -> Result<Client, DatabaseError> {
 }
 
 /// Waits until a process adds jobs with a higher token.
-async fn taken_over(cast: &Cast, before: Scheduler) -> Result<Scheduler, ExitError> {
+async fn taken_over(cast: &Cast, before: Scheduler) -> Exit {
     let began = Instant::now();
     let mut scheduler = cast.scheduler.subscribe();
     let next =
@@ -191,7 +185,7 @@ async fn taken_over(cast: &Cast, before: Scheduler) -> Result<Scheduler, ExitErr
             ),
         );
     }
-    Ok(next)
+    Ok(())
 }
 
 /// Waits until the process has run a job that it has finished after this call.
