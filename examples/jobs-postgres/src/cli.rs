@@ -33,7 +33,7 @@ Usage: jobs-postgres serve-database [--down SECONDS] [--url-file PATH]
   audit            compare jobs and ledger now
 
   --down SECONDS   how long a server that was stopped from outside stays down (default: 30)
-  --ttl SECONDS    how long the lease of the scheduler lasts without a renewal (default: 5)
+  --ttl SECONDS    how long the lease of the scheduler lasts without a renewal (default: 6)
   --name NAME      the name of the process, as the ledger shows it
   --workers N      how many jobs it runs at the same time (default: 2)
   --every MS       the time from one batch of 5 jobs to the next (default: 40)
@@ -162,12 +162,12 @@ fn name(name: Option<String>) -> Result<String, Failure> {
 }
 
 fn ttl(seconds: Option<f64>) -> Result<Duration, Failure> {
-    let seconds = seconds.unwrap_or(5.0);
+    let seconds = seconds.unwrap_or(6.0);
     // A shorter one leaves no time for the scheduler to end, and expires whenever the machine is busy.
     if (1.0..=3600.0).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
-        Err(Failure::Usage(format!("--ttl: {seconds} isn't from 1 to 3600; write 5")))
+        Err(Failure::Usage(format!("--ttl: {seconds} isn't from 1 to 3600; write 6")))
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use verger::{Context, ExitError};
 
@@ -143,7 +144,11 @@ impl Database {
     }
 
     pub(crate) fn failed(&self, error: tokio_postgres::Error) -> DatabaseError {
-        DatabaseError::Failed { server: self.server.to_string(), error }
+        let server = self.server.to_string();
+        match error.code() {
+            Some(&SqlState::UNDEFINED_TABLE) => DatabaseError::NoTables { server },
+            _ => DatabaseError::Failed { server, error },
+        }
     }
 
     pub(crate) fn silent(&self) -> DatabaseError {

@@ -1,6 +1,7 @@
 //! The errors of this program, with what to do about them. None of them contains a password.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
@@ -19,7 +20,7 @@ pub(crate) enum DatabaseError {
         message: String,
     },
     /// There is no server, or it starts or stops.
-    #[error("waiting for PostgreSQL: {server} accepts no connections ({message})")]
+    #[error("PostgreSQL at {server} accepts no connections ({message})")]
     Unreachable {
         /// Where it should listen.
         server: String,
@@ -27,12 +28,20 @@ pub(crate) enum DatabaseError {
         message: String,
     },
     /// The network or the server doesn't work, and says nothing.
-    #[error("waiting for PostgreSQL: {server} hasn't answered within {within:?}")]
+    #[error("PostgreSQL at {server} hasn't answered within {within:?}")]
     Silent {
         /// Where it listens.
         server: String,
         /// How long the request has waited.
         within: Duration,
+    },
+    /// Nothing of this program has ever run there.
+    #[error(
+        "the database at {server} has no tables of this program; start `jobs-postgres demo` or `run` first"
+    )]
+    NoTables {
+        /// Where it listens.
+        server: String,
     },
     /// A statement has failed, or the connection was lost.
     #[error("the connection to {server} or a statement has failed")]
@@ -67,8 +76,8 @@ impl DatabaseError {
                 let code = code.code();
                 code.starts_with("57P") || code.starts_with("08") || code == "25P03"
             }
-            // Not an answer of the server: the connection is closed or broken.
-            None => true,
+            // No answer of the server: its end of the connection is closed, or the network is broken.
+            None => error.is_closed() || error.source().is_some_and(<dyn Error>::is::<io::Error>),
         }
     }
 

@@ -38,6 +38,8 @@ const GRACE: Duration = Duration::from_secs(15);
 /// Runs the demo. What it proves is in the tables afterwards.
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let environment = |error: std::io::Error| Failure::Environment(error.to_string());
+    // One message that there is no database, instead of one by each process.
+    drop(options.database.open().await?);
     let mut members = Vec::new();
     for name in ["a", "b", "c"] {
         // Bound once, so that a proxy has the same port for the whole demo.

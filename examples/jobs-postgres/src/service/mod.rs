@@ -21,6 +21,7 @@ mod scheduler;
 mod tables;
 mod worker;
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ use verger::lease::{Lease, Postgres};
 use verger::policy::{OnExit, Reset};
 use verger::status::{Event, EventKind, Subscription};
 use verger::{
-    Application, Backoff, BuildError, ChildSpec, Lifecycle, Readiness, RestartType, Supervisor,
-    SupervisorHandle, worker_with,
+    Application, Backoff, BuildError, ChildSpec, Lifecycle, Path, Readiness, RestartType,
+    Supervisor, SupervisorHandle, worker_with,
 };
 
 use crate::database::Database;
@@ -131,6 +132,8 @@ async fn announce(started: oneshot::Receiver<SupervisorHandle>) -> Infallible {
 /// Prints what happens to the children.
 async fn show(mut events: Subscription<Event>) -> Infallible {
     let mut is_unknown = false;
+    // Why a child has failed: how long it waits is in the event that follows.
+    let mut reasons = HashMap::new();
     while let Some(event) = events.next().await {
         // The first problem of an outage is enough: each further attempt may have a different one.
         if let EventKind::Standby { problem, .. } = &event.kind
@@ -139,29 +142,33 @@ async fn show(mut events: Subscription<Event>) -> Infallible {
         {
             continue;
         }
-        if let Some(line) = line(&event) {
+        if let EventKind::Moved { from, to: Lifecycle::Errored, reason: Some(reason), .. } = &event.kind
+            // Of the attempts of an outage, only the first is shown.
+            && (*from == Lifecycle::Active || event.incarnation == 1)
+        {
+            reasons.insert(event.path, reason.to_string());
+        } else if let Some(line) = line(&event, &mut reasons) {
             say!("{line}");
         }
     }
     pending().await
 }
 
-/// Returns the line about an event. Most have none: of the attempts of an outage, only the first is shown.
-fn line(event: &Event) -> Option<String> {
+/// Returns the line about an event. Most have none.
+fn line(event: &Event, reasons: &mut HashMap<Path, String>) -> Option<String> {
     let name = event.path.name();
     match &event.kind {
-        EventKind::Moved { from, to: Lifecycle::Errored, reason: Some(reason), .. }
-            if *from == Lifecycle::Active || event.incarnation == 1 =>
-        {
-            Some(format!("{name}: {reason}"))
+        EventKind::Moved { to: Lifecycle::Restarting, wait: Some((_, delay)), .. } => {
+            let reason = reasons.remove(&event.path)?;
+            Some(format!("{name}: {reason}; tries again in {delay:?}"))
         }
         EventKind::Moved { to: Lifecycle::Active, .. } if event.incarnation > 1 => {
             Some(format!("{name}: active again"))
         }
         EventKind::LeaseGranted { .. }
         | EventKind::LeaseLost { .. }
-        | EventKind::Standby { .. } => Some(format!("{name}: {}", event.kind)),
-        EventKind::GaveUp { .. } => Some(format!("{name}: {}", event.kind)),
+        | EventKind::Standby { .. }
+        | EventKind::GaveUp { .. } => Some(format!("{name}: {}", event.kind)),
         _ => None,
     }
 }

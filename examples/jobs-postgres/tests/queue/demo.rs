@@ -17,7 +17,7 @@ fn each_job_runs_once_while_processes_are_killed_stopped_and_cut_off_and_the_dat
         "(SIGSTOP), the scheduler",
         "tries a write with token",
         "was granted again since token",
-        "not renewed within 2s: the program was paused or blocked",
+        "scheduler: lease lost: not renewed within 2s",
         "off from the database, the scheduler",
         "hasn't answered within 5s",
         "stops the database",

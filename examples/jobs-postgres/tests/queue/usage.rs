@@ -60,7 +60,7 @@ fn waits(port: u16, words: &str) {
     let url = format!("postgres://jobs:hunter2@127.0.0.1:{port}/postgres");
     let mut process = Program::start(command.env("DATABASE_URL", url));
     process.wait_for(&format!("waiting for PostgreSQL at 127.0.0.1:{port}"));
-    process.wait_for(words);
+    assert!(process.wait_for(words).contains("; tries again in "));
     let end = process.stop();
     assert_eq!(end.code, Some(0), "{end:#?}");
     assert!(!format!("{end:?}").contains("hunter2"), "{end:#?}");
@@ -71,7 +71,8 @@ fn a_process_waits_for_a_server_that_is_not_there_and_can_be_stopped_meanwhile()
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let words = format!("waiting for PostgreSQL: 127.0.0.1:{port} accepts no connections");
+    let words =
+        format!("tables: activation failed: PostgreSQL at 127.0.0.1:{port} accepts no connections");
     waits(port, &words);
 }
 
@@ -79,7 +80,12 @@ fn a_process_waits_for_a_server_that_is_not_there_and_can_be_stopped_meanwhile()
 fn a_process_waits_for_a_server_that_does_not_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    waits(port, &format!("waiting for PostgreSQL: 127.0.0.1:{port} hasn't answered within 5s"));
+    waits(
+        port,
+        &format!(
+            "tables: activation failed: PostgreSQL at 127.0.0.1:{port} hasn't answered within 5s"
+        ),
+    );
 }
 
 #[test]
@@ -103,4 +109,26 @@ fn a_wrong_password_or_database_ends_the_process() {
             assert!(!end.errors.contains("hunter2"), "{end:#?}");
         }
     }
+}
+
+#[test]
+fn a_demo_without_a_server_says_where_it_should_be() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let end = refused("demo", Some(&format!("postgres://jobs:hunter2@{address}/postgres")));
+    assert_eq!((end.code, end.out.len()), (Some(1), 0), "{end:#?}");
+    let words = format!("PostgreSQL at {address} accepts no connections");
+    assert!(end.errors.contains(&words) && !end.errors.contains("hunter2"), "{end:#?}");
+}
+
+#[test]
+fn a_database_without_tables_is_no_proof() {
+    let Some(server) = Server::start() else { return };
+    let end = Program::start(&mut server.command("audit")).end();
+    assert_eq!(end.code, Some(1), "{end:#?}");
+    assert!(
+        end.errors.contains("has no tables of this program; start `jobs-postgres demo`"),
+        "{end:#?}"
+    );
 }
