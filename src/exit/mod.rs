@@ -8,7 +8,7 @@
 //! 1. An error keeps all of its causes, and an escalation keeps the reason that it started with.
 //! 2. Every exit is either clean or a failure.
 
-mod causes;
+pub(crate) mod causes;
 mod kind;
 mod outcome;
 mod reason;

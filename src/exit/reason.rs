@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::causes::with_causes;
+use super::causes::chain;
 use super::kind::ExitKind;
 use crate::panic::{Foreign, PanicMessage, catch_panic};
 use crate::path::Path;
@@ -190,27 +190,6 @@ impl fmt::Debug for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
-}
-
-/// Joins the messages of `error` and its causes with `: `.
-///
-/// Many errors include the message of their cause. It isn't repeated then.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    for cause in with_causes(error).skip(1) {
-        let message = cause.to_string();
-        if !ends_with_words(&text, &message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-    }
-    text
-}
-
-/// Whether `text` ends with `words`, where a match must begin at a word boundary.
-fn ends_with_words(text: &str, words: &str) -> bool {
-    text.strip_suffix(words)
-        .is_some_and(|before| words.is_empty() || !before.ends_with(char::is_alphanumeric))
 }
 
 /// The reason why an incarnation of a child ended.

@@ -94,6 +94,10 @@ fn display_writes_each_cause_once() {
         (because("a: b: c", because("b: c", "c")), "a: b: c"),
         (because("a: b", because("b", "c")), "a: b: c"),
         (because("no file", because("no file", "no file")), "no file"),
+        (
+            because("not read (config: no file): add it", because("config", "no file")),
+            "not read (config: no file): add it",
+        ),
         // The cause isn't there, it only looks like it.
         (because("error 11", "1"), "error 11: 1"),
         (because("no file here", "no file"), "no file here: no file"),

@@ -4,8 +4,8 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::super::engine::FencingToken;
-use super::problem::chain;
 use super::table::Table;
+use crate::exit::causes::chain;
 
 /// Why a write isn't made: the answer of [`fence`].
 ///

@@ -9,6 +9,7 @@ use tokio_postgres::error::{DbError, SqlState};
 use super::super::engine::LeaseError;
 use super::table::Table;
 use super::target::{ConnectError, Server};
+use crate::exit::causes::chain;
 
 /// The beginning of the only parse errors that quote nothing of the connection string but the name of an option.
 const INVALID_VALUE: &str = "invalid value for option `";
@@ -157,21 +158,6 @@ fn refused(db: &DbError, table: Option<&Table>, server: &Server) -> LeaseError {
     LeaseError::new(problem).with_hint(hint)
 }
 
-/// Returns the texts of an error and of those beneath it.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut beneath = error.source();
-    while let Some(error) = beneath {
-        let cause = error.to_string();
-        // Some errors include those beneath them.
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-        beneath = error.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use tokio_postgres::Config;
@@ -202,15 +188,5 @@ mod tests {
         assert!(text.starts_with(
             "the connection string can't be parsed (invalid value for option `port`): "
         ));
-    }
-
-    #[test]
-    fn the_errors_beneath_are_shown_once() {
-        let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
-        let outer = LeaseError::new("no connection").with_source(refused);
-        assert_eq!(chain(&outer), "no connection: connection refused");
-        let repeated =
-            LeaseError::new("no connection (full)").with_source(io::Error::other("full"));
-        assert_eq!(chain(&repeated), "no connection (full)");
     }
 }
