@@ -8,6 +8,7 @@ mod failures;
 mod fences;
 mod file;
 mod folder;
+mod partition;
 mod peer;
 mod postgres;
 mod process;
