@@ -248,15 +248,18 @@ async fn wrong_times_are_refused_with_the_value_and_what_to_write_instead() {
     let leases = MemoryLeases::new();
     let build = |lease: Lease| {
         let child = Diary::new().child("scheduler", secs(0)).lease(lease);
-        Supervisor::builder("app").child(child).build().unwrap_err().to_string()
+        Supervisor::builder("app").child(child).build().unwrap_err()
     };
+    let zero = build(lease(&leases).ttl(secs(0)));
+    assert!(matches!(zero, BuildError::BadLease { .. }), "{zero:?}");
     assert_eq!(
-        build(lease(&leases).ttl(secs(0))),
+        zero.to_string(),
         "`app/scheduler`: the `ttl` of the lease is zero; write a duration such as `15s`"
     );
     let short = build(lease(&leases).ttl(secs(10) + ms(500)));
+    assert!(matches!(short, BuildError::ShortLease { .. }), "{short:?}");
     assert_eq!(
-        short,
+        short.to_string(),
         "the lease of `app/scheduler` leaves 500ms between its `renew_deadline` and its `ttl`, but an abort may take \
          the `leak_timeout` of 1s; write a longer `ttl`, or a shorter `leak_timeout` on the supervisor"
     );
