@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use verger::config::Config;
 use verger::lease::Lease;
-use verger::testing::MemoryLeases;
+use verger::testing::{LeaseEvent, LeaseRequest, MemoryLeases};
 use verger::{
     BuildError, ChildSpec, Context, ControlError, Lifecycle, Shutdown, Strategy, Supervisor,
     SupervisorBuilder, SupervisorHandle, worker,
@@ -127,6 +127,35 @@ async fn a_child_whose_lease_can_t_be_renewed_is_down_before_it_expires() {
     let info = tree.which_child("scheduler").await.unwrap();
     assert_eq!((info.lifecycle, info.incarnation), (Lifecycle::Active, 2));
     assert!(diary.lines()[0].ends_with("scheduler starts with 2"));
+    tree.stop("over").await.unwrap();
+}
+
+/// A lost lease is requested at once. The jitter of the renewals before it has spread these requests already.
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_many_members_ask_at_different_moments() {
+    const MEMBERS: usize = 40;
+    let (leases, diary) = (MemoryLeases::new(), Diary::new());
+    let name = |number| format!("lease-{number}");
+    let child = |number| {
+        let lease = Lease::new(name(number), leases.clone());
+        diary.child(&format!("child-{number}"), secs(0)).lease(lease)
+    };
+    let app = (0..MEMBERS).map(child).fold(Supervisor::builder("app"), SupervisorBuilder::child);
+    let tree = start(app).await;
+    sleep(secs(300)).await;
+    leases.set_unreachable(true);
+    let cut_off = Instant::now();
+    sleep(secs(15)).await;
+
+    let first_request = |number| {
+        let history = leases.history(&name(number));
+        let asks = |it: &&LeaseEvent| it.at >= cut_off && it.request == LeaseRequest::Acquire;
+        history.iter().find(asks).expect("its lease is lost").at
+    };
+    let mut requests: Vec<_> = (0..MEMBERS).map(first_request).collect();
+    requests.sort();
+    let half = requests.windows(MEMBERS / 2).map(|half| half[half.len() - 1] - half[0]).min();
+    assert!(half.unwrap() > ms(200), "{requests:?}");
     tree.stop("over").await.unwrap();
 }
 
