@@ -90,6 +90,9 @@ async fn of_two_trees_one_runs_the_child_and_the_other_is_ready_on_standby() {
     let holder = known.holder.clone().expect("a holder");
     assert!(holder.ends_with(":first/scheduler"), "{holder}");
     assert_eq!((&*known.name, known.token, known.problem.as_deref()), ("scheduler", None, None));
+    let json = serde_json::to_value(&status).unwrap();
+    let explanation = &json["root"]["children"][0]["explanation"];
+    assert_eq!(*explanation, format!("standby: {holder} has the lease"));
     let known = first.which_child("scheduler").await.unwrap().lease.expect("a lease");
     assert_eq!((known.token, known.holder.as_deref()), (Some(1), None));
 
