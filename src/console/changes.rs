@@ -14,7 +14,7 @@ use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::millis;
 use crate::path::Path;
-use crate::status::{ChildInfo, Event, EventKind, Node, SupervisorInfo, Totals};
+use crate::status::{ChildInfo, Event, EventKind, Node, SupervisorInfo, Totals, explained};
 
 /// The most children, and the most events, of a message.
 const MOST: usize = 200;
@@ -128,7 +128,7 @@ struct Message<'a> {
 /// A child without its children.
 #[derive(Serialize)]
 pub(super) struct NodeAlone<'a> {
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "explained")]
     child: &'a ChildInfo,
     supervisor: &'a Option<Box<SupervisorInfo>>,
 }

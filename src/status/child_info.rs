@@ -221,9 +221,25 @@ fn location<S: Serializer>(
     }
 }
 
+/// Writes the fields of a child, and its explanation.
+pub(crate) fn explained<S: Serializer>(
+    child: &ChildInfo,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Explained<'a> {
+        #[serde(flatten)]
+        child: &'a ChildInfo,
+        explanation: Option<Cow<'static, str>>,
+    }
+    Explained { child, explanation: child.explanation() }.serialize(serializer)
+}
+
 impl ChildInfo {
     /// Why the child is down, in a few words: [`why`](Self::why), with the caller that has stopped or held the child, or
     /// the present holder of its lease.
+    ///
+    /// A serialised [`Status`](super::Status) has it as the field `explanation`.
     ///
     /// `stopped by operator: disk swap`, `standby: web-2/4711-5f2c08aa:app/scheduler has the lease`.
     #[must_use]

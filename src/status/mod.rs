@@ -87,8 +87,6 @@ pub use self::child_info::{
 };
 pub use self::diff::{ChildChange, ChildDiff, Fact, FactChange, StatusDiff};
 pub use self::event::{Event, EventKind};
-#[cfg(feature = "console")]
-pub(crate) use self::event_log::cut;
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
 pub use self::lease_info::LeaseInfo;
 pub use self::program::{ProgramInfo, Totals};
@@ -96,6 +94,8 @@ pub use self::readiness::Problem;
 pub use self::stream::{StatusChange, StatusStream};
 pub use self::subscription::Subscription;
 pub use self::supervisor_info::{Counts, GoneChild, SupervisorInfo};
+#[cfg(feature = "console")]
+pub(crate) use self::{child_info::explained, event_log::cut};
 use crate::millis;
 use crate::policy::{
     Backoff, FailureLog, Intensity, OnExhausted, OnLeak, PolicySources, RestartType, Shutdown,
@@ -132,7 +132,8 @@ use crate::policy::{
 ///
 /// When it is serialised, durations are in milliseconds, and points in time in milliseconds since
 /// the Unix epoch, in fields whose names end in `_ms`. The field `policy` is written as in a
-/// configuration file: see [`EffectivePolicy`](crate::policy::EffectivePolicy).
+/// configuration file: see [`EffectivePolicy`](crate::policy::EffectivePolicy). The field `explanation` of
+/// a child is [`ChildInfo::explanation`].
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
@@ -196,7 +197,7 @@ impl Status {
 #[non_exhaustive]
 pub struct Node {
     /// The child.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "child_info::explained")]
     pub child: ChildInfo,
     /// The part that only a supervisor has. `None` for a worker, and for a supervisor that isn't running.
     pub supervisor: Option<Box<SupervisorInfo>>,

@@ -343,6 +343,7 @@ async fn every_time_in_json_is_a_number_of_milliseconds() {
         "waits_for": [],
         "held": false,
         "last_call": null,
+        "explanation": null,
         "mailbox": null,
         "supervisor": null,
         "children": [],
@@ -379,6 +380,7 @@ async fn every_time_in_json_is_a_number_of_milliseconds() {
         "waits_for": [],
         "held": false,
         "last_call": null,
+        "explanation": null,
         "mailbox": null,
         "supervisor": {
             "strategy": "one_for_one",

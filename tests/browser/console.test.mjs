@@ -288,7 +288,7 @@ describe('a small tree', () => {
       const response = await route.fetch();
       const status = await response.json();
       const db = status.root.children[0];
-      Object.assign(db, { path: `app/${evil}`, status: evil, problem: evil, healthy: false, why: evil });
+      Object.assign(db, { path: `app/${evil}`, status: evil, problem: evil, healthy: false, explanation: evil });
       await route.fulfill({ response, json: status });
     });
     await page.goto(program.url);

@@ -58,7 +58,7 @@ async fn a_small_tree_has_exactly_this_status() {
             "status": null, "healthy": null, "problem": null, "mailbox": null, "declared": true,
             "created_at_ms": "…", "started_at_ms": "…", "last_exit": null, "next": null, "limit": null,
             "requires": [], "waits_for": [], "defined_at": "…", "held": false, "last_call": null,
-            "supervisor": {
+            "explanation": null, "supervisor": {
                 "strategy": "one_for_one", "restarts_in_period": 2, "max_restarts": 5,
                 "period_ms": 60000, "limit_reached": false, "on_child_failure": false,
                 "counts": { "specs": 1, "active": 0, "restarting": 1, "supervisors": 0, "workers": 1 },
@@ -82,7 +82,7 @@ async fn a_small_tree_has_exactly_this_status() {
                 },
                 "next": { "attempt": 2, "at_ms": "…", "delay_ms": 10000, "remaining_ms": 9000 },
                 "limit": null, "requires": [], "waits_for": [], "defined_at": "…", "held": false,
-                "last_call": null, "supervisor": null, "children": []
+                "last_call": null, "explanation": null, "supervisor": null, "children": []
             }]
         }
     }"#,

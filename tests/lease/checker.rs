@@ -9,8 +9,8 @@
 
 mod crowd;
 mod faults;
-mod history;
-mod judge;
+pub(crate) mod history;
+pub(crate) mod judge;
 mod judge_tests;
 mod member;
 mod proxy;
@@ -30,7 +30,7 @@ const LEASE: &str = "checked";
 const TTL: Duration = Duration::from_secs(1);
 const MEMBERS: usize = 3;
 
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value}: write a number")))
 }

@@ -143,6 +143,26 @@ async fn a_server_that_is_read_only() {
 }
 
 #[tokio::test]
+async fn a_replica() {
+    let Some(mut server) = Server::start() else { return };
+    let engine = server.engine();
+    engine.migrate().await.unwrap();
+    let token = granted(&engine, &claim("app", "a")).await;
+    server.stop();
+    server.become_replica();
+    server.start_again();
+    let engine = server.engine();
+    let error = refused(&engine).await;
+    assert_says(&error, &["is read-only (cannot execute", "`target_session_attrs=read-write`"]);
+    let error = text(&engine.renew(&claim("app", "a"), token).await.unwrap_err());
+    assert_says(&error, &["is read-only (cannot execute"]);
+
+    server.run_sql("SELECT pg_promote()").await;
+    let Acquired::Granted(later) = recovers(&engine, &claim("app", "a")).await else { panic!() };
+    assert!(later > token);
+}
+
+#[tokio::test]
 async fn no_server() {
     let port = free_port();
     let engine = Postgres::new(&format!("host=127.0.0.1 port={port} user=app password={PASSWORD}"));

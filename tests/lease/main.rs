@@ -1,13 +1,16 @@
 //! The lease engines, against what they are made for: locked files of several processes, and real servers.
 //!
-//! Each test that needs a server starts one of its own, from the Debian packages `postgresql` and `pgbouncer`. Without
-//! them, these tests check nothing. With `VERGER_LEASE_SERVERS=1`, which `.ci/run lease` sets, they fail then.
+//! Each test that needs a server starts one of its own, from the Debian packages `postgresql` and `pgbouncer`. Those with
+//! a wrong date need `faketime`. Without them, these tests check nothing. With `VERGER_LEASE_SERVERS=1`, which `.ci/run
+//! lease` sets, they fail then.
 
 mod checker;
+mod clocks;
 mod failures;
 mod fences;
 mod file;
 mod folder;
+mod partition;
 mod peer;
 mod postgres;
 mod process;
@@ -15,6 +18,7 @@ mod rules;
 mod server;
 mod shards;
 mod supervised;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;

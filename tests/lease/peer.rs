@@ -8,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
+use std::time::SystemTime;
 
 use verger::lease::{Acquired, FencingToken, File, LeaseEngine, Postgres};
 
@@ -24,9 +25,15 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn start(store: impl AsRef<OsStr>) -> Self {
+        Self::with_environment(store, &[])
+    }
+
+    /// Starts it with these environment variables.
+    pub(crate) fn with_environment(store: impl AsRef<OsStr>, variables: &[(&str, &str)]) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "peer::program", "--nocapture"])
             .env(STORE, store)
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -95,6 +102,10 @@ async fn answer(engine: &impl LeaseEngine, directory: &Path) {
             }
             ["release", name, holder, number] => {
                 format!("{:?}", engine.release(&claim(name, holder), token(number)).await)
+            }
+            ["clock"] => {
+                let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                since_epoch.unwrap().as_secs().to_string()
             }
             ["rounds", name, holder, rounds] => {
                 for _ in 0..rounds.parse().unwrap() {

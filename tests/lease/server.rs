@@ -73,6 +73,12 @@ impl Server {
         };
     }
 
+    /// Makes the server a read-only replica from its next start on, until it is promoted.
+    pub(crate) fn become_replica(&self) {
+        fs::write(self.folder.path().join("data/standby.signal"), "").unwrap();
+        hand_over(self.folder.path());
+    }
+
     fn run(&self, port: u16) -> Result<Process, String> {
         let folder = self.folder.path().display();
         let (data, port) = (format!("{folder}/data"), port.to_string());
@@ -82,8 +88,8 @@ impl Server {
         for setting in fixed.into_iter().chain(self.settings.iter().map(String::as_str)) {
             arguments.extend(["-c", setting]);
         }
-        // An immediate shutdown, which doesn't wait for clients.
-        Process::start(&self.postgres, &arguments, "ready to accept connections", "-QUIT")
+        // An immediate shutdown, which doesn't wait for clients. A replica is ready for read-only connections.
+        Process::start(&self.postgres, &arguments, "ready to accept ", "-QUIT")
     }
 
     /// Returns the connection string for a user and a database.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use verger::config::Config;
 use verger::lease::Lease;
-use verger::testing::MemoryLeases;
+use verger::testing::{LeaseEvent, LeaseRequest, MemoryLeases};
 use verger::{
     BuildError, ChildSpec, Context, ControlError, Lifecycle, Shutdown, Strategy, Supervisor,
     SupervisorBuilder, SupervisorHandle, worker,
@@ -90,6 +90,9 @@ async fn of_two_trees_one_runs_the_child_and_the_other_is_ready_on_standby() {
     let holder = known.holder.clone().expect("a holder");
     assert!(holder.ends_with(":first/scheduler"), "{holder}");
     assert_eq!((&*known.name, known.token, known.problem.as_deref()), ("scheduler", None, None));
+    let json = serde_json::to_value(&status).unwrap();
+    let explanation = &json["root"]["children"][0]["explanation"];
+    assert_eq!(*explanation, format!("standby: {holder} has the lease"));
     let known = first.which_child("scheduler").await.unwrap().lease.expect("a lease");
     assert_eq!((known.token, known.holder.as_deref()), (Some(1), None));
 
@@ -127,6 +130,35 @@ async fn a_child_whose_lease_can_t_be_renewed_is_down_before_it_expires() {
     let info = tree.which_child("scheduler").await.unwrap();
     assert_eq!((info.lifecycle, info.incarnation), (Lifecycle::Active, 2));
     assert!(diary.lines()[0].ends_with("scheduler starts with 2"));
+    tree.stop("over").await.unwrap();
+}
+
+/// A lost lease is requested at once. The jitter of the renewals before it has spread these requests already.
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_many_members_ask_at_different_moments() {
+    const MEMBERS: usize = 40;
+    let (leases, diary) = (MemoryLeases::new(), Diary::new());
+    let name = |number| format!("lease-{number}");
+    let child = |number| {
+        let lease = Lease::new(name(number), leases.clone());
+        diary.child(&format!("child-{number}"), secs(0)).lease(lease)
+    };
+    let app = (0..MEMBERS).map(child).fold(Supervisor::builder("app"), SupervisorBuilder::child);
+    let tree = start(app).await;
+    sleep(secs(300)).await;
+    leases.set_unreachable(true);
+    let cut_off = Instant::now();
+    sleep(secs(15)).await;
+
+    let first_request = |number| {
+        let history = leases.history(&name(number));
+        let asks = |it: &&LeaseEvent| it.at >= cut_off && it.request == LeaseRequest::Acquire;
+        history.iter().find(asks).expect("its lease is lost").at
+    };
+    let mut requests: Vec<_> = (0..MEMBERS).map(first_request).collect();
+    requests.sort();
+    let half = requests.windows(MEMBERS / 2).map(|half| half[half.len() - 1] - half[0]).min();
+    assert!(half.unwrap() > ms(200), "{requests:?}");
     tree.stop("over").await.unwrap();
 }
 
@@ -248,15 +280,18 @@ async fn wrong_times_are_refused_with_the_value_and_what_to_write_instead() {
     let leases = MemoryLeases::new();
     let build = |lease: Lease| {
         let child = Diary::new().child("scheduler", secs(0)).lease(lease);
-        Supervisor::builder("app").child(child).build().unwrap_err().to_string()
+        Supervisor::builder("app").child(child).build().unwrap_err()
     };
+    let zero = build(lease(&leases).ttl(secs(0)));
+    assert!(matches!(zero, BuildError::BadLease { .. }), "{zero:?}");
     assert_eq!(
-        build(lease(&leases).ttl(secs(0))),
+        zero.to_string(),
         "`app/scheduler`: the `ttl` of the lease is zero; write a duration such as `15s`"
     );
     let short = build(lease(&leases).ttl(secs(10) + ms(500)));
+    assert!(matches!(short, BuildError::ShortLease { .. }), "{short:?}");
     assert_eq!(
-        short,
+        short.to_string(),
         "the lease of `app/scheduler` leaves 500ms between its `renew_deadline` and its `ttl`, but an abort may take \
          the `leak_timeout` of 1s; write a longer `ttl`, or a shorter `leak_timeout` on the supervisor"
     );

@@ -48,6 +48,7 @@ answers! {
         ready: bool,
         lifecycle: Text,
         why: Option<Text>,
+        explanation: Option<Text>,
         incarnation: u32,
         restarts: u32,
         failures: u32,
@@ -136,6 +137,11 @@ impl Node {
     /// The last segment of the path.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Why the child is down. An older server writes no cause with it.
+    pub(crate) fn explanation(&self) -> Option<&Text> {
+        self.explanation.as_ref().or(self.why.as_ref())
     }
 
     /// Whether the state needs attention. Such states are written in capitals.

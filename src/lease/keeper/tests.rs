@@ -13,6 +13,7 @@ use crate::sync::Mutex;
 use crate::testing::{LeaseRequest, MemoryLeases};
 
 mod faults;
+mod late;
 mod partition;
 mod standby;
 

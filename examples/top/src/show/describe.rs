@@ -56,7 +56,7 @@ fn title(node: &Node) -> Line {
 
 fn state(node: &Node, now_ms: u64) -> Vec<Line> {
     let mut text = format!("{} since {}", node.state(), ago(node.since_ms, now_ms));
-    if let Some(why) = &node.why {
+    if let Some(why) = node.explanation() {
         text.push_str(&format!(": {why}"));
     }
     let mut lines = vec![Line::labelled("state", tone(node), text)];

@@ -21,7 +21,8 @@ fn a_child_that_waits_for_a_restart_is_described_with_everything_known() {
             "path": "app/ingest/mqtt", "kind": "worker", "restart": "transient", "version": "2.1",
             "lifecycle": "restarting", "since_ms": NOON - 1_000, "incarnation": 6, "restarts": 5, "failures": 4,
             "essential": true, "ready": false, "declared": false, "held": true,
-            "status": "lag 12 ms", "why": "held", "created_at_ms": NOON - 8_100_000, "started_at_ms": NOON - 1_120,
+            "status": "lag 12 ms", "why": "held", "explanation": "held by console: maintenance",
+            "created_at_ms": NOON - 8_100_000, "started_at_ms": NOON - 1_120,
             "last_exit": {
                 "incarnation": 6, "at_ms": NOON - 1_000, "lived_ms": 120,
                 "reason": { "kind": "failed", "message": "failed: no route\u{1b}[31m to host" }

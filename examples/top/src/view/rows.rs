@@ -104,7 +104,7 @@ fn facts(node: &Node) -> Vec<String> {
     let is_reached = supervisor.is_some_and(|it| it.limit_reached)
         || node.limit.as_ref().is_some_and(|it| it.reached);
     facts.extend(is_reached.then(|| "LIMIT REACHED".to_owned()));
-    facts.extend(node.why.as_ref().map(ToString::to_string));
+    facts.extend(node.explanation().map(ToString::to_string));
     if !node.waits_for.is_empty() {
         facts.push(format!("waits for {}", node.waits_for.join(", ")));
     }

@@ -6,7 +6,7 @@
 import { buttons, offered } from './actions.js';
 import { clock, countdown, duration, el, plain, plural, reconcile, setAttr, setText, shape, svg, took } from './format.js';
 import { stateOf } from './model.js';
-import { limitReached, limitText, stoppedBy } from './tree.js';
+import { limitReached, limitText } from './tree.js';
 
 const TABS = [['overview', 'Overview'], ['events', 'Events'], ['letters', 'Dead letters'], ['config', 'Config'], ['log', 'Log']];
 const PLOT = { width: 240, height: 36, least: 20_000, most: 5 * 60_000 };
@@ -25,7 +25,7 @@ function facts(node, now) {
   const yes = (on) => (on ? 'yes' : 'no');
   return [
     ['State', `${stateOf(node)} for ${duration(now - node.since_ms)}, since ${clock(node.since_ms)}`],
-    ['Why', stoppedBy(node) ?? node.why],
+    ['Why', node.explanation],
     ['Next restart', node.next && `in ${countdown(node.next.at_ms - now)}, at ${clock(node.next.at_ms)} · attempt ${node.next.attempt}, delay ${took(node.next.delay_ms)}`],
     ['Status', node.status && `“${node.status}”`],
     ['Health', node.healthy === null ? null : node.healthy ? 'healthy' : `unhealthy: ${node.problem ?? 'no reason given'}`],

@@ -10,16 +10,6 @@ const ROW = 28;
 const SPARE = 6;
 const DEEPEST_INDENT = 12;
 
-/** What a call by name has done to the child, if it explains the state: `stopped by operator: reason`. */
-export function stoppedBy(node) {
-  const call = node.last_call;
-  if (!call || !/terminate|stop|hold/.test(call.call)) return null;
-  const held = call.call === 'hold';
-  if (held ? !node.held : node.lifecycle !== 'deactivating' && node.why !== 'stopped manually') return null;
-  const verb = held ? 'held' : 'stopped';
-  return `${verb} by ${call.by ?? 'a call'}${call.reason ? `: ${call.reason}` : ''}`;
-}
-
 /** Writes a limit: `2/3 in 1m`. */
 export function limitText(node) {
   const own = node.limit ? [node.limit.restarts, node.limit.max_restarts, node.limit.period_ms] : null;
@@ -35,13 +25,12 @@ export const limitReached = (node) => Boolean(node.limit?.reached || node.superv
 export function details(node, now) {
   const parts = [];
   if (node.next) parts.push(`retry in ${countdown(node.next.at_ms - now)} (attempt ${node.next.attempt})`);
-  const by = stoppedBy(node);
-  if (by) parts.push(by);
-  else if (node.why) parts.push(node.why);
+  if (node.explanation) parts.push(node.explanation);
   else if (node.held) parts.push('held');
   if (node.problem && node.healthy === false) parts.push(node.problem);
   if (node.waits_for?.length) parts.push(`waits for ${node.waits_for.join(', ')}`);
-  if (node.last_exit && !node.ready && !by) parts.push(`last: ${node.last_exit.reason.message}`);
+  // An exit that a caller has asked for says no more than the caller.
+  if (node.last_exit && !node.ready && node.explanation === node.why) parts.push(`last: ${node.last_exit.reason.message}`);
   if (node.status) parts.push(`“${node.status}”`);
   if (node.kids.length) {
     const { children, problems } = node.below;
