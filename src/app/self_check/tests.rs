@@ -2,7 +2,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, RwLock};
 
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
 
 use super::*;
 use crate::app::root::Root;
@@ -113,7 +113,7 @@ fn check(root: &Root) -> (SelfCheck, Receiver<String>) {
 /// check says of it, and then what it says once they have been released.
 fn block_threads(mut runtime: tokio::runtime::Builder, children: usize) -> [String; 2] {
     let runtime = runtime.enable_time().build().unwrap();
-    let (begin, gate) = (Arc::new(Notify::new()), Arc::new(RwLock::new(())));
+    let (begin, gate) = (Arc::new(Semaphore::new(0)), Arc::new(RwLock::new(())));
     let (blocks, blocked) = mpsc::channel();
     let app = (0..children).fold(Supervisor::builder("app"), |app, number| {
         let (begin, gate, blocks) = (Arc::clone(&begin), Arc::clone(&gate), blocks.clone());
@@ -121,7 +121,7 @@ fn block_threads(mut runtime: tokio::runtime::Builder, children: usize) -> [Stri
             let (begin, gate, blocks) = (Arc::clone(&begin), Arc::clone(&gate), blocks.clone());
             async move {
                 ctx.ready();
-                begin.notified().await;
+                begin.acquire().await.unwrap().forget();
                 blocks.send(()).unwrap();
                 drop(gate.read());
                 ctx.cancelled().await;
@@ -135,7 +135,7 @@ fn block_threads(mut runtime: tokio::runtime::Builder, children: usize) -> [Stri
     std::thread::scope(|scope| {
         // Drives a runtime that has no thread of its own.
         scope.spawn(|| runtime.block_on(root.handle().wait()));
-        (0..children).for_each(|_| begin.notify_one());
+        begin.add_permits(children);
         // All of them block before the check begins, however busy the machine is.
         (0..children).for_each(|_| blocked.recv().unwrap());
         let (check, lines) = check(&root);
