@@ -29,6 +29,8 @@ pub(crate) enum Line {
     End { at: Nanos, token: u64 },
     /// The resource has refused a write.
     Refused { sent: Nanos, token: u64 },
+    /// A write has no answer in time. Whether the resource has accepted it is in the resource.
+    Unanswered { sent: Nanos, token: u64 },
     /// The member has found that it did nothing in this time.
     Stalled { from: Nanos, to: Nanos },
 }
@@ -43,6 +45,7 @@ impl fmt::Display for Line {
             Self::Start { asked, at, token } => write!(f, "start {asked} {at} {token}"),
             Self::End { at, token } => write!(f, "end {at} {token}"),
             Self::Refused { sent, token } => write!(f, "refused {sent} {token}"),
+            Self::Unanswered { sent, token } => write!(f, "unanswered {sent} {token}"),
             Self::Stalled { from, to } => write!(f, "stalled {from} {to}"),
         }
     }
@@ -58,6 +61,7 @@ impl Line {
             ("start", &[asked, at, token]) => Self::Start { asked, at, token },
             ("end", &[at, token]) => Self::End { at, token },
             ("refused", &[sent, token]) => Self::Refused { sent, token },
+            ("unanswered", &[sent, token]) => Self::Unanswered { sent, token },
             ("stalled", &[from, to]) => Self::Stalled { from, to },
             _ => return None,
         })
@@ -71,6 +75,7 @@ impl Line {
             | Self::Start { at, .. }
             | Self::End { at, .. }
             | Self::Refused { sent: at, .. }
+            | Self::Unanswered { sent: at, .. }
             | Self::Stalled { to: at, .. } => at,
         }
     }
@@ -98,9 +103,9 @@ pub(crate) struct Run {
     pub(crate) ended: Option<Nanos>,
 }
 
-/// A write that the resource has refused.
+/// A write that the resource has refused, or hasn't answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct Attempt {
     pub(crate) member: u32,
     pub(crate) token: u64,
     pub(crate) sent: Nanos,
@@ -127,7 +132,8 @@ pub(crate) struct Write {
 pub(crate) struct History {
     pub(crate) grants: Vec<Grant>,
     pub(crate) runs: Vec<Run>,
-    pub(crate) refusals: Vec<Refusal>,
+    pub(crate) refusals: Vec<Attempt>,
+    pub(crate) unanswered: Vec<Attempt>,
     pub(crate) pauses: Vec<Pause>,
     /// In the order of the resource.
     pub(crate) writes: Vec<Write>,
@@ -156,7 +162,10 @@ impl History {
                 self.runs.push(Run { member, token, asked, started: at, ended: None });
             }
             Line::End { at, token } => self.end(member, Some(token), at),
-            Line::Refused { sent, token } => self.refusals.push(Refusal { member, token, sent }),
+            Line::Refused { sent, token } => self.refusals.push(Attempt { member, token, sent }),
+            Line::Unanswered { sent, token } => {
+                self.unanswered.push(Attempt { member, token, sent });
+            }
             Line::Stalled { from, to } => self.pauses.push(Pause { member, from, to: Some(to) }),
         }
     }

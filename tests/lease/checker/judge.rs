@@ -3,19 +3,19 @@
 //! # Rules
 //!
 //! 1. No two runs overlap. One exception: the member of the older token had been paused, so it couldn't know. Then each
-//!    of its writes in the overlap was refused, at least one was made, and it ends soon after its pause.
+//!    of its writes in the overlap was refused or not answered, at least one was made, and it ends soon after its pause.
 //! 2. Tokens strictly grow: a grant that was requested after the answer of a different one has a higher token.
 //! 3. Accepted writes never go back to an older token.
 //! 4. Each run has a token of its own.
 //!
-//! The third rule also says that no write of an older token is accepted in an overlap: the first write of a run is
+//! The third rule also says that no write of an older token is accepted in an overlap, answered or not: the first write of a run is
 //! accepted before the run counts as started.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::TTL;
-use super::history::{History, Nanos, Refusal, Run, Write};
+use super::history::{Attempt, History, Nanos, Run, Write};
 
 /// A shorter pause can't be the cause of an overlap: a member has more time than this left when it is down in time.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
@@ -108,9 +108,12 @@ fn excused(older: &Run, newer: &Run, history: &History) -> Result<(), &'static s
     if awake > nanos(ENDS_WITHIN) {
         return Err("the older one went on after its pause");
     }
-    let refused = |it: &Refusal| (it.member, it.token) == (older.member, older.token);
+    let is_own = |it: &&Attempt| (it.member, it.token) == (older.member, older.token);
+    let refused = history.refusals.iter().any(|it| is_own(&it));
+    let mut unanswered = history.unanswered.iter().filter(is_own);
+    let unanswered = unanswered.any(|it| (began..=ended).contains(&it.sent));
     // It was killed in its pause, or still is paused.
-    if awake == 0 || history.refusals.iter().any(refused) {
+    if awake == 0 || refused || unanswered {
         Ok(())
     } else {
         Err("the resource has refused no write of the older one")

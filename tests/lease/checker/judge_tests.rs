@@ -97,6 +97,7 @@ fn an_older_run_whose_writes_go_unrefused_is_found() {
                 2 start 1100 1101 8
                 1 end 1502 7";
     assert_eq!(why(text), "the resource has refused no write of the older one");
+    is_accepted(&format!("{text}\n1 unanswered 1501 7"));
 }
 
 #[test]

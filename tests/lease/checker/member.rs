@@ -14,7 +14,7 @@ use verger::lease::{
 };
 use verger::{Context, Exit, Shutdown, Supervisor, signals, worker};
 
-use super::history::{Line, now};
+use super::history::{Line, Nanos, now};
 use super::register::{Answer, Register};
 use super::{LEASE, TTL};
 
@@ -110,9 +110,25 @@ async fn write(ctx: Context, register: Register) -> Exit {
 }
 
 async fn write_once(register: &Register, token: u64) {
-    let sent = now();
-    if register.write(token).await == Answer::Refused {
-        say(Line::Refused { sent, token });
+    let mut attempt = Attempt { sent: now(), token, answer: Answer::Unknown };
+    attempt.answer = register.write(token).await;
+}
+
+/// Says what became of a write, also if it was aborted.
+struct Attempt {
+    sent: Nanos,
+    token: u64,
+    answer: Answer,
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let Self { sent, token, .. } = *self;
+        match self.answer {
+            Answer::Accepted => {}
+            Answer::Refused => say(Line::Refused { sent, token }),
+            Answer::Unknown => say(Line::Unanswered { sent, token }),
+        }
     }
 }
 
