@@ -156,6 +156,8 @@ mod owned_task;
 mod panic;
 mod path;
 pub mod policy;
+#[cfg(feature = "process")]
+pub mod process;
 mod properties;
 pub mod resilience;
 mod runtime;
@@ -199,6 +201,8 @@ pub use crate::policy::restart::RestartType;
 pub use crate::policy::shutdown::Shutdown;
 pub use crate::policy::start::Readiness;
 pub use crate::policy::strategy::Strategy;
+#[cfg(all(feature = "process", unix))]
+pub use crate::process::spec::command;
 pub use crate::spec::{DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 
 /// Compiles and runs the listings of the book and the README.

@@ -1,0 +1,1 @@
+//! OS processes as children.
