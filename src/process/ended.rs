@@ -28,6 +28,11 @@ pub(super) async fn leader_ended(group: &Group) -> io::Result<()> {
         return Ok(());
     }
     // Linux before 5.3, a sandbox, or a different system.
+    any_child_ended(group).await
+}
+
+async fn any_child_ended(group: &Group) -> io::Result<()> {
+    // First the handler, so that no end is missed.
     let mut any_child = signal(SignalKind::child())?;
     while !group.has_ended() {
         any_child.recv().await;
@@ -51,4 +56,29 @@ pub(super) fn register<T: AsRawFd>(file: T, interest: Interest) -> io::Result<As
         reason = "its successor is unsafe, for files that may be replaced; these aren't"
     )]
     AsyncFd::with_interest(file, interest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_end_is_noticed_without_a_descriptor_and_the_process_is_not_reaped() {
+        let mut process = Command::new("sleep").arg("1000").spawn().unwrap();
+        let group = Group::led_by(process.id()).unwrap();
+        assert!(!group.has_ended());
+        let ((), ended) = tokio::join!(
+            async {
+                tokio::task::yield_now().await;
+                process.kill().unwrap();
+            },
+            any_child_ended(&group),
+        );
+        ended.unwrap();
+        assert!(group.has_ended());
+        leader_ended(&group).await.unwrap();
+        assert!(!process.wait().unwrap().success());
+    }
 }
