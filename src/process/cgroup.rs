@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use tokio::io::Interest;
 
 use super::ended::register;
 use super::error::CommandError;
+use super::members;
 
 /// Returns the directory of the cgroup v2 in which this program runs, for
 /// [`CommandSpec::cgroup`](super::CommandSpec::cgroup).
@@ -78,6 +80,12 @@ impl Cgroup {
             Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(()),
             adopted => adopted.map_err(|source| CommandError::Cgroup { path, source }),
         }
+    }
+
+    /// Returns the processes in it, but not those in cgroups below.
+    pub(super) fn processes(&self) -> Vec<OwnedFd> {
+        let numbers = fs::read_to_string(self.path.join("cgroup.procs"));
+        members::listed(&numbers.unwrap_or_default())
     }
 
     /// Kills all processes in it, and in cgroups below it.

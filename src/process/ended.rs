@@ -40,12 +40,12 @@ async fn any_child_ended(group: &Group) -> io::Result<()> {
     Ok(())
 }
 
-/// Resolves when a process has ended, whether or not it has been reaped.
+/// Resolves to the descriptor when a process has ended, whether or not it has been reaped.
 #[cfg(target_os = "linux")]
-pub(super) async fn process_ended(process: OwnedFd) -> io::Result<()> {
+pub(super) async fn process_ended(process: OwnedFd) -> io::Result<OwnedFd> {
     let process = register(process, Interest::READABLE)?;
     process.readable().await?.retain_ready();
-    Ok(())
+    Ok(process.into_inner())
 }
 
 /// Registers a file with the runtime.

@@ -11,6 +11,8 @@ use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+use rustix::fd::OwnedFd;
 use rustix::process::Signal;
 use tokio::process::Child;
 use tokio::sync::oneshot;
@@ -73,6 +75,9 @@ struct Keeper {
     leader: Child,
     group: Arc<Group>,
     containment: Containment,
+    /// What was in the cgroup when that was killed.
+    #[cfg(target_os = "linux")]
+    contained: Vec<OwnedFd>,
     path: Path,
     incarnation: u32,
     guard: Option<HelperGuard>,
@@ -95,6 +100,8 @@ pub(super) fn keep(
         leader,
         group: Arc::clone(&group),
         containment,
+        #[cfg(target_os = "linux")]
+        contained: Vec::new(),
         path,
         incarnation,
         guard: Some(guard),
@@ -138,33 +145,31 @@ impl Keeper {
     }
 
     /// Kills the group and what is in the cgroup.
-    fn kill(&self) {
+    fn kill(&mut self) {
         if let Err(error) = self.group.signal(Signal::KILL) {
             self.warn(&error.into(), "SIGKILL");
         }
         #[cfg(target_os = "linux")]
-        if let Some(cgroup) = &self.containment.cgroup
-            && let Err(error) = cgroup.kill()
-        {
-            self.warn(&error, "cgroup.kill");
+        if let Some(cgroup) = &self.containment.cgroup {
+            self.contained.extend(cgroup.processes());
+            if let Err(error) = cgroup.kill() {
+                self.warn(&error, "cgroup.kill");
+            }
         }
     }
 
     /// Waits for the other processes, which have been killed. What they hold, such as a port, is free then.
     #[cfg(target_os = "linux")]
     async fn until_others_have_ended(&mut self) {
-        while !self.group.is_empty() {
+        if !self.group.is_empty() {
             let leader = self.group.leader();
-            let members = search(&self.path, move || members::of_group(leader)).await;
-            if members.is_empty() {
-                break;
-            }
-            all_ended(members).await;
+            all_ended(search(&self.path, move || members::of_group(leader)).await).await;
         }
         if let Some(cgroup) = self.containment.cgroup.take() {
             if let Err(error) = cgroup.emptied().await {
                 self.warn(&error, "cgroup.kill");
             }
+            all_ended(std::mem::take(&mut self.contained)).await;
             cgroup.remove();
         }
         if let Some(mark) = self.containment.mark.clone() {
@@ -195,12 +200,16 @@ async fn search<T: Send + 'static>(
     named_task::spawn_blocking(|| format!("{path} (processes)"), search).await.unwrap_or_default()
 }
 
+/// Waits for the end of processes that were killed, and reaps those of which nothing else is the parent.
 #[cfg(target_os = "linux")]
-async fn all_ended(processes: Vec<rustix::fd::OwnedFd>) {
+async fn all_ended(processes: Vec<OwnedFd>) {
+    let mut ended = Vec::new();
     for process in processes {
         // An error means that the runtime shuts down.
-        let _ = ended::process_ended(process).await;
+        ended.extend(ended::process_ended(process).await);
     }
+    // Only now, because a process is adopted when its parent has ended.
+    ended.iter().for_each(members::reap_if_adopted);
 }
 
 impl Drop for Keeper {

@@ -4,8 +4,10 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use rustix::fd::OwnedFd;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 
 /// The variable that marks the processes of one incarnation. Its name is unique, so that a program which has
 /// children of its own adds its mark and doesn't replace this one.
@@ -20,13 +22,20 @@ impl Mark {
     }
 }
 
-/// Returns the processes of a group that haven't ended. Blocks.
+/// Returns the processes of a group, also those that have ended and aren't reaped. Blocks.
 pub(super) fn of_group(leader: Pid) -> Vec<OwnedFd> {
     let in_group = |pid: Pid| {
         fs::read_to_string(in_proc(pid, "stat"))
-            .is_ok_and(|stat| runs_in_group(&stat, leader.as_raw_pid()))
+            .is_ok_and(|stat| group_of(&stat) == Some(leader.as_raw_pid()))
     };
     processes().filter_map(|pid| open_if(pid, in_group)).collect()
+}
+
+/// Reaps a process that has ended, if it is a child of this program. It is if its parent has ended before, and this
+/// program is the first process of a container.
+pub(super) fn reap_if_adopted(process: &OwnedFd) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    let _ = waitid(WaitId::PidFd(process.as_fd()), options);
 }
 
 /// Kills the processes with this mark, and returns them. Blocks.
@@ -39,6 +48,12 @@ pub(super) fn kill_marked(mark: &Mark) -> Vec<OwnedFd> {
     };
     let marked = processes().filter_map(|pid| open_if(pid, is_marked));
     marked.filter(|process| pidfd_send_signal(process, Signal::KILL).is_ok()).collect()
+}
+
+/// Opens the processes with these numbers, one in each line.
+pub(super) fn listed(numbers: &str) -> Vec<OwnedFd> {
+    let pids = numbers.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
+    pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect()
 }
 
 fn processes() -> impl Iterator<Item = Pid> {
@@ -65,14 +80,11 @@ fn open_if(pid: Pid, is_one: impl Fn(Pid) -> bool) -> Option<OwnedFd> {
     process.ok().filter(|_| is_one(pid))
 }
 
-/// Returns whether a line of `/proc/PID/stat` is that of a process of this group which hasn't ended.
-fn runs_in_group(stat: &str, group: i32) -> bool {
-    // The name before it may contain blanks and brackets.
-    let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
-    let mut fields = rest.split(' ');
-    let state = fields.next();
-    let in_group = fields.nth(1).and_then(|it| it.parse().ok()) == Some(group);
-    in_group && !matches!(state, Some("Z" | "X"))
+/// Returns the group of a process, from its `/proc/PID/stat`.
+fn group_of(stat: &str) -> Option<i32> {
+    // The name before it may contain blanks and brackets. Then come the state, the parent and the group.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(2)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -80,14 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_stat_says_the_group_and_whether_the_process_has_ended() {
-        let stat = |state| format!("42 (a) b) {state} 7 40 39 0 -1 4194304 1 2 3");
-        assert!(runs_in_group(&stat("S"), 40));
-        assert!(runs_in_group(&stat("R"), 40));
-        assert!(!runs_in_group(&stat("Z"), 40));
-        assert!(!runs_in_group(&stat("S"), 7));
-        assert!(!runs_in_group(&stat("S"), 39));
-        assert!(!runs_in_group("", 40));
+    fn a_line_of_stat_says_the_group() {
+        assert_eq!(group_of("42 (a) b) S 7 40 39 0 -1 4194304 1 2 3"), Some(40));
+        assert_eq!(group_of("42 (a) S"), None);
+        assert_eq!(group_of(""), None);
     }
 
     #[test]

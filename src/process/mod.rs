@@ -24,6 +24,8 @@
 //! * If this program is killed with SIGKILL, its processes live on, except those that [end with their stdin](CommandSpec::ends_with_stdin).
 //!   On Linux, `setpriv --pdeathsig TERM -- PROGRAM` in front of a program also ends it, but that signal follows the *thread* that has
 //!   started the process: use it on a `current_thread` runtime only, whose thread lives as long as the program.
+//! * Where this program is the first process of a container, it becomes the parent of what is left of its children, and reaps what it has
+//!   killed. A process that has left the group, and isn't contained, is never reaped there.
 //! * If the runtime is dropped while the child runs, its group is killed, but isn't waited for.
 //!
 //! # Output

@@ -100,3 +100,19 @@ async fn a_failure_has_the_last_lines_of_stderr_only() {
     tree.stop().await;
     marked.assert_gone();
 }
+
+#[cfg(feature = "macros")]
+#[tokio::test]
+async fn a_field_of_a_supervisor_can_be_a_process() {
+    #[verger::supervisor]
+    struct App {
+        #[child(restart = "transient")]
+        it: verger::process::CommandSpec,
+    }
+
+    let marked = Marked::new();
+    let tree = TestTree::spawn(App { it: script(&marked, "exit 0") }.builder());
+    finished(&tree).await;
+    tree.stop().await;
+    marked.assert_gone();
+}

@@ -6,6 +6,7 @@ use verger::process::own_cgroup;
 use verger::{Lifecycle, RestartType};
 
 use crate::captured::Captured;
+use crate::helper::helper;
 use crate::marked::{ended, open};
 use crate::{Marked, failure, finished, once, script, spawn};
 
@@ -109,6 +110,17 @@ async fn a_cgroup_that_can_not_be_made_is_named() {
     assert!(reason.starts_with(before), "{reason}");
     assert!(reason.ends_with("can't be used: No such file or directory (os error 2)"), "{reason}");
     tree.stop().await;
+}
+
+#[test]
+fn the_first_process_of_a_container_reaps_what_it_has_killed() {
+    let marked = Marked::new();
+    let mut command = helper("first");
+    marked.mark(&mut command);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr.lines().last(), Some("children: \"\""), "{stderr}");
+    marked.assert_gone();
 }
 
 fn can_create_in(parent: &std::path::Path) -> bool {

@@ -21,6 +21,7 @@ fn case() {
     match env::var(VARIABLE).as_deref() {
         Ok("notify") => notify(),
         Ok("tree") => tree(),
+        Ok("first") => first(),
         _ => {}
     }
 }
@@ -56,4 +57,27 @@ async fn tree() {
     let app = app.build().unwrap().start().await.unwrap();
     std::io::stderr().flush().unwrap();
     app.wait().await.unwrap();
+}
+
+/// Becomes the parent of orphans, as the first process of a container is, and prints which children are left.
+#[tokio::main(flavor = "current_thread")]
+async fn first() {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    let orphans =
+        "sleep 1000 & true & setsid sh -c 'echo started >&2; exec sleep 1000' & read line";
+    let orphans = command("orphans", move || {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", orphans]);
+        command
+    });
+    let orphans = orphans.ends_with_stdin().kill_marked();
+    let ready = verger::process::ReadyWhen::line_contains("started");
+    let app = Supervisor::builder("app").child(orphans.ready_when(ready));
+    let app = app.build().unwrap().start().await.unwrap();
+    app.stop("over").await.unwrap();
+
+    let children = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let children = children.map(|task| std::fs::read_to_string(task.path().join("children")));
+    let children: String = children.map(Result::unwrap).collect();
+    eprintln!("children: {children:?}");
 }
