@@ -27,13 +27,15 @@ async fn each_line_is_logged_with_its_child_and_stream() {
     let mut log = Captured::new();
     let tree = spawn(once(script(&marked, "printf 'one\\n\\303\\244 \\377\\r\\nlast'; exit 0")));
     finished(&tree).await;
-    let lines = ["one", "ä \u{fffd}", "last"].map(|line| logged("stdout", line));
-    assert_eq!(log.rest(), lines);
+    for line in ["one", "ä \u{fffd}", "last"] {
+        assert_eq!(log.next().await, logged("stdout", line));
+    }
     tree.stop().await;
 
     let tree = spawn(once(script(&marked, "echo out; echo err >&2").stdout(Output::Null)));
     finished(&tree).await;
-    assert_eq!(log.rest(), [logged("stderr", "err")]);
+    assert_eq!(log.next().await, logged("stderr", "err"));
+    assert_eq!(log.rest(), []);
     tree.stop().await;
     marked.assert_gone();
 }
@@ -58,7 +60,9 @@ async fn a_line_of_ten_megabytes_is_cut_and_the_next_one_is_whole() {
     let tree = spawn(once(script(&marked, long)));
     finished(&tree).await;
     let cut = format!("{}… (cut)", "x".repeat(16 * 1024));
-    assert_eq!(log.rest(), [logged("stdout", &cut), logged("stdout", "next")]);
+    assert_eq!(log.next().await, logged("stdout", &cut));
+    assert_eq!(log.next().await, logged("stdout", "next"));
+    assert_eq!(log.rest(), []);
     tree.stop().await;
     marked.assert_gone();
 }
@@ -118,8 +122,8 @@ async fn a_log_that_takes_no_line_stops_no_process_and_says_what_it_has_missed()
         next += 1;
     };
     assert_eq!(missed.message, "the log was too slow: lines were dropped");
-    // Each line counts as 64 bytes of 256 KiB, and sixteen had been taken.
-    assert_eq!(next - 1, 4096 + 16);
+    // Each line counts as 64 bytes of 256 KiB, and up to sixteen had been taken.
+    assert!((4096 + 1..=4096 + 16).contains(&(next - 1)), "{next}");
     assert!(missed.count > 900_000, "{missed:?}");
     tree.stop().await;
 }
