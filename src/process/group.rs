@@ -6,9 +6,10 @@
 //! 2. No signal is sent to 0 or 1, which would be this program's own group, or every process.
 
 use rustix::io::Errno;
+#[cfg(target_os = "linux")]
+use rustix::process::test_kill_process_group;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpgid, kill_process, kill_process_group,
-    test_kill_process_group, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpgid, kill_process, kill_process_group, waitid,
 };
 
 use crate::sync::Mutex;
@@ -66,6 +67,7 @@ impl Group {
     }
 
     /// Returns whether no process of the group is left, once the leader has been reaped.
+    #[cfg(target_os = "linux")]
     pub(super) fn is_empty(&self) -> bool {
         test_kill_process_group(self.leader) == Err(Errno::SRCH)
     }

@@ -74,6 +74,7 @@ impl Process {
 struct Keeper {
     leader: Child,
     group: Arc<Group>,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "it is empty there"))]
     containment: Containment,
     /// What was in the cgroup when that was killed.
     #[cfg(target_os = "linux")]

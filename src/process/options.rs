@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+#[cfg(target_os = "linux")]
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -66,7 +67,9 @@ pub(super) struct Options {
     pub(super) kept_lines: usize,
     pub(super) successes: Successes,
     pub(super) ready: ReadyWhen,
+    #[cfg(target_os = "linux")]
     pub(super) kills_marked: bool,
+    #[cfg(target_os = "linux")]
     pub(super) cgroup: Option<PathBuf>,
 }
 
@@ -81,7 +84,9 @@ impl Default for Options {
             kept_lines: 20,
             successes,
             ready: ReadyWhen::spawned(),
+            #[cfg(target_os = "linux")]
             kills_marked: false,
+            #[cfg(target_os = "linux")]
             cgroup: None,
         }
     }

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::Interest;
@@ -82,5 +83,6 @@ pub(crate) fn open(pid: Pid) -> OwnedFd {
 pub(crate) async fn ended(process: OwnedFd) {
     #[expect(deprecated, reason = "its successor is unsafe")]
     let process = AsyncFd::with_interest(process, Interest::READABLE).unwrap();
-    process.readable().await.unwrap().retain_ready();
+    let ended = tokio::time::timeout(Duration::from_secs(300), process.readable()).await;
+    ended.expect("the process doesn't end").unwrap().retain_ready();
 }

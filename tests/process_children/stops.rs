@@ -88,7 +88,7 @@ fn a_runtime_that_is_dropped_kills_the_group() {
     });
     drop(runtime);
 
-    let other = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     other.block_on(async {
         for process in processes {
             crate::marked::ended(process).await;
