@@ -60,6 +60,7 @@
 //! | [`service`] | values that children provide to each other, and locks by name |
 //! | [`status`] | snapshots of a tree, events, subscriptions |
 //! | [`task`] | tasks that return a value, streams of them, and supervisors in partitions |
+//! | `process` | OS processes as children (feature `process`, Unix) |
 //! | [`resilience`] | retries and circuit breakers for calls |
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
 //! | `lease` | children that run on one machine at a time, services in shards, and the engines for both (feature `lease`) |
@@ -90,6 +91,7 @@
 //! | `verger::lease` | a child is on standby, its lease is granted or renewed again (`INFO`); it is lost, can't be asked for, renewed or released, the preparation of a standby has failed, or a shard can't be started (`WARN`); feature `lease` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
+//! | `verger::process` | a line of a process (`INFO`), lines were dropped because the log was too slow, or a process can't be signalled (`WARN`), a process was started (`DEBUG`); feature `process` |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
 //! | `verger::systemd` | systemd can't be notified, or its environment variables can't be read (`WARN`, once) |
 //!
@@ -116,6 +118,7 @@
 //!   `tracing-subscriber`.
 //! * `json`: [`Status::json`](status::Status::json).
 //! * `metrics`: the module `metrics`: what supervisors do, as counters, gauges and histograms; adds `metrics`, a facade.
+//! * `process`: the module `process`, `command`: OS processes as children; adds `rustix`, on Unix only.
 //! * `systemd`: notifications to systemd, and `app::SYSTEMD_VARIABLES`; adds `sd-notify`, on
 //!   Linux only.
 //! * `testing`: the module `testing`.
@@ -156,6 +159,8 @@ mod owned_task;
 mod panic;
 mod path;
 pub mod policy;
+#[cfg(feature = "process")]
+pub mod process;
 mod properties;
 pub mod resilience;
 mod runtime;
@@ -199,6 +204,8 @@ pub use crate::policy::restart::RestartType;
 pub use crate::policy::shutdown::Shutdown;
 pub use crate::policy::start::Readiness;
 pub use crate::policy::strategy::Strategy;
+#[cfg(all(feature = "process", unix))]
+pub use crate::process::spec::command;
 pub use crate::spec::{DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 
 /// Compiles and runs the listings of the book and the README.
@@ -233,6 +240,9 @@ mod book {
     mod dynamic_children {}
     #[doc = include_str!("../book/src/tasks.md")]
     mod tasks {}
+    #[cfg(all(feature = "process", unix))]
+    #[doc = include_str!("../book/src/processes.md")]
+    mod processes {}
     #[doc = include_str!("../book/src/messages.md")]
     mod messages {}
     #[doc = include_str!("../book/src/delivery.md")]

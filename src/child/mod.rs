@@ -63,12 +63,12 @@ pub(crate) use self::message_span::{MessageSpan, message_span};
 pub(crate) use self::polls::{PollWatch, RunningPoll};
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;
-#[cfg(feature = "testing")]
+#[cfg(any(feature = "testing", all(feature = "process", unix)))]
 pub(crate) use self::spec::IncarnationFactory;
 pub(crate) use self::spec::{
     ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved, outside,
 };
-#[cfg(feature = "testing")]
+#[cfg(any(feature = "testing", all(feature = "process", unix)))]
 pub(crate) use self::task::ExitFuture;
 pub(crate) use self::task::log_panics;
 pub use self::waiting::Waiting;

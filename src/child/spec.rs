@@ -127,6 +127,13 @@ impl ChildSpec {
         self
     }
 
+    /// Sets where the child is described.
+    #[cfg(all(feature = "process", unix))]
+    pub(crate) fn described_at(mut self, location: &'static Location<'static>) -> Self {
+        Arc::make_mut(&mut self.factory).defined_at = location;
+        self
+    }
+
     /// Sets the version of the supervisor that the spec describes, if that has one.
     pub(crate) fn of_version(mut self, version: Option<Arc<str>>) -> Self {
         if version.is_some() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const CHAPTER: &str = "book/src/log-lines.md";
 
 /// The names of all fields, so that one thing has one name.
-const FIELDS: [&str; 63] = [
+const FIELDS: [&str; 67] = [
     "address",
     "at_most",
     "attempt",
@@ -39,6 +39,7 @@ const FIELDS: [&str; 63] = [
     "lease",
     "length",
     "limit",
+    "line",
     "lived",
     "location",
     "lost_in",
@@ -47,6 +48,7 @@ const FIELDS: [&str; 63] = [
     "panic",
     "path",
     "pause",
+    "pid",
     "place",
     "problem",
     "reason",
@@ -54,9 +56,11 @@ const FIELDS: [&str; 63] = [
     "restarts",
     "retry_after",
     "service",
+    "signal",
     "stage",
     "stages",
     "still_running",
+    "stream",
     "stuck",
     "supervisor",
     "to",

@@ -24,6 +24,9 @@ mod database_pool;
 mod failing_vendor;
 #[path = "../../examples/flaky.rs"]
 mod flaky;
+#[cfg(all(target_os = "linux", feature = "process"))]
+#[path = "../../examples/process.rs"]
+mod process;
 #[path = "../../examples/rate_limited.rs"]
 mod rate_limited;
 #[path = "../../examples/shared_pool.rs"]
@@ -50,6 +53,8 @@ fn example() {
         "database_pool" => database_pool::main().report(),
         "failing_vendor" => failing_vendor::main().report(),
         "flaky" => flaky::main().report(),
+        #[cfg(all(target_os = "linux", feature = "process"))]
+        "process" => process::main().report(),
         "rate_limited" => rate_limited::main().report(),
         "shared_pool" => shared_pool::main().report(),
         other => panic!("there is no example {other:?}"),
@@ -275,4 +280,20 @@ fn a_shared_pool_is_replaced_under_a_child_that_watches_and_one_that_is_restarte
         ]
     );
     assert_eq!(of("app/db provides ").len(), 1);
+}
+
+#[cfg(all(target_os = "linux", feature = "process"))]
+#[test]
+fn a_process_that_breaks_is_started_again_and_nothing_is_left_of_it() {
+    let lines = lines("process");
+    let has = |text: &str| lines.iter().any(|line| line.contains(text));
+    for text in [
+        "cause=\"activation failed: exited with code 3: input.mov: unexpected end of file\"",
+        "cause=\"activation failed: killed by SIGSEGV (11)",
+        "output child=app/encoder incarnation=3 stream=stdout line=\"encoding\"",
+        "output child=app/encoder incarnation=3 stream=stdout line=\"not now\"",
+        "no process is left",
+    ] {
+        assert!(has(text), "{text}: {lines:#?}");
+    }
 }

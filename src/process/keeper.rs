@@ -1,0 +1,221 @@
+//! The task that waits for a process, and kills what is left of it.
+//!
+//! # Invariants
+//!
+//! 1. The task holds a guard of the child, so that the incarnation ends only once its processes have.
+//! 2. When the leader has ended, for whatever reason, the rest of its group is killed before the leader is reaped.
+//! 3. Once the process is dropped, or the child is aborted, the group is killed at once.
+//! 4. If the task itself is dropped, with its runtime, the group is killed then.
+
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+#[cfg(target_os = "linux")]
+use rustix::fd::OwnedFd;
+use rustix::process::Signal;
+use tokio::process::Child;
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+#[cfg(target_os = "linux")]
+use super::cgroup::Cgroup;
+use super::ended;
+use super::error::CommandError;
+use super::group::Group;
+#[cfg(target_os = "linux")]
+use super::members::{self, Mark};
+use crate::child::{HelperAbort, HelperGuard};
+use crate::named_task;
+use crate::path::Path;
+use crate::subscriber::warn;
+
+/// What contains processes that have left the group.
+#[derive(Debug, Default)]
+pub(super) struct Containment {
+    #[cfg(target_os = "linux")]
+    pub(super) cgroup: Option<Cgroup>,
+    #[cfg(target_os = "linux")]
+    pub(super) mark: Option<Mark>,
+}
+
+/// A process that runs. Dropping it kills its group.
+#[derive(Debug)]
+pub(super) struct Process {
+    group: Arc<Group>,
+    ended: oneshot::Receiver<io::Result<ExitStatus>>,
+    _kill: DropGuard,
+}
+
+impl Process {
+    pub(super) fn pid(&self) -> u32 {
+        self.group.leader().as_raw_pid().unsigned_abs()
+    }
+
+    /// Sends a signal to its group, if it hasn't ended.
+    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(self.group.signal(signal)?)
+    }
+
+    /// Waits until nothing is left of it, and returns how it has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe. Not to be called again once it has returned.
+    pub(super) async fn ended(&mut self) -> Result<ExitStatus, CommandError> {
+        let ended = (&mut self.ended).await;
+        // The task is gone without an answer if the runtime shuts down.
+        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("the runtime shuts down")));
+        ended.map_err(|source| CommandError::Wait { pid: self.pid(), source })
+    }
+}
+
+/// See the [module](self). Fields are dropped in order: the guard is the last.
+struct Keeper {
+    leader: Child,
+    group: Arc<Group>,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "it is empty there"))]
+    containment: Containment,
+    /// What was in the cgroup when that was killed.
+    #[cfg(target_os = "linux")]
+    contained: Vec<OwnedFd>,
+    path: Path,
+    incarnation: u32,
+    guard: Option<HelperGuard>,
+}
+
+/// Keeps a process that leads a group from now on.
+pub(super) fn keep(
+    leader: Child,
+    group: Group,
+    containment: Containment,
+    (path, incarnation): (Path, u32),
+    guard: HelperGuard,
+) -> Process {
+    let kill = CancellationToken::new();
+    guard.aborted_by(HelperAbort::Token(kill.clone()));
+    let group = Arc::new(group);
+    let (report, ended) = oneshot::channel();
+    let name = path.clone();
+    let mut keeper = Keeper {
+        leader,
+        group: Arc::clone(&group),
+        containment,
+        #[cfg(target_os = "linux")]
+        contained: Vec::new(),
+        path,
+        incarnation,
+        guard: Some(guard),
+    };
+    let killed = kill.clone();
+    let task = async move {
+        let status = keeper.until_nothing_is_left(killed).await;
+        // First the guard, so that the child doesn't wait for a helper when it knows how its process ended.
+        drop(keeper.guard.take());
+        drop(report.send(status));
+    };
+    #[expect(clippy::disallowed_methods, reason = "its guard makes the child wait for it")]
+    named_task::spawn(|| format!("{name} (process)"), task);
+    Process { group, ended, _kill: kill.drop_guard() }
+}
+
+impl Keeper {
+    async fn until_nothing_is_left(&mut self, kill: CancellationToken) -> io::Result<ExitStatus> {
+        let waited = tokio::select! {
+            biased;
+            waited = ended::leader_ended(&self.group) => waited,
+            () = kill.cancelled() => {
+                self.kill();
+                ended::leader_ended(&self.group).await
+            }
+        };
+        if let Err(error) = waited {
+            // Without a way to learn of its end, the process can't be a child.
+            self.kill();
+            return Err(error);
+        }
+        self.kill();
+        let (leader, group) = (&mut self.leader, &self.group);
+        let status = group.reap(|| leader.try_wait());
+        #[cfg(target_os = "linux")]
+        self.until_others_have_ended().await;
+        match status? {
+            Some(status) => Ok(status),
+            None => Err(io::Error::other("it has ended, and has no status")),
+        }
+    }
+
+    /// Kills the group and what is in the cgroup.
+    fn kill(&mut self) {
+        if let Err(error) = self.group.signal(Signal::KILL) {
+            self.warn(&error.into(), "SIGKILL");
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(cgroup) = &self.containment.cgroup {
+            self.contained.extend(cgroup.processes());
+            if let Err(error) = cgroup.kill() {
+                self.warn(&error, "cgroup.kill");
+            }
+        }
+    }
+
+    /// Waits for the other processes, which have been killed. What they hold, such as a port, is free then.
+    #[cfg(target_os = "linux")]
+    async fn until_others_have_ended(&mut self) {
+        if !self.group.is_empty() {
+            let leader = self.group.leader();
+            all_ended(search(&self.path, move || members::of_group(leader)).await).await;
+        }
+        if let Some(cgroup) = self.containment.cgroup.take() {
+            if let Err(error) = cgroup.emptied().await {
+                self.warn(&error, "cgroup.kill");
+            }
+            all_ended(std::mem::take(&mut self.contained)).await;
+            cgroup.remove();
+        }
+        if let Some(mark) = self.containment.mark.clone() {
+            // Until none is found: a process may have started the next one while they were searched.
+            loop {
+                let mark = mark.clone();
+                let marked = search(&self.path, move || members::kill_marked(&mark)).await;
+                if marked.is_empty() {
+                    break;
+                }
+                all_ended(marked).await;
+            }
+        }
+    }
+
+    fn warn(&self, error: &io::Error, signal: &'static str) {
+        let (child, incarnation) = (&self.path, self.incarnation);
+        warn!(target: "verger::process", %child, incarnation, signal, %error, "a process can't be signalled");
+    }
+}
+
+#[cfg(target_os = "linux")]
+async fn search<T: Send + 'static>(
+    path: &Path,
+    search: impl FnOnce() -> Vec<T> + Send + 'static,
+) -> Vec<T> {
+    // An error means that the runtime shuts down.
+    named_task::spawn_blocking(|| format!("{path} (processes)"), search).await.unwrap_or_default()
+}
+
+/// Waits for the end of processes that were killed, and reaps those of which nothing else is the parent.
+#[cfg(target_os = "linux")]
+async fn all_ended(processes: Vec<OwnedFd>) {
+    let mut ended = Vec::new();
+    for process in processes {
+        // An error means that the runtime shuts down.
+        ended.extend(ended::process_ended(process).await);
+    }
+    // Only now, because a process is adopted when its parent has ended.
+    ended.iter().for_each(members::reap_if_adopted);
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Without effect once the leader is reaped. Otherwise the runtime shuts down, and tokio reaps the leader.
+        self.kill();
+    }
+}
