@@ -6,16 +6,20 @@
 //! | `incarnation`, `cell` | what a child's task, its contexts and its supervisor share |
 //! | `context`, `cancelled`, `waiting`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
+//! | `blocking`, `own_thread`, `clock_hold`, `busy` | children that have a thread of their own |
 //! | `helper`, `helpers` | tasks that a child spawns, and that end with its incarnation |
 //! | `task`, `span`, `message_span`, `spawn`, `polls` | the task of one incarnation, and which one is being polled |
 //! | `spec`, `options`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
 //! | `check`, `mailbox_owners`, `graces` | whether a spec is valid, and how long it may take to stop |
 //! | `resolve` | how a nested spec becomes runnable |
 
+mod blocking;
+mod busy;
 mod cancelled;
 mod cell;
 mod check;
 mod child_trait;
+mod clock_hold;
 mod component;
 mod config_spec;
 mod context;
@@ -31,6 +35,7 @@ mod mailbox_owners;
 mod message_span;
 mod options;
 mod own_policy;
+mod own_thread;
 mod polls;
 mod resolve;
 mod span;
@@ -41,6 +46,7 @@ mod value;
 mod waiting;
 mod workers;
 
+pub use self::blocking::{BlockingContext, blocking};
 pub use self::cancelled::Cancelled;
 pub(crate) use self::cell::{GuardId, StopLevel};
 #[cfg(feature = "config")]
