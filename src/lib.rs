@@ -181,8 +181,8 @@ pub use crate::app::run::GracefulShutdown;
 pub use crate::app::signals::{OsSignal, Signals, signals};
 pub use crate::app::stop_cause::StopCause;
 pub use crate::child::{
-    BlockingContext, Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, DetachedErrors, HealthCheck,
-    Helper, Waiting, blocking, child, child_with_mailbox, component, once, worker, worker_with,
+    BlockingContext, BlockingHelper, Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, DetachedErrors, HealthCheck,
+    Helper, Waiting, adopt, blocking, child, child_with_mailbox, component, local, once, worker, worker_with,
     worker_with_mailbox,
 };
 pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
