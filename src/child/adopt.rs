@@ -1,17 +1,18 @@
 //! Children that are tasks which were spawned elsewhere.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::context::Context;
 use super::helpers::HelperAbort;
-use super::spec::ChildSpec;
-use super::task::panicked;
-use super::workers::{TypeMeta, function_kind};
+use super::spec::{ChildMeta, ChildSpec, FactoryKind, IncarnationFactory, Phases};
+use super::task::{ExitFuture, panicked};
+use super::workers::TypeMeta;
 use crate::exit::{Exit, ExitError, ExitReason, Outcome};
-use crate::panic::panic_message;
+use crate::panic::{Foreign, panic_message};
 use crate::policy::{RestartType, Shutdown};
 use crate::sync::Mutex;
 
@@ -52,20 +53,40 @@ pub fn adopt<O: Outcome + Send + 'static>(
     name: impl Into<String>,
     task: JoinHandle<O>,
 ) -> ChildSpec {
-    let task = Mutex::new(Some(Adopted(task)));
-    let begin = move |_: &_, ctx: Context| {
-        let task = task.lock().take();
-        task.map(|task| watch(ctx.clone(), task)).ok_or_else(|| {
-            let path = ctx.path();
-            format!("`{path}` is made by `adopt`, and its task was watched before").into()
-        })
-    };
-    let kind = function_kind(TypeMeta::<JoinHandle<O>>(PhantomData), begin);
+    let meta = TypeMeta::<JoinHandle<O>>(PhantomData);
+    let factory = AdoptFactory { meta, task: Mutex::new(Some(Adopted(task))) };
+    let kind = FactoryKind::Function(Foreign::new(Arc::new(factory)));
     let mut spec = ChildSpec::new(name.into(), kind);
     let options = spec.edit();
     (options.once, options.restart) = (true, Some(RestartType::Temporary.into()));
     options.shutdown = Some(Shutdown::BrutalKill);
     spec
+}
+
+struct AdoptFactory<O> {
+    meta: TypeMeta<JoinHandle<O>>,
+    task: Mutex<Option<Adopted<O>>>,
+}
+
+impl<O: Outcome + Send + 'static> IncarnationFactory for AdoptFactory<O> {
+    fn life(self: Arc<Self>, ctx: Context, _phases: Phases) -> ExitFuture {
+        // Not in the first poll: a child that is aborted before still has to end after its task.
+        let task = self.task.lock().take();
+        let reported = task.map(|task| watch(&ctx, task));
+        Box::pin(async move {
+            let Some(reported) = reported else {
+                let path = ctx.path();
+                let text = format!("`{path}` is made by `adopt`, and its task was watched before");
+                return Err(text.into());
+            };
+            let aborted = |_| Err(ExitError::from_reason(ExitReason::Aborted));
+            reported.await.unwrap_or_else(aborted)
+        })
+    }
+
+    fn meta(&self) -> &dyn ChildMeta {
+        &self.meta
+    }
 }
 
 /// A task that is aborted when this is dropped.
@@ -77,18 +98,20 @@ impl<O> Drop for Adopted<O> {
     }
 }
 
-/// Waits until the task has ended. If that is given up, the task is aborted, and the child waits for its end.
-async fn watch<O: Outcome + Send + 'static>(ctx: Context, mut task: Adopted<O>) -> Exit {
-    let Some(guard) = ctx.incarnation.admit_helper() else { return Ok(()) };
-    guard.aborted_by(HelperAbort::Task(task.0.abort_handle()));
+/// Reports the end of the task, for which the child waits. The task is aborted when the child's own task ends.
+fn watch<O: Outcome + Send + 'static>(
+    ctx: &Context,
+    mut task: Adopted<O>,
+) -> oneshot::Receiver<Exit> {
     let (report, reported) = oneshot::channel();
-    // Beside the child's own task, which is dropped when it is aborted.
-    ctx.spawn_beside(guard, "adopted", async move {
-        let ended = (&mut task.0).await;
-        let _ = report.send(ended.map_or_else(|error| Err(exit_of(error)), Outcome::into_exit));
-    });
-    let aborted = |_| Err(ExitError::from_reason(ExitReason::Aborted));
-    reported.await.unwrap_or_else(aborted)
+    if let Some(guard) = ctx.incarnation.admit_helper() {
+        guard.aborted_by(HelperAbort::Task(task.0.abort_handle()));
+        ctx.spawn_beside(guard, "adopted", async move {
+            let ended = (&mut task.0).await;
+            let _ = report.send(ended.map_or_else(|error| Err(exit_of(error)), Outcome::into_exit));
+        });
+    }
+    reported
 }
 
 fn exit_of(error: JoinError) -> ExitError {

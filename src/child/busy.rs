@@ -17,6 +17,7 @@ static CLOSURES: LazyLock<Mutex<Vec<Weak<BusyClosure>>>> = LazyLock::new(Mutex::
 
 /// A closure that has begun, and has not returned as long as this exists.
 pub(crate) struct BusyClosure {
+    #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "for the module `testing`"))]
     pub(crate) incarnation: Arc<Incarnation>,
     /// How a closure on a thread of its own keeps the paused clock. tokio itself keeps it for its own pool.
     hold: Option<ClockHold>,
@@ -33,8 +34,7 @@ impl BusyClosure {
 
     #[cold]
     fn watched(incarnation: &Arc<Incarnation>, hold: Option<&ClockHold>) -> Arc<Self> {
-        let closure =
-            Arc::new(Self { incarnation: Arc::clone(incarnation), hold: hold.cloned() });
+        let closure = Arc::new(Self { incarnation: Arc::clone(incarnation), hold: hold.cloned() });
         let mut closures = CLOSURES.lock();
         closures.retain(|closure| closure.strong_count() > 0);
         closures.push(Arc::downgrade(&closure));

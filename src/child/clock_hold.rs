@@ -8,18 +8,24 @@
 //!
 //! 1. Outside of tests there is no hold, and a wait costs nothing more.
 //! 2. Between a wake of what the thread waits for and the thread's next step, the clock stands still.
-//! 3. A hold that is closed never keeps the clock again.
+//! 3. A child that is aborted keeps the clock for a second of real time at most, so that its thread can end before the
+//!    leak timeout has passed, and the end of the runtime waits no longer.
+//! 4. A hold that is closed never keeps the clock again.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::clock::is_paused;
 use crate::sync::Mutex;
+
+/// How long a child that was aborted keeps the clock, in real time.
+const ABORTED: Duration = Duration::from_secs(1);
 
 /// See the [module](self). A clone is the same hold.
 #[derive(Clone, Debug)]
@@ -33,10 +39,11 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ends the closure on the pool when it is dropped.
+    /// Ends the closure on the pool when it is dropped, or soon after a message.
     held: Option<mpsc::Sender<()>>,
     /// Whether the future was woken since its last poll has begun.
     woken: bool,
+    aborted: bool,
     closed: bool,
 }
 
@@ -64,6 +71,15 @@ impl ClockHold {
         state.held = None;
     }
 
+    /// Lets the clock advance soon, also if the thread doesn't end.
+    fn abort(&self) {
+        let mut state = self.0.state.lock();
+        state.aborted = true;
+        if let Some(held) = &state.held {
+            let _ = held.send(());
+        }
+    }
+
     fn hold(&self, woken: bool) {
         let mut state = self.0.state.lock();
         state.woken = woken;
@@ -71,8 +87,15 @@ impl ClockHold {
             return;
         }
         let (release, released) = mpsc::channel();
+        if state.aborted {
+            let _ = release.send(());
+        }
         state.held = Some(release);
-        drop(self.0.runtime.spawn_blocking(move || released.recv()));
+        drop(self.0.runtime.spawn_blocking(move || {
+            if released.recv().is_ok() {
+                let _ = released.recv_timeout(ABORTED);
+            }
+        }));
     }
 
     /// Lets the clock advance until the future is woken, unless it was.
@@ -80,6 +103,17 @@ impl ClockHold {
         let mut state = self.0.state.lock();
         if !state.woken {
             state.held = None;
+        }
+    }
+}
+
+/// Aborts the hold when it is dropped.
+pub(super) struct AbortOnDrop(pub(super) Option<ClockHold>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        if let Some(hold) = &self.0 {
+            hold.abort();
         }
     }
 }

@@ -81,7 +81,8 @@ impl<T, F: FnOnce() -> T> Closure<F> {
             ended.map_err(panic_message)
         });
         subscriber::close(span);
-        drop(busy);
+        // They hold the tree.
+        drop((busy, incarnation));
         // From here on the child may have ended.
         drop(guard);
         ended

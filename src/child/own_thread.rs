@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tracing::Span;
 
 use super::busy::BusyClosure;
-use super::clock_hold::{ClockHold, CloseOnDrop};
+use super::clock_hold::{AbortOnDrop, ClockHold, CloseOnDrop};
 use super::context::Context;
 use super::helpers::HelperGuard;
 use super::incarnation::{Incarnation, Signal};
@@ -50,7 +50,7 @@ where
 {
     let Some(guard) = ctx.incarnation.admit_helper() else { return Ok(()) };
     let hold = ClockHold::new();
-    let _close = CloseOnDrop(hold.clone());
+    let _abort = AbortOnDrop(hold.clone());
     let (report, reported) = oneshot::channel();
     let (_abandon, abandoned) = oneshot::channel();
     let path = ctx.path();
@@ -104,7 +104,8 @@ impl<W: FnOnce(Inside) -> Exit> Thread<W> {
             ended.unwrap_or_else(|payload| Err(panicked(panic_message(payload))))
         });
         subscriber::close(span);
-        drop(busy);
+        // They hold the tree.
+        drop((busy, incarnation));
         // From here on the child may have ended.
         drop(guard);
         let _ = report.send(exit);
@@ -127,7 +128,7 @@ fn end_of(path: &str, max: usize) -> &str {
         from += 1;
     }
     let end = &path[from..];
-    if path[..from].ends_with('/') {
+    if from == 0 || path[..from].ends_with('/') {
         return end;
     }
     match end.split_once('/') {
