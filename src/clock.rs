@@ -16,6 +16,19 @@ pub(crate) fn real() -> Instant {
     Instant::now()
 }
 
+/// Whether a test has paused tokio's clock. Called inside a runtime.
+///
+/// tokio doesn't tell: a clock that isn't paused moves with the real one.
+pub(crate) fn is_paused() -> bool {
+    let (began, first) = (real(), now());
+    let tick = real();
+    while real() == tick {
+        std::hint::spin_loop();
+    }
+    let passed = now().saturating_duration_since(first);
+    passed.is_zero() || passed > real().saturating_duration_since(began)
+}
+
 /// One reading of both clocks, so that tests can pause the wall clock, too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {

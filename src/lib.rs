@@ -37,7 +37,8 @@
 //! # Overview
 //!
 //! * Describe a tree with [`Supervisor::builder`], [`DynamicSupervisor::builder`],
-//!   [`worker`](fn@worker), [`worker_with`], [`child`] and [`component`].
+//!   [`worker`](fn@worker), [`worker_with`], [`child`] and [`component`]. Code that blocks is a [`blocking`](blocking())
+//!   child, a future that isn't `Send` a [`local`](local()) one, and a task that runs already is [adopted](adopt()).
 //!   [`build`](SupervisorBuilder::build) checks the whole tree once.
 //! * Run it as a whole program with [`Application`], which adds signals, stages of the stop, hooks and
 //!   an exit code. Or run it with [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`] or
@@ -74,7 +75,7 @@
 //! The rules are Erlang/OTP's, except for the deviations that the book lists with their reasons. Code
 //! that blocks its thread can't be stopped in a tokio program. It is reported as *leaked*, by name and
 //! within a bound, while one worker thread is free. Where all are blocked, nothing inside the runtime
-//! can act.
+//! can act. A [`blocking`](blocking()) child has a thread of its own, so it occupies none of them.
 //!
 //! # Log
 //!
@@ -186,9 +187,9 @@ pub use crate::app::run::GracefulShutdown;
 pub use crate::app::signals::{OsSignal, Signals, signals};
 pub use crate::app::stop_cause::StopCause;
 pub use crate::child::{
-    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, DetachedErrors, HealthCheck,
-    Helper, Waiting, child, child_with_mailbox, component, once, worker, worker_with,
-    worker_with_mailbox,
+    BlockingContext, BlockingHelper, Cancelled, Child, ChildDefaults, ChildSpec, Component,
+    Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child,
+    child_with_mailbox, component, local, once, worker, worker_with, worker_with_mailbox,
 };
 pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
@@ -240,6 +241,8 @@ mod book {
     mod dynamic_children {}
     #[doc = include_str!("../book/src/tasks.md")]
     mod tasks {}
+    #[doc = include_str!("../book/src/blocking.md")]
+    mod blocking {}
     #[cfg(all(feature = "process", unix))]
     #[doc = include_str!("../book/src/processes.md")]
     mod processes {}

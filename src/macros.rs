@@ -384,6 +384,33 @@ pub use verger_macros::Supervisor;
 /// # Ok::<_, verger::BuildError>(())
 /// ```
 ///
+/// # On a function that blocks, or whose future isn't `Send`
+///
+/// With the key `blocking`, the function isn't `async` and takes a
+/// [`BlockingContext`](crate::BlockingContext): the child has a thread of its own, as by
+/// [`blocking`](crate::blocking()). With the key `local`, the future of the `async fn` needs no `Send`, as by
+/// [`local`](crate::local()). Neither takes an `Inbox` or a `Service`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{BlockingContext, Exit, worker};
+///
+/// #[worker(blocking)]
+/// fn poll(ctx: BlockingContext, device: String) -> Exit {
+///     loop {
+///         ctx.check()?;
+///         println!("reading {device}");
+///         ctx.sleep(Duration::from_secs(1));
+///     }
+/// }
+/// # drop(poll("/dev/ttyS0".to_owned()));
+/// ```
+///
+/// An `impl` block with the key `blocking` has a `fn run(&mut self, ctx: &BlockingContext)`, which gets a clone of the
+/// value for each incarnation. Such a type is a [`Component`](crate::Component), and not a
+/// [`Child`](trait@crate::Child): it has no `activate` and no `deactivate`.
+///
 /// # On an `impl` block
 ///
 /// `run`, and `activate` and `deactivate` if they exist, become the methods of the trait. They may

@@ -39,6 +39,11 @@ pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
             ", because a value is named where it becomes a child: by its field, or as in \
              `component(\"db\", …)`; remove {it}"
         }
+        Block if key.name == "local" => {
+            ", because the methods of `Child` return futures that are `Send`; write {it} in \
+             `#[worker(…)]` above an `async fn`"
+        }
+        _ if matches!(key.name, "blocking" | "local") => "; write {it} in `#[worker(…)]`",
         Block if key.places == [Function] => {
             ", because a value gets its mailbox where it becomes a child, as in \
              `child_with_mailbox(\"db\", mailbox, |inbox| …)`; remove {it}"

@@ -192,6 +192,9 @@ pub(crate) const KEYS: &[Key] = &[
     key("validate", CONFIGURED, FUNCTION, "validate = Settings::check"),
     key("restart_on_change", CONFIGURED, Takes::Flag, "restart_on_change"),
     key("start_when_configured", CONFIGURED, Takes::Flag, "start_when_configured"),
+    // Where a worker runs.
+    key("blocking", &[Function, Block], Takes::Flag, "blocking"),
+    key("local", &[Function], Takes::Flag, "local"),
     // Options of a mailbox.
     key("capacity", &[Function], Takes::Number { min: 1 }, "capacity = 1000"),
     key("mailbox", &[Function], FUNCTION, "mailbox = |it| it.max_attempts(3)"),

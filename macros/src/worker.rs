@@ -69,7 +69,7 @@ fn block(options: TokenStream, mut item: ItemImpl, bodies: Bodies) -> TokenStrea
         );
         expand::foreign_trait(&args, &item, bodies)
     } else {
-        check::block(&args, &item, &bodies, &mut errors);
+        check::block(&args, &item, &handlers, &bodies, &mut errors);
         handlers.iter().for_each(|handler| check::handler(handler, &mut errors));
         let correct = errors.is_empty();
         if !correct {

@@ -166,7 +166,6 @@ impl Context {
         self.incarnation.property()
     }
 
-    /// Returns the child's own supervisor, unless it has ended.
     /// Returns the fencing token of the [lease](crate::ChildSpec::lease) that this incarnation was started with: that of
     /// the child, or of the nearest supervisor above that has one. `None` if none of them has a lease.
     ///
@@ -201,6 +200,7 @@ impl Context {
         own.or_else(|| self.incarnation.parent.fencing_token())
     }
 
+    /// Returns the child's own supervisor, unless it has ended.
     pub(crate) fn own_supervisor(&self) -> Option<Arc<dyn OwnSupervisor>> {
         self.incarnation.helpers()?.own()
     }

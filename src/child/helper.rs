@@ -96,6 +96,16 @@ impl Context {
         self.spawn_guarded(guard, supervisor, true, "own children");
     }
 
+    /// Runs a future beside the child's own task. The guard is aborted by what it says, and not by aborting this.
+    pub(super) fn spawn_beside(
+        &self,
+        guard: HelperGuard,
+        purpose: &str,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.spawn_guarded(guard, future, false, purpose);
+    }
+
     fn spawn_helper<F>(&self, future: F, fails_child: bool) -> Helper
     where
         F: Future<Output: Outcome> + Send + 'static,

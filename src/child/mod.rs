@@ -6,16 +6,24 @@
 //! | `incarnation`, `cell` | what a child's task, its contexts and its supervisor share |
 //! | `context`, `cancelled`, `waiting`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
-//! | `helper`, `helpers` | tasks that a child spawns, and that end with its incarnation |
+//! | `blocking`, `local`, `own_thread`, `clock_hold`, `busy` | children that have a thread of their own |
+//! | `adopt` | children that are tasks which were spawned elsewhere |
+//! | `helper`, `helpers`, `blocking_helper`, `closures` | tasks and closures that a child spawns, and that end with its incarnation |
 //! | `task`, `span`, `message_span`, `spawn`, `polls` | the task of one incarnation, and which one is being polled |
 //! | `spec`, `options`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
 //! | `check`, `mailbox_owners`, `graces` | whether a spec is valid, and how long it may take to stop |
 //! | `resolve` | how a nested spec becomes runnable |
 
+mod adopt;
+mod blocking;
+mod blocking_helper;
+mod busy;
 mod cancelled;
 mod cell;
 mod check;
 mod child_trait;
+mod clock_hold;
+mod closures;
 mod component;
 mod config_spec;
 mod context;
@@ -27,10 +35,12 @@ mod helpers;
 mod identity;
 
 mod incarnation;
+mod local;
 mod mailbox_owners;
 mod message_span;
 mod options;
 mod own_policy;
+mod own_thread;
 mod polls;
 mod resolve;
 mod span;
@@ -41,12 +51,18 @@ mod value;
 mod waiting;
 mod workers;
 
+pub use self::adopt::adopt;
+pub use self::blocking::{BlockingContext, blocking};
+pub use self::blocking_helper::BlockingHelper;
+#[cfg(feature = "testing")]
+pub(crate) use self::busy::BusyWatch;
 pub use self::cancelled::Cancelled;
 pub(crate) use self::cell::{GuardId, StopLevel};
 #[cfg(feature = "config")]
 pub(crate) use self::check::check_policy;
 pub(crate) use self::check::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub use self::child_trait::Child;
+pub(crate) use self::closures::run_closure;
 pub use self::component::{Component, component};
 pub(crate) use self::config_spec::ConfigSpec;
 pub use self::context::Context;
@@ -58,6 +74,7 @@ pub(crate) use self::helpers::{HelperAbort, HelperGuard, OwnSupervisor};
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
+pub use self::local::local;
 pub(crate) use self::mailbox_owners::check_mailboxes;
 pub(crate) use self::message_span::{MessageSpan, message_span};
 pub(crate) use self::polls::{PollWatch, RunningPoll};
@@ -70,7 +87,6 @@ pub(crate) use self::spec::{
 };
 #[cfg(any(feature = "testing", all(feature = "process", unix)))]
 pub(crate) use self::task::ExitFuture;
-pub(crate) use self::task::log_panics;
 pub use self::waiting::Waiting;
 pub(crate) use self::workers::function_kind;
 pub use self::workers::{

@@ -227,7 +227,7 @@ pub fn child_with_mailbox<M: Send + 'static, C: Child>(
 }
 
 /// What is known of a child that is made from a type or function `T`.
-struct TypeMeta<T: ?Sized>(PhantomData<fn(&T)>);
+pub(super) struct TypeMeta<T: ?Sized>(pub(super) PhantomData<fn(&T)>);
 
 impl<T: ?Sized + 'static> ChildMeta for TypeMeta<T> {
     fn type_name(&self) -> Option<&'static str> {

@@ -1,27 +1,10 @@
 //! A task that is a closure on tokio's blocking pool.
-//!
-//! # Invariants
-//!
-//! 1. A closure that has begun holds a guard of its child, so the child ends only once the closure has.
-//! 2. A closure that is cancelled before it has begun is dropped then, also if the pool has no thread for it.
-
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{self, Poll};
-
-use tokio::task::JoinHandle;
-use tracing::Span;
 
 use super::body::panicked;
 use super::error::TaskError;
 use super::report::Report;
-use crate::child::{Context, HelperGuard, Incarnation, log_panics};
+use crate::child::{Context, run_closure};
 use crate::exit::Exit;
-use crate::panic::{PanicMessage, panic_message};
-use crate::sync::Mutex;
-use crate::{named_task, subscriber};
 
 /// Runs `closure`, and reports its outcome unless the child is aborted before.
 pub(super) async fn run<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
@@ -29,18 +12,8 @@ pub(super) async fn run<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
     mut report: Report<T>,
     closure: F,
 ) -> Exit {
-    let Some(guard) = ctx.incarnation.admit_helper() else { return Ok(()) };
-    let incarnation = Arc::clone(&ctx.incarnation);
-    let span = subscriber::call(Span::current).unwrap_or_else(Span::none);
-    let waiting = Arc::new(Mutex::new(Some(Closure { closure, span, incarnation, guard })));
-    let taken = Arc::clone(&waiting);
-    let inside = move || {
-        let closure = taken.lock().take();
-        closure.map(Closure::call)
-    };
-    let mut running =
-        Running { outcome: named_task::spawn_blocking(|| ctx.path().to_string(), inside), waiting };
-    match until_ended(&ctx, &report, &mut running).await {
+    let token = report.token();
+    match run_closure(&ctx, token.cancelled(), closure).await {
         Some(Ok(value)) => {
             report.deliver(Ok(value));
             Ok(())
@@ -51,74 +24,5 @@ pub(super) async fn run<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
             Err(error)
         }
         None => Ok(()),
-    }
-}
-
-/// Waits until the closure has ended. Returns `None` if it was aborted, or was cancelled before it has begun.
-async fn until_ended<T, F>(
-    ctx: &Context,
-    report: &Report<T>,
-    running: &mut Running<T, F>,
-) -> Option<Result<T, PanicMessage>> {
-    let token = report.token();
-    let mut aborted = pin!(token.cancelled());
-    let mut cancelled = pin!(ctx.cancelled());
-    let mut is_cancelled = false;
-    poll_fn(|cx: &mut task::Context<'_>| {
-        if aborted.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(None);
-        }
-        if !is_cancelled && cancelled.as_mut().poll(cx).is_ready() {
-            is_cancelled = true;
-            if running.forget() {
-                return Poll::Ready(None);
-            }
-        }
-        // An error means that the runtime shuts down.
-        Pin::new(&mut running.outcome).poll(cx).map(|ended| ended.ok().flatten())
-    })
-    .await
-}
-
-/// A closure that hasn't begun. Fields are dropped in order: the guard is the last.
-struct Closure<F> {
-    closure: F,
-    span: Span,
-    incarnation: Arc<Incarnation>,
-    guard: HelperGuard,
-}
-
-impl<T, F: FnOnce() -> T> Closure<F> {
-    fn call(self) -> Result<T, PanicMessage> {
-        let Self { closure, span, incarnation, guard } = self;
-        let ended = log_panics(&incarnation, || {
-            let ended = subscriber::in_span(&span, || catch_unwind(AssertUnwindSafe(closure)));
-            ended.map_err(panic_message)
-        });
-        subscriber::close(span);
-        // From here on the child may have ended.
-        drop(guard);
-        ended
-    }
-}
-
-/// A closure on the pool. Dropping this drops a closure that hasn't begun.
-struct Running<T, F> {
-    outcome: JoinHandle<Option<Result<T, PanicMessage>>>,
-    waiting: Arc<Mutex<Option<Closure<F>>>>,
-}
-
-impl<T, F> Running<T, F> {
-    /// Drops the closure if it hasn't begun. Returns whether it hadn't.
-    fn forget(&self) -> bool {
-        // The lock isn't held while it is dropped.
-        let waiting = self.waiting.lock().take();
-        waiting.is_some()
-    }
-}
-
-impl<T, F> Drop for Running<T, F> {
-    fn drop(&mut self) {
-        self.forget();
     }
 }

@@ -4,6 +4,7 @@
 //! arrive, and each access to the log moves the rest first.
 
 use std::fmt;
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::expect::{Expect, text_of};
+use super::standstill::ClockWatch;
 use crate::clock::now;
 use crate::dead_letter::DeadLetter;
 use crate::error::RunError;
@@ -53,6 +55,8 @@ pub(super) enum Stuck {
     Ended(Result<(), RunError>),
     TimedOut(Duration),
     Spinning,
+    /// The paused clock doesn't advance, with the reason.
+    Standstill(String),
     /// An event that was not expected, with its text.
     Instead(String),
 }
@@ -62,10 +66,11 @@ pub(super) struct Recorder {
     handle: SupervisorHandle,
     log: Arc<Mutex<EventLog>>,
     task: JoinHandle<()>,
+    clock: Option<Arc<ClockWatch>>,
 }
 
 impl Recorder {
-    pub(super) fn new(handle: SupervisorHandle) -> Self {
+    pub(super) fn new(handle: SupervisorHandle, clock: Option<Arc<ClockWatch>>) -> Self {
         let new_events = handle.events();
         let new_letters = handle.dead_letters().with_suppressed();
         let (events, letters, next) = (Vec::new(), Vec::new(), 0);
@@ -79,7 +84,7 @@ impl Recorder {
                 kept.lock().catch_up();
             }
         });
-        Self { handle, log, task }
+        Self { handle, log, task, clock }
     }
 
     /// Returns the log with everything that has happened.
@@ -87,6 +92,27 @@ impl Recorder {
         let mut log = self.log.lock();
         log.catch_up();
         log
+    }
+
+    /// Waits for a future, and gives up if that takes too long.
+    pub(super) async fn within<T>(
+        &self,
+        patience: Duration,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Stuck> {
+        tokio::select! {
+            biased;
+            result = future => Ok(result),
+            () = tokio::time::sleep(patience) => Err(Stuck::TimedOut(patience)),
+            text = self.standstill() => Err(Stuck::Standstill(text)),
+        }
+    }
+
+    async fn standstill(&self) -> String {
+        match &self.clock {
+            Some(clock) => clock.standstill().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Calls `look` now and after each event, until it returns a result.
@@ -99,6 +125,7 @@ impl Recorder {
         let mut ended = None;
         let (mut end, mut deadline) =
             (pin!(self.handle.wait()), pin!(tokio::time::sleep(patience)));
+        let mut standstill = pin!(self.standstill());
         let (mut instant, mut at_once, mut closed) = (now(), 0, false);
         loop {
             let found = look(&mut self.log());
@@ -121,6 +148,7 @@ impl Recorder {
                 }
                 result = &mut end => ended = Some(result),
                 () = &mut deadline => return Err(Stuck::TimedOut(patience)),
+                text = &mut standstill => return Err(Stuck::Standstill(text)),
             }
         }
     }
@@ -228,6 +256,16 @@ impl<'a> Search<'a> {
     }
 }
 
+impl Stuck {
+    /// Returns the end of a sentence that says what did not happen.
+    pub(super) fn after(&self) -> String {
+        match self {
+            Self::TimedOut(patience) => format!(" within {patience:?}"),
+            stuck => format!(": {stuck}"),
+        }
+    }
+}
+
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -238,6 +276,7 @@ impl fmt::Display for Stuck {
                 "the clock stands still: a child restarts forever, without a backoff and without a \
                  limit",
             ),
+            Self::Standstill(text) => f.write_str(text),
             Self::Instead(event) => write!(f, "this happened: {event}"),
         }
     }

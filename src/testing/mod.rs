@@ -69,8 +69,12 @@
 //! differs from run to run; turn it off with [`Backoff::jitter`](crate::Backoff::jitter)`(0.0)`
 //! where it matters.
 //!
-//! A child that is never idle, such as a loop around `yield_now`, stops the clock: then neither a
-//! wait nor the [patience](TestTree::patience) ever ends. Make such a child sleep.
+//! A child that is never idle, such as a loop around `yield_now`, stops the clock, and so does code that blocks a
+//! thread, such as a [`blocking`](crate::blocking()) child or a closure of
+//! [`spawn_blocking`](crate::Context::spawn_blocking). The clock goes on when the closure returns, or while it
+//! waits with [`BlockingContext::sleep`](crate::BlockingContext::sleep) or
+//! [`block_on`](crate::BlockingContext::block_on). An assertion that waits for 30 s of real time while the clock stands
+//! still fails, and names the children that block: see [`real_patience`](TestTree::real_patience).
 //!
 //! # Faults
 //!
@@ -121,6 +125,7 @@ mod lease_rules;
 mod leases;
 mod log;
 mod random;
+mod standstill;
 mod tree;
 
 pub use self::builder::Builder;

@@ -4,13 +4,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 use super::assertion::Assertion;
 use super::builder::Builder;
 use super::expect::{Expect, relative};
 use super::faults::{Faults, StartFault};
 use super::log::{EventLog, Recorder, Search, Stuck};
+use super::standstill::ClockWatch;
 use crate::app::Root;
 use crate::child::ChildSpec;
 use crate::dead_letter::DeadLetter;
@@ -43,6 +42,7 @@ pub struct TestTree {
     faults: Arc<Faults>,
     recorder: Recorder,
     patience: Duration,
+    clock: Option<Arc<ClockWatch>>,
     // Aborts the tree when it is dropped.
     root: Root,
 }
@@ -139,6 +139,18 @@ impl TestTree {
     /// An hour takes no time while the clock is paused. Set less in a test that runs in real time.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Sets how long the assertions wait in real time while the paused clock stands still. Default: 30 s.
+    ///
+    /// The clock stands still while a closure blocks a thread: of a [`blocking`](crate::blocking()) child, of
+    /// [`spawn_blocking`](crate::Context::spawn_blocking), or of tokio's function of that name. An assertion
+    /// that waits longer fails, and names the child. Without a paused clock, this has no effect.
+    pub fn real_patience(self, patience: Duration) -> Self {
+        if let Some(clock) = &self.clock {
+            clock.set_patience(patience);
+        }
         self
     }
 
@@ -364,10 +376,12 @@ impl TestTree {
     /// stop within the [`patience`](Self::patience), or a start fault was not used.
     pub fn stop(&self) -> impl Future<Output = ()> + Send {
         Assertion::new(async move {
-            let stopped = timeout(self.patience, self.handle.stop("the test is over")).await;
-            let result = stopped.map_err(|_| {
-                let patience = self.patience;
-                format!("`{}` did not stop within {patience:?}{}", self.path, self.live())
+            let stopped = self.recorder.within(self.patience, self.handle.stop("the test is over"));
+            let result = stopped.await.map_err(|stuck| match stuck {
+                Stuck::TimedOut(patience) => {
+                    format!("`{}` did not stop within {patience:?}{}", self.path, self.live())
+                }
+                stuck => format!("`{}` did not stop: {stuck}", self.path),
             })?;
             result.map_err(|error| format!("`{}` did not end well: {error}", self.path))?;
             self.check_left_over()
@@ -386,9 +400,12 @@ impl TestTree {
     /// that was not reported as leaked, or a start fault was not used.
     pub fn ended(&self) -> impl Future<Output = Result<(), RunError>> + Send {
         Assertion::new(async move {
-            let Ok(result) = timeout(self.patience, self.handle.wait()).await else {
-                let text = format!("`{}` did not end within {:?}", self.path, self.patience);
-                return Err(self.with_status(text).await);
+            let result = match self.recorder.within(self.patience, self.handle.wait()).await {
+                Ok(result) => result,
+                Err(stuck) => {
+                    let text = format!("`{}` did not end{}", self.path, stuck.after());
+                    return Err(self.with_status(text).await);
+                }
             };
             if !matches!(result, Err(RunError::Leaked { .. })) {
                 self.check_left_over()?;
@@ -402,15 +419,16 @@ impl TestTree {
         let built = tree.build_with(&|child| faults.wrap(child));
         let root = built.map_err(|error| error.to_string())?.spawn();
         let handle = root.handle();
-        let (path, recorder) = (handle.path(), Recorder::new(handle.clone()));
-        Ok(Self { handle, path, faults, recorder, patience: PATIENCE, root })
+        let clock = ClockWatch::new(handle.clone()).map(Arc::new);
+        let (path, recorder) = (handle.path(), Recorder::new(handle.clone(), clock.clone()));
+        Ok(Self { handle, path, faults, recorder, patience: PATIENCE, clock, root })
     }
 
     async fn come_up(&self) -> Result<Result<(), StartError>, String> {
-        match timeout(self.patience, self.root.up()).await {
+        match self.recorder.within(self.patience, self.root.up()).await {
             Ok(result) => Ok(result),
-            Err(_) => {
-                let text = format!("`{}` did not come up within {:?}", self.path, self.patience);
+            Err(stuck) => {
+                let text = format!("`{}` did not come up{}", self.path, stuck.after());
                 Err(self.with_status(text).await)
             }
         }

@@ -3,32 +3,44 @@
 use quote::ToTokens;
 use syn::{ImplItem, ImplItemFn, ItemImpl, PatType, Receiver, ReceiverKind, Type};
 
-use super::options;
 use super::worker::{BORROWS, output, qualifiers};
+use super::{blocking, options};
 use crate::errors::Errors;
 use crate::model::{
-    Bodies, METHODS, child_methods, is_context, is_inbox, typed_params, undeclared_lifetime,
+    Bodies, Handler, METHODS, child_methods, is_context, is_inbox, typed_params,
+    undeclared_lifetime,
 };
 use crate::parse::Args;
 
 /// Checks an `impl` block.
-pub(crate) fn block(args: &Args, block: &ItemImpl, bodies: &Bodies, errors: &mut Errors) {
+pub(crate) fn block(
+    args: &Args,
+    block: &ItemImpl,
+    handlers: &[Handler],
+    bodies: &Bodies,
+    errors: &mut Errors,
+) {
     options::child(args, errors);
     let declared = block.generics.lifetimes().next().map(ToTokens::to_token_stream);
     if let Some(lifetime) = declared.or_else(|| undeclared_lifetime(&block.self_ty)) {
         errors.at(lifetime, BORROWS);
     }
+    if blocking::blocks(args) {
+        return blocking::block(block, handlers, errors);
+    }
     let misspelled = misspelled(block, bodies, errors);
     if !misspelled.contains(&"run") && !child_methods(block).any(|method| method.sig.ident == "run")
     {
-        errors.at(
-            &block.self_ty,
-            "a worker needs a method `run`; add `async fn run(&mut self, ctx: &Context) -> Exit`",
-        );
+        no_run(block, "`async fn run(&mut self, ctx: &Context) -> Exit`", errors);
     }
     for method in child_methods(block) {
         signature(method, errors);
     }
+}
+
+/// Reports that there is no `run`.
+pub(super) fn no_run(block: &ItemImpl, example: &str, errors: &mut Errors) {
+    errors.at(&block.self_ty, format!("a worker needs a method `run`; add {example}"));
 }
 
 /// Reports methods that are nearly named like a missing one of the trait, and returns those.
@@ -80,7 +92,10 @@ fn signature(method: &ImplItemFn, errors: &mut Errors) {
     let name = &signature.ident;
     let example = format!("`async fn {name}(&mut self, ctx: &Context) -> Exit`");
     if signature.asyncness.is_none() {
-        errors.at(signature.fn_token, format!("this must be an `async fn`; write {example}"));
+        let message = format!(
+            "this must be an `async fn`; write {example}, or `#[worker(blocking)]` for code that blocks"
+        );
+        errors.at(signature.fn_token, message);
     }
     qualifiers(signature, errors);
     match signature.receiver() {
@@ -120,7 +135,7 @@ fn parameters(method: &ImplItemFn, example: &str, errors: &mut Errors) {
     }
 }
 
-fn is_by_reference(receiver: &Receiver) -> bool {
+pub(super) fn is_by_reference(receiver: &Receiver) -> bool {
     matches!(receiver.kind, ReceiverKind::Reference(..))
 }
 

@@ -3,11 +3,11 @@
 use quote::quote;
 use syn::{Expr, ItemFn, Signature, Type};
 
-use super::options;
 use super::worker::{BORROWS, output, qualifiers};
+use super::{blocking, options};
 use crate::errors::Errors;
 use crate::model::{
-    UnknownMessage, is_context, is_inbox, is_service, message_type, typed_params,
+    UnknownMessage, is_context_or_borrow, is_inbox, is_service, message_type, typed_params,
     undeclared_lifetime, value_type,
 };
 use crate::parse::{Args, Value};
@@ -26,12 +26,7 @@ pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
              put `#[worker]` on the `impl` block instead",
         );
     }
-    if signature.asyncness.is_none() {
-        errors.at(
-            signature.fn_token,
-            "a worker must be an `async fn`, so that it can be cancelled; write `async fn`",
-        );
-    }
+    blocking::function(args, function, errors);
     qualifiers(signature, errors);
     if let Some(lifetime) = signature.generics.lifetimes().next() {
         errors.at(lifetime, BORROWS);
@@ -45,7 +40,7 @@ pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
 
 fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
     match ty {
-        Type::Reference(reference) if is_context(&reference.elem) => {
+        Type::Reference(reference) if is_context_or_borrow(&reference.elem) => {
             errors.at(reference.and_token, "a worker owns its `Context`; remove the `&`");
         }
         Type::Reference(reference) if is_inbox(&reference.elem) => {}
@@ -61,7 +56,7 @@ fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
                 "a service needs the type of its value; write `Service<Pool>`, for example",
             );
         }
-        ty if index > 0 && is_context(ty) => {
+        ty if index > 0 && is_context_or_borrow(ty) => {
             errors.at(ty, "`Context` must be the first parameter; move it there");
         }
         ty => {

@@ -1,6 +1,7 @@
 //! Rules about an item as a whole. Each mistake is reported once, at the token that has to change.
 
 mod block;
+mod blocking;
 mod function;
 mod handlers;
 mod node;

@@ -35,7 +35,11 @@ pub(crate) fn block(
             )]
         });
     }
-    let child = child(args, &block, handlers, correct);
+    let child = if correct && args.get("blocking").is_some() {
+        component(args, &block)
+    } else {
+        child(args, &block, handlers, correct)
+    };
     let block = bodies.put_back(block.into_token_stream());
     quote!(#block #child)
 }
@@ -76,6 +80,53 @@ fn child(args: &Args, block: &ItemImpl, handlers: &[Handler], correct: bool) -> 
         impl #impl_generics #child for #self_ty #where_clause {
             #spec
             #methods
+        }
+    }
+}
+
+/// Returns the implementation of `Component` for a type whose `run` blocks.
+fn component(args: &Args, block: &ItemImpl) -> TokenStream {
+    let krate = &args.krate();
+    let ItemImpl { self_ty, .. } = block;
+    let mut generics = block.generics.clone();
+    // Of any other type, the body requires the same, with an error that underlines the type.
+    if generics.type_params().next().is_some() {
+        generics.make_where_clause().predicates.push(parse_quote! {
+            Self: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static
+        });
+    }
+    let own = SpanRange::of(self_ty);
+    let (impl_generics, _, where_clause) = generics.split_for_impl();
+    let (cfgs, options) = (cfgs(&block.attrs), calls(args, krate));
+    let [trait_, spec, blocking] =
+        ["Component", "ChildSpec", "blocking"].map(|item| krate.item(item));
+    let runs = distinct(block).map(|run| {
+        let cfgs = self::cfgs(&run.attrs);
+        let range = SpanRange::of_output(&run.sig);
+        let ctx = typed_params(&run.sig.inputs).next().map(|_| quote!(, &__ctx));
+        let call = range.call(quote!(Self::run), quote!(&mut __worker #ctx));
+        let clone = own.call(quote!(::core::clone::Clone::clone), own.locate(quote!(&self)));
+        let make = own.call(
+            blocking.clone(),
+            quote! {
+                __name,
+                move |__ctx| {
+                    let mut __worker: Self = #clone;
+                    #call
+                }
+            },
+        );
+        quote! {
+            #(#cfgs)*
+            fn into_spec(self, __name: ::std::string::String) -> #spec {
+                #make #options
+            }
+        }
+    });
+    quote! {
+        #(#cfgs)*
+        impl #impl_generics #trait_ for #self_ty #where_clause {
+            #(#runs)*
         }
     }
 }

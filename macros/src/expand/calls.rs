@@ -31,18 +31,21 @@ fn call(args: &Args, arg: &Arg, krate: &Krate) -> TokenStream {
         (Setting::Value(Value::Type(ty)), _) => config(args, ident, ty, krate),
         // Part of the call for `config`.
         _ if arg.key.is_of_config() => TokenStream::new(),
-        (Setting::Flag, _) => quote!(.#ident()),
         (Setting::Group(defaults), "defaults") => {
             let calls = calls(defaults, krate);
             quote!(.#ident(|__child| __child #calls))
         }
-        // Not calls of their own: the name goes to the constructor, the period to `restarts`,
+        // Not calls of their own: the name and where it runs go to the constructor, the period to `restarts`,
         // `child(…)` to the spec, and the rest to the mailbox and to all paths.
-        (_, "name" | "crate" | "period" | "child" | "capacity" | "mailbox")
+        (
+            _,
+            "name" | "crate" | "period" | "child" | "capacity" | "mailbox" | "blocking" | "local",
+        )
         | (Setting::Group(_) | Setting::Invalid, _) => TokenStream::new(),
         (Setting::Value(Value::Names(names)), _) => {
             names.iter().map(|name| quote!(.#ident(#name))).collect()
         }
+        (Setting::Flag, _) => quote!(.#ident()),
         (Setting::Value(Value::Functions(functions)), _) => {
             functions.iter().map(|function| quote!(.#ident(#function))).collect()
         }

@@ -57,10 +57,12 @@ pub(crate) fn function(
     let span = function.block.brace_token.span.join();
     let function = is_kept.then(|| {
         let function = bodies.put_back(function.into_token_stream());
-        quote! {
-            #[allow(clippy::unused_async, reason = "a worker has to be an `async fn`")]
-            #function
-        }
+        let lints = if args.get("blocking").is_some() {
+            quote!(#[allow(clippy::needless_pass_by_value, reason = "a worker owns its arguments")])
+        } else {
+            quote!(#[allow(clippy::unused_async, reason = "a worker has to be an `async fn`")])
+        };
+        quote!(#lints #function)
     });
     // With the span of the user's body, the compiler reports a worker that is never used.
     let body = group(Delimiter::Brace, quote!(#function #result), span);
@@ -118,7 +120,9 @@ fn result(
     let run = quote!(#run #turbofish);
     let Params { context, inbox, services, arguments } = params;
     let mailbox = inbox.as_ref().map(|inbox| mailbox::mailbox(inbox, args, krate));
-    let call = WorkerCall { krate, name, run, context, inbox, services, arguments, range };
+    let constructor = ["blocking", "local"].into_iter().find(|key| args.get(key).is_some());
+    let call =
+        WorkerCall { krate, name, run, context, inbox, services, arguments, constructor, range };
     let options = calls(args, krate);
     match mailbox {
         None => quote!(#call #options),

@@ -42,13 +42,20 @@ pub(super) struct WorkerCall<'a> {
     pub(super) inbox: Option<InboxParam>,
     pub(super) services: Vec<ServiceParam>,
     pub(super) arguments: Vec<Argument>,
+    /// What makes the spec of a worker that has a thread of its own.
+    pub(super) constructor: Option<&'static str>,
     /// The return type: errors about the function's future underline it.
     pub(super) range: SpanRange,
 }
 
 impl ToTokens for WorkerCall<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Self { krate, name, run, context, inbox, services, arguments, range } = self;
+        let Self { krate, name, run, context, inbox, services, arguments, range, .. } = self;
+        if let Some(constructor) = self.constructor {
+            let run = self.on_thread();
+            tokens.extend(range.call(krate.item(constructor), quote!(#name, #run)));
+            return;
+        }
         let names: Vec<_> = arguments.iter().map(|argument| &argument.name).collect();
         let (function, passed) = match (inbox, &*names, context) {
             (Some(_), ..) if !services.is_empty() => {
@@ -87,6 +94,21 @@ impl ToTokens for WorkerCall<'_> {
 }
 
 impl WorkerCall<'_> {
+    /// Returns the function, or a closure that passes clones of the arguments.
+    fn on_thread(&self) -> TokenStream {
+        let Self { run, context, arguments, range, .. } = self;
+        if arguments.is_empty() && context.is_some() {
+            return run.clone();
+        }
+        let cloned = arguments.iter().map(Argument::cloned);
+        let passed = context.iter().map(ToTokens::to_token_stream).chain(cloned);
+        let ctx = context.as_ref().map_or_else(|| quote!(_), ToTokens::to_token_stream);
+        let keyword = (!arguments.is_empty()).then(|| quote!(move));
+        let head = range.locate(quote!(#keyword |#ctx|));
+        let call = range.call(run.clone(), quote!(#(#passed),*));
+        quote!(#head #call)
+    }
+
     /// Returns the function, or a closure that passes the inbox to the right parameter.
     fn with_inbox(&self, inbox: &InboxParam) -> TokenStream {
         let Self { run, context, arguments, range, .. } = self;

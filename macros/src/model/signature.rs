@@ -40,9 +40,16 @@ pub(crate) fn is_context(ty: &Type) -> bool {
     last_segment(ty).is_some_and(|last| last.ident == "Context")
 }
 
-/// Returns whether a type is `Context`, or a reference to one, which is reported elsewhere.
+/// Returns whether a type is named `BlockingContext`.
+pub(crate) fn is_blocking_context(ty: &Type) -> bool {
+    last_segment(ty).is_some_and(|last| last.ident == "BlockingContext")
+}
+
+/// Returns whether a type is a context of either kind, or a reference to one. What is wrong with it is reported
+/// elsewhere.
 pub(crate) fn is_context_or_borrow(ty: &Type) -> bool {
-    is_context(without_reference(ty))
+    let ty = without_reference(ty);
+    is_context(ty) || is_blocking_context(ty)
 }
 
 /// Returns the type that a reference refers to, or the type itself.

@@ -1,0 +1,19 @@
+use verger::{BlockingContext, Exit, Supervisor, component, worker};
+
+#[derive(Clone)]
+struct Hasher;
+
+#[worker(blocking)]
+impl Hasher {
+    fn activate(&mut self) -> Exit {
+        Ok(())
+    }
+
+    fn run(&mut self, ctx: &BlockingContext) {
+        println!("{}", ctx.path());
+    }
+}
+
+fn main() {
+    let _ = Supervisor::builder("app").child(component("hasher", Hasher)).build();
+}

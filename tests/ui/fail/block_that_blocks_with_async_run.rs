@@ -1,0 +1,15 @@
+use verger::{BlockingContext, Supervisor, component, worker};
+
+#[derive(Clone)]
+struct Hasher;
+
+#[worker(blocking)]
+impl Hasher {
+    async fn run(&mut self, ctx: &BlockingContext) {
+        println!("{}", ctx.path());
+    }
+}
+
+fn main() {
+    let _ = Supervisor::builder("app").child(component("hasher", Hasher)).build();
+}

@@ -1,0 +1,10 @@
+use verger::{Context, Supervisor, worker};
+
+#[worker(blocking)]
+fn hash(ctx: Context) {
+    println!("{}", ctx.path());
+}
+
+fn main() {
+    let _ = Supervisor::builder("app").child(hash()).build();
+}
