@@ -153,7 +153,7 @@
 /// | `on_child_failure` | a function, async or not, or a method of the struct: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
 /// | `preset` | a [`Preset`](crate::policy::Preset): `Preset::otp()` |
-/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `watchdog`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `max_restarts` and `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
+/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `max_restarts` and `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff` | short for `defaults(backoff(…))` |
 /// | `child(…)` | options of this supervisor as a child: any key of a child but those about `config` |
 /// | `name` | the name of the root, or of a child that is added without a field |
@@ -173,7 +173,7 @@
 /// | `stop_order` | a number from -128 to 127; lower numbers stop first |
 /// | `requires` | the name of a sibling, or several: `["db", "cache"]` |
 /// | `readiness` | `"on_start"`, `"signal"` |
-/// | `activation_timeout`, `watchdog` | a duration |
+/// | `activation_timeout`, `watchdog`, `run_time_limit` | a duration |
 /// | `on_leak` | `"restart"`, `"park"` |
 /// | `restart_if`, `stop_if` | a function of an error, or several in brackets: `[refused, \|error: &Slow\| error.often]` |
 /// | `retry_after` | a function of an error that returns how long to wait, or several |

@@ -170,6 +170,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("readiness", CHILD, Takes::Word(&READINESS), r#"readiness = "signal""#),
     key("activation_timeout", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"activation_timeout = "10s""#),
     key("watchdog", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"watchdog = "30s""#),
+    key("run_time_limit", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"run_time_limit = "5m""#),
     key("on_leak", CHILD_OR_DEFAULT, Takes::Word(&ON_LEAK), r#"on_leak = "park""#),
     key("restart_if", CHILD, Takes::Functions, "restart_if = |error: &io::Error| error.kind() == TimedOut"),
     key("stop_if", CHILD, Takes::Functions, "stop_if = |error: &io::Error| error.kind() == NotFound"),

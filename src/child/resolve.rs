@@ -136,6 +136,10 @@ impl ChildSpec {
             let (path, example) = (path(), Duration::from_secs(10));
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
         }
+        if self.options.run_time_limit.is_some_and(|limit| limit.is_zero()) {
+            let (path, example) = (path(), Duration::from_secs(300));
+            return Err(BuildError::ZeroDuration { path, option: "run-time limit", example });
+        }
         if let Some(interval) = self.options.watchdog {
             let (path, example) = (path(), Duration::from_secs(30));
             if interval.is_zero() {

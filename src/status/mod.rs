@@ -230,6 +230,9 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::watchdog`](crate::ChildSpec::watchdog).
     #[serde(rename = "watchdog_ms", serialize_with = "millis::optional")]
     pub watchdog: Option<Duration>,
+    /// See [`ChildSpec::run_time_limit`](crate::ChildSpec::run_time_limit).
+    #[serde(rename = "run_time_limit_ms", serialize_with = "millis::optional")]
+    pub run_time_limit: Option<Duration>,
     /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
     pub on_leak: OnLeak,
     /// See [`ChildSpec::intensity`](crate::ChildSpec::intensity).
