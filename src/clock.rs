@@ -16,6 +16,12 @@ pub(crate) fn real() -> Instant {
     Instant::now()
 }
 
+/// The wall clock, which no test can pause.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+pub(crate) fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
+
 /// One reading of both clocks, so that tests can pause the wall clock, too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {

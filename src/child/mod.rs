@@ -70,7 +70,7 @@ pub(crate) use self::spec::{
 };
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;
-pub(crate) use self::task::log_panics;
+pub(crate) use self::task::{catch, drop_after, log_panics, panicked};
 pub use self::waiting::Waiting;
 pub(crate) use self::workers::function_kind;
 pub use self::workers::{

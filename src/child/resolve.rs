@@ -116,6 +116,7 @@ impl ChildSpec {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
         check_limits(&self.options, &path)?;
+        self.factory.check(&path)?;
         match self.factory.mailbox() {
             Some(mailbox) if mailbox.load().1 == 0 => {
                 return Err(BuildError::ZeroCapacity { path: path() });
