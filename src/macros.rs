@@ -384,6 +384,35 @@ pub use verger_macros::Supervisor;
 /// # Ok::<_, verger::BuildError>(())
 /// ```
 ///
+/// # On an `async fn` that is called periodically
+///
+/// With one of these keys, the function is called again and again, as by [`every`](fn@crate::every) or `cron`. Its first
+/// parameter may be a [`RunContext`](crate::periodic::RunContext) or a [`Context`](crate::Context), and there is no inbox.
+///
+/// | key | value |
+/// | --- | --- |
+/// | `every` | the period: a duration |
+/// | `cron` | a cron expression: `"30 4 * * *"`. Needs the feature `cron` |
+/// | `schedule` | a function that takes the [`Every`](crate::periodic::Every) or `Cron` and returns it, for all other options: a path or a closure |
+///
+/// ```
+/// use std::path::PathBuf;
+/// use std::time::Duration;
+///
+/// use verger::periodic::RunContext;
+/// use verger::{Exit, Supervisor, worker};
+///
+/// #[worker(every = "1h", schedule = |it| it.jitter(Duration::from_secs(60)).log_failures())]
+/// async fn cleanup(run: RunContext, folder: PathBuf) -> Exit {
+///     println!("run {} in {}", run.number(), folder.display());
+///     Ok(())
+/// }
+///
+/// let app = Supervisor::builder("app").child(cleanup("/tmp/app".into())).build()?;
+/// # drop(app);
+/// # Ok::<_, verger::BuildError>(())
+/// ```
+///
 /// # On an `impl` block
 ///
 /// `run`, and `activate` and `deactivate` if they exist, become the methods of the trait. They may

@@ -56,6 +56,11 @@ impl Key {
         self.places.contains(&Field) && self.places != LIMITED
     }
 
+    /// Returns whether it is about the runs of a periodic child.
+    pub(crate) fn is_of_schedule(&self) -> bool {
+        matches!(self.name, "every" | "cron" | "schedule")
+    }
+
     /// Returns whether it is about a child's own configuration.
     pub(crate) fn is_of_config(&self) -> bool {
         self.places == CONFIGURED
@@ -98,6 +103,8 @@ pub(crate) enum Takes {
     Path,
     /// A type.
     Type,
+    /// A text in quotes, or an expression. The text names it in errors.
+    Text(&'static str),
     /// The path of a section of a configuration, in quotes, or an expression.
     Section,
     /// Functions of an error: one, or several in brackets.
@@ -193,6 +200,10 @@ pub(crate) const KEYS: &[Key] = &[
     key("validate", CONFIGURED, FUNCTION, "validate = Settings::check"),
     key("restart_on_change", CONFIGURED, Takes::Flag, "restart_on_change"),
     key("start_when_configured", CONFIGURED, Takes::Flag, "start_when_configured"),
+    // The runs of a periodic child.
+    key("every", &[Function], Takes::Duration { zero: false }, r#"every = "10s""#),
+    key("cron", &[Function], Takes::Text("a cron expression"), r#"cron = "30 4 * * *""#),
+    key("schedule", &[Function], FUNCTION, "schedule = |it| it.log_failures()"),
     // Options of a mailbox.
     key("capacity", &[Function], Takes::Number { min: 1 }, "capacity = 1000"),
     key("mailbox", &[Function], FUNCTION, "mailbox = |it| it.max_attempts(3)"),

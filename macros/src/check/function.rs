@@ -7,7 +7,7 @@ use super::options;
 use super::worker::{BORROWS, output, qualifiers};
 use crate::errors::Errors;
 use crate::model::{
-    UnknownMessage, is_context, is_inbox, is_service, message_type, typed_params,
+    UnknownMessage, is_context, is_inbox, is_run_context, is_service, message_type, typed_params,
     undeclared_lifetime, value_type,
 };
 use crate::parse::{Args, Value};
@@ -40,7 +40,38 @@ pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
         parameter(index, &param.ty, errors);
     }
     output("a worker", signature, errors);
+    schedule(args, signature, errors);
     mailbox(args, signature, errors);
+}
+
+/// Checks the keys of a periodic worker, and that it has no mailbox.
+fn schedule(args: &Args, signature: &Signature, errors: &mut Errors) {
+    let [every, cron, options] =
+        ["every", "cron", "schedule"].map(|key| args.get(key).map(|arg| &arg.ident));
+    if let (Some(_), Some(cron)) = (every, cron) {
+        errors.at(cron, "`cron` sets the same as `every`; remove one of the two");
+    }
+    let is_periodic = every.or(cron).is_some();
+    if let (false, Some(options)) = (is_periodic, options) {
+        let message =
+            "`schedule` is about the runs of a periodic worker; add `every = \"10s\"`, for example";
+        errors.at(options, message);
+    }
+    for param in typed_params(&signature.inputs) {
+        if is_periodic && is_inbox(&param.ty) {
+            errors.at(
+                &param.ty,
+                "a periodic worker has no mailbox, because it isn't there between two runs; remove this \
+                 parameter",
+            );
+        } else if !is_periodic && is_run_context(&param.ty) {
+            errors.at(
+                &param.ty,
+                "`RunContext` is for the runs of a periodic worker; write `Context`, or add \
+                 `every = \"10s\"`, for example",
+            );
+        }
+    }
 }
 
 fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
@@ -63,6 +94,9 @@ fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
         }
         ty if index > 0 && is_context(ty) => {
             errors.at(ty, "`Context` must be the first parameter; move it there");
+        }
+        ty if index > 0 && is_run_context(ty) => {
+            errors.at(ty, "`RunContext` must be the first parameter; move it there");
         }
         ty => {
             if let Some(lifetime) = undeclared_lifetime(ty) {

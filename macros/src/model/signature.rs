@@ -40,6 +40,11 @@ pub(crate) fn is_context(ty: &Type) -> bool {
     last_segment(ty).is_some_and(|last| last.ident == "Context")
 }
 
+/// Returns whether a type is named `RunContext`.
+pub(crate) fn is_run_context(ty: &Type) -> bool {
+    last_segment(ty).is_some_and(|last| last.ident == "RunContext")
+}
+
 /// Returns whether a type is `Context`, or a reference to one, which is reported elsewhere.
 pub(crate) fn is_context_or_borrow(ty: &Type) -> bool {
     is_context(without_reference(ty))
