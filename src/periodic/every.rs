@@ -75,7 +75,9 @@ where
 
 /// A child that calls a function periodically, made by [`every`].
 ///
-/// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have.
+/// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have. A period or a limit of
+/// zero, a jitter that isn't shorter than the period, and [`Overrun::Allow(0)`](Overrun::Allow) are errors when the tree is
+/// built.
 #[must_use = "it does nothing until it is given to a supervisor"]
 pub struct Every<F> {
     name: String,

@@ -23,7 +23,8 @@ pub struct ScheduleInfo {
     pub runs: u64,
     /// How many of them have failed.
     pub failed: u64,
-    /// How many planned runs were skipped, because the one before took too long or the child was down.
+    /// How many planned runs were skipped, because the one before took too long or the child was down. Of the runs of a
+    /// cron expression that are missed at once, a thousand are counted.
     pub skipped: u64,
     /// The run that has ended last.
     pub last: Option<LastRun>,

@@ -154,6 +154,19 @@ async fn after_a_suspend_missed_runs_are_skipped_or_the_last_one_is_made_up_for(
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_long_suspend_the_plan_goes_on_at_once_and_a_thousand_runs_are_counted() {
+    let (diary, clock) = (Diary::new(), WallClock::at("2026-01-01T12:00:00Z"));
+    let tree = start(eager().child(noting(&diary, &clock, "* * * * * *", millis(1)))).await;
+    sleep(secs(1)).await;
+    clock.change(365 * 24 * 3600);
+    sleep(secs(2)).await;
+    assert_eq!(runs(&diary), ["12:00:01", "12:00:02", "12:00:03"]);
+    let info = tree.which_child("a").await.unwrap().schedule.unwrap();
+    assert_eq!((info.runs, info.skipped), (2, 1_000));
+    tree.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_is_late_by_a_minute_is_not_missed() {
     for (forward, expected) in [(60, vec!["12:15:00 at 12:16:00"]), (61, vec![])] {
         let (diary, clock) = (Diary::new(), WallClock::at("2026-01-01T12:14:00Z"));
