@@ -29,6 +29,12 @@ pub(crate) fn is_paused() -> bool {
     passed.is_zero() || passed > real().saturating_duration_since(began)
 }
 
+/// The wall clock, which no test can pause.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+pub(crate) fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
+
 /// One reading of both clocks, so that tests can pause the wall clock, too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {

@@ -60,6 +60,7 @@
 //! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
 //! | [`service`] | values that children provide to each other, and locks by name |
 //! | [`status`] | snapshots of a tree, events, subscriptions |
+//! | [`periodic`] | children that call a function periodically, by a period or a cron expression |
 //! | [`task`] | tasks that return a value, streams of them, and supervisors in partitions |
 //! | `process` | OS processes as children (feature `process`, Unix) |
 //! | [`resilience`] | retries and circuit breakers for calls |
@@ -91,6 +92,7 @@
 //! | `verger::console` | the URL of the console, with the token if actions are allowed (`INFO`); feature `console` |
 //! | `verger::lease` | a child is on standby, its lease is granted or renewed again (`INFO`); it is lost, can't be asked for, renewed or released, the preparation of a standby has failed, or a shard can't be started (`WARN`); feature `lease` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
+//! | `verger::periodic` | a run of a [periodic child](periodic) has failed and its child goes on, or planned runs were skipped (`WARN`) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::process` | a line of a process (`INFO`), lines were dropped because the log was too slow, or a process can't be signalled (`WARN`), a process was started (`DEBUG`); feature `process` |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
@@ -111,6 +113,7 @@
 //! * `config-file`: configuration files in TOML, `Application::config_file`; adds `toml`.
 //! * `console`: the module `console`, `Application::console`; adds axum and serde_json, and turns on `json` and
 //!   `log-lines`.
+//! * `cron`: `cron()`, children that run at the times of a cron expression; adds `croner` and `jiff`.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `lease`: the module `lease`, `ChildSpec::lease`: children that run on one machine at a time, and services in shards,
 //!   with an engine that locks files; adds `rustix`, on Unix only.
@@ -159,6 +162,7 @@ mod named_task;
 mod owned_task;
 mod panic;
 mod path;
+pub mod periodic;
 pub mod policy;
 #[cfg(feature = "process")]
 pub mod process;
@@ -200,6 +204,9 @@ pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::mailbox::constructor::{mailbox, mailbox_with_capacity};
 pub use crate::panic::PanicMessage;
 pub use crate::path::{NameProblem, Path};
+#[cfg(feature = "cron")]
+pub use crate::periodic::cron;
+pub use crate::periodic::every;
 pub use crate::policy::backoff::Backoff;
 pub use crate::policy::restart::RestartType;
 pub use crate::policy::shutdown::Shutdown;
@@ -233,6 +240,8 @@ mod book {
     mod when_not {}
     #[doc = include_str!("../book/src/watchdog.md")]
     mod watchdog {}
+    #[doc = include_str!("../book/src/periodic.md")]
+    mod periodic {}
     #[doc = include_str!("../book/src/services.md")]
     mod services {}
     #[doc = include_str!("../book/src/state.md")]

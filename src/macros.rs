@@ -153,7 +153,7 @@
 /// | `on_child_failure` | a function, async or not, or a method of the struct: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
 /// | `preset` | a [`Preset`](crate::policy::Preset): `Preset::otp()` |
-/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `watchdog`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `max_restarts` and `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
+/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `max_restarts` and `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff` | short for `defaults(backoff(…))` |
 /// | `child(…)` | options of this supervisor as a child: any key of a child but those about `config` |
 /// | `name` | the name of the root, or of a child that is added without a field |
@@ -173,7 +173,7 @@
 /// | `stop_order` | a number from -128 to 127; lower numbers stop first |
 /// | `requires` | the name of a sibling, or several: `["db", "cache"]` |
 /// | `readiness` | `"on_start"`, `"signal"` |
-/// | `activation_timeout`, `watchdog` | a duration |
+/// | `activation_timeout`, `watchdog`, `run_time_limit` | a duration |
 /// | `on_leak` | `"restart"`, `"park"` |
 /// | `restart_if`, `stop_if` | a function of an error, or several in brackets: `[refused, \|error: &Slow\| error.often]` |
 /// | `retry_after` | a function of an error that returns how long to wait, or several |
@@ -410,6 +410,35 @@ pub use verger_macros::Supervisor;
 /// An `impl` block with the key `blocking` has a `fn run(&mut self, ctx: &BlockingContext)`, which gets a clone of the
 /// value for each incarnation. Such a type is a [`Component`](crate::Component), and not a
 /// [`Child`](trait@crate::Child): it has no `activate` and no `deactivate`.
+///
+/// # On an `async fn` that is called periodically
+///
+/// With one of these keys, the function is called again and again, as by [`every`](fn@crate::every) or `cron`. Its first
+/// parameter may be a [`RunContext`](crate::periodic::RunContext) or a [`Context`](crate::Context), and there is no inbox.
+///
+/// | key | value |
+/// | --- | --- |
+/// | `every` | the period: a duration |
+/// | `cron` | a cron expression: `"30 4 * * *"`. Needs the feature `cron` |
+/// | `schedule` | a function that takes the [`Every`](crate::periodic::Every) or `Cron` and returns it, for all other options: a path or a closure |
+///
+/// ```
+/// use std::path::PathBuf;
+/// use std::time::Duration;
+///
+/// use verger::periodic::RunContext;
+/// use verger::{Exit, Supervisor, worker};
+///
+/// #[worker(every = "1h", schedule = |it| it.jitter(Duration::from_secs(60)).log_failures())]
+/// async fn cleanup(run: RunContext, folder: PathBuf) -> Exit {
+///     println!("run {} in {}", run.number(), folder.display());
+///     Ok(())
+/// }
+///
+/// let app = Supervisor::builder("app").child(cleanup("/tmp/app".into())).build()?;
+/// # drop(app);
+/// # Ok::<_, verger::BuildError>(())
+/// ```
 ///
 /// # On an `impl` block
 ///

@@ -28,6 +28,14 @@ impl Properties {
         self.replace(Foreign::new(value));
     }
 
+    /// Sets a property, unless one of its type is set.
+    pub(crate) fn add(&mut self, value: Arc<dyn Any + Send + Sync>) {
+        let kind = (*value).type_id();
+        if !self.0.iter().flat_map(|values| values.iter()).any(|old| (**old).type_id() == kind) {
+            self.set(value);
+        }
+    }
+
     fn replace(&mut self, value: Foreign<dyn Any + Send + Sync>) {
         let kind = |value: &Foreign<dyn Any + Send + Sync>| -> TypeId { (**value).type_id() };
         let values = Arc::make_mut(self.0.get_or_insert_default());

@@ -20,6 +20,7 @@ mod lookup;
 #[path = "../measure/mod.rs"]
 mod measure;
 mod messages;
+mod periodic;
 mod reload;
 mod report;
 mod restart;
@@ -68,6 +69,8 @@ const ROWS: &[Row] = &[
     row("lookup",         Tokio(100_000),                AtMost(1.3),   "0.9",  Nanos,     lookup::by_path,          "lookup of one of 100,000 paths, 2 threads"),
     row("provide",        Itself(1_000, 100_000),        AtMost(2.0),   "–",    Nanos,     services::provide,        "a value provided by one of 100,000 children against one of 1,000"),
     row("service",        Itself(1_000, 100_000),        AtMost(2.0),   "–",    Nanos,     services::service,        "a service looked up by one of 100,000 children against one of 1,000"),
+    row("every",          Tokio(100_000),                AtMost(1.5),   "–",    Nanos,     periodic::runs,           "a run of one of 100,000 periodic children, beside loops over `interval`"),
+    row("bytes-every",    Tokio(100_000),                AtMost(2.0),   "–",    Bytes,     periodic::bytes,          "memory of an idle periodic child, beside a loop over `interval`"),
     row("snapshot",       Alone(100_000),                AtMost(150e6), "280 ms", Nanos,   snapshot::taken,          "snapshot of 100,000 children"),
     row("snapshot-hold",  Alone(100_000),                AtMost(1e6),   "280 ms", Nanos,   snapshot::longest_hold,   "snapshot of 100,000 children: longest hold of a loop"),
     row("reload",         Alone(10_000),                 AtMost(1e9),    "–",    Nanos,     reload::all,              "reload of a file with 10,000 changed policies"),

@@ -44,6 +44,11 @@ pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
              `#[worker(…)]` above an `async fn`"
         }
         _ if matches!(key.name, "blocking" | "local") => "; write {it} in `#[worker(…)]`",
+        Block if key.is_of_schedule() => {
+            ", because a periodic child is a function, which is called for each run; write {it} in \
+             `#[worker(…)]` above an `async fn`"
+        }
+        _ if key.is_of_schedule() => "; write {it} in `#[worker(…)]` above an `async fn`",
         Block if key.places == [Function] => {
             ", because a value gets its mailbox where it becomes a child, as in \
              `child_with_mailbox(\"db\", mailbox, |inbox| …)`; remove {it}"

@@ -56,6 +56,11 @@ impl Key {
         self.places.contains(&Field) && self.places != LIMITED
     }
 
+    /// Returns whether it is about the runs of a periodic child.
+    pub(crate) fn is_of_schedule(&self) -> bool {
+        matches!(self.name, "every" | "cron" | "schedule")
+    }
+
     /// Returns whether it is about a child's own configuration.
     pub(crate) fn is_of_config(&self) -> bool {
         self.places == CONFIGURED
@@ -98,6 +103,8 @@ pub(crate) enum Takes {
     Path,
     /// A type.
     Type,
+    /// A text in quotes, or an expression. The text names it in errors.
+    Text(&'static str),
     /// The path of a section of a configuration, in quotes, or an expression.
     Section,
     /// Functions of an error: one, or several in brackets.
@@ -170,6 +177,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("readiness", CHILD, Takes::Word(&READINESS), r#"readiness = "signal""#),
     key("activation_timeout", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"activation_timeout = "10s""#),
     key("watchdog", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"watchdog = "30s""#),
+    key("run_time_limit", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"run_time_limit = "5m""#),
     key("on_leak", CHILD_OR_DEFAULT, Takes::Word(&ON_LEAK), r#"on_leak = "park""#),
     key("restart_if", CHILD, Takes::Functions, "restart_if = |error: &io::Error| error.kind() == TimedOut"),
     key("stop_if", CHILD, Takes::Functions, "stop_if = |error: &io::Error| error.kind() == NotFound"),
@@ -195,6 +203,10 @@ pub(crate) const KEYS: &[Key] = &[
     // Where a worker runs.
     key("blocking", &[Function, Block], Takes::Flag, "blocking"),
     key("local", &[Function], Takes::Flag, "local"),
+    // The runs of a periodic child.
+    key("every", &[Function], Takes::Duration { zero: false }, r#"every = "10s""#),
+    key("cron", &[Function], Takes::Text("a cron expression"), r#"cron = "30 4 * * *""#),
+    key("schedule", &[Function], FUNCTION, "schedule = |it| it.log_failures()"),
     // Options of a mailbox.
     key("capacity", &[Function], Takes::Number { min: 1 }, "capacity = 1000"),
     key("mailbox", &[Function], FUNCTION, "mailbox = |it| it.max_attempts(3)"),

@@ -140,6 +140,19 @@ fn a_worker_with_a_service_a_mailbox_and_an_argument_and_without_the_context() {
 }
 
 #[test]
+fn a_worker_that_is_called_periodically() {
+    assert_expansion!(work(
+        r#"every = "10s", schedule = |it| it.limit_run(LIMIT).log_failures(), restart = "transient""#,
+        "async fn cleanup(run: RunContext, pool: Service<Pool>, folder: PathBuf) -> Exit {}",
+    ));
+}
+
+#[test]
+fn a_worker_with_a_cron_expression() {
+    assert_expansion!(work(r#"cron = "30 4 * * *""#, "pub async fn back_up(ctx: Context) {}"));
+}
+
+#[test]
 fn a_worker_that_is_an_impl_block() {
     assert_expansion!(work(
         r#"activation_timeout = "10s", on_leak = "park""#,

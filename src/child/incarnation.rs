@@ -40,6 +40,10 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
     /// Counts a log line about a panic of this child. Returns how it is logged, or `None` if it isn't.
     fn panic_line(&self, child: &Path) -> Option<LetterLine>;
 
+    /// Counts a log line about a run of this child that has failed, or that was skipped. Returns how it is logged, or
+    /// `None` if it isn't.
+    fn job_line(&self, child: &Path, has_failed: bool) -> Option<LetterLine>;
+
     /// Reports a `deactivate` that failed.
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason);
 }
@@ -365,6 +369,10 @@ pub(crate) mod orphan {
         }
 
         fn panic_line(&self, _child: &Path) -> Option<LetterLine> {
+            Some(LetterLine::Counted { count: 1 })
+        }
+
+        fn job_line(&self, _child: &Path, _has_failed: bool) -> Option<LetterLine> {
             Some(LetterLine::Counted { count: 1 })
         }
 

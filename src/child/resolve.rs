@@ -116,6 +116,7 @@ impl ChildSpec {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
         check_limits(&self.options, &path)?;
+        self.factory.check(&path)?;
         match self.factory.mailbox() {
             Some(mailbox) if mailbox.load().1 == 0 => {
                 return Err(BuildError::ZeroCapacity { path: path() });
@@ -135,6 +136,10 @@ impl ChildSpec {
         if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
             let (path, example) = (path(), Duration::from_secs(10));
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
+        }
+        if self.options.run_time_limit.is_some_and(|limit| limit.is_zero()) {
+            let (path, example) = (path(), Duration::from_secs(300));
+            return Err(BuildError::ZeroDuration { path, option: "run-time limit", example });
         }
         if let Some(interval) = self.options.watchdog {
             let (path, example) = (path(), Duration::from_secs(30));

@@ -19,7 +19,7 @@ use crate::error::{BuildError, BuildWarning};
 use crate::lease::Lease;
 use crate::mailbox::MailboxControl;
 use crate::panic::Foreign;
-use crate::path::LazyPath;
+use crate::path::{LazyPath, Path};
 use crate::policy::{ChildOptions, FailsAfter, WrittenLimits};
 
 /// A description of a child: the factory of its incarnations, and its options.
@@ -188,6 +188,16 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
         None
     }
 
+    /// Checks what the options of the child don't tell.
+    fn check(&self, _path: &dyn Fn() -> Path) -> Result<(), BuildError> {
+        Ok(())
+    }
+
+    /// A value that each child of this spec gets when it is added, and that outlives its incarnations.
+    fn property(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
+
     /// Whether the child, or any child below it, has a mailbox.
     fn lends(&self) -> bool {
         self.mailbox().is_some()
@@ -332,6 +342,14 @@ impl ChildFactory {
 
     pub(crate) fn type_name(&self) -> Option<&'static str> {
         self.meta().type_name()
+    }
+
+    pub(super) fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
+        self.meta().check(path)
+    }
+
+    pub(crate) fn property(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.meta().property()
     }
 
     pub(crate) fn mailbox(&self) -> Option<&Arc<dyn MailboxControl>> {

@@ -131,7 +131,7 @@ impl Drop for ChildTask {
 }
 
 /// Polls code of the user's. A panic is an exit.
-pub(super) fn catch(poll: impl FnOnce() -> Poll<Exit>) -> Poll<Exit> {
+pub(crate) fn catch(poll: impl FnOnce() -> Poll<Exit>) -> Poll<Exit> {
     let polled = catch_unwind(AssertUnwindSafe(poll));
     polled.unwrap_or_else(|payload| Poll::Ready(Err(panicked(panic_message(payload)))))
 }
@@ -150,7 +150,7 @@ fn reason_of(incarnation: &Incarnation, exit: Exit) -> Option<ExitReason> {
 }
 
 /// Drops the rest of a child. A panic in that is added to the exit.
-pub(super) fn drop_after(exit: Exit, rest: impl FnOnce()) -> Exit {
+pub(crate) fn drop_after(exit: Exit, rest: impl FnOnce()) -> Exit {
     let Err(payload) = catch_unwind(AssertUnwindSafe(rest)) else { return exit };
     let second = panic_message(payload);
     let mut location = None;
@@ -175,7 +175,7 @@ pub(super) fn drop_after(exit: Exit, rest: impl FnOnce()) -> Exit {
     }))
 }
 
-pub(super) fn panicked(panic: PanicMessage) -> ExitError {
+pub(crate) fn panicked(panic: PanicMessage) -> ExitError {
     ExitError::from_reason(ExitReason::Panicked(panic))
 }
 

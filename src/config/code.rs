@@ -151,6 +151,7 @@ fn list_options(
             ("on_leak", Some(rules.on_leak(options).to_string()), later),
             ("shutdown", Some(rules.shutdown(options).to_string()), live),
             ("watchdog", time(rules.watchdog(options)), live),
+            ("run_time_limit", time(rules.run_time_limit(options)), live),
             ("significant", Some(options.significant.to_string()), live),
             ("essential", options.essential.map(|it| it.to_string()), live),
             ("stop_order", Some(options.stop_order.to_string()), live),

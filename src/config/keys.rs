@@ -16,8 +16,16 @@ pub(super) const SUPERVISOR_KEYS: [&str; 11] = [
 ];
 
 /// The keys of children, which supervisors are as well.
-pub(super) const CHILD_KEYS: [&str; 7] =
-    ["enabled", "restart", "shutdown", "activation_timeout", "watchdog", "on_leak", "config"];
+pub(super) const CHILD_KEYS: [&str; 8] = [
+    "enabled",
+    "restart",
+    "shutdown",
+    "activation_timeout",
+    "watchdog",
+    "run_time_limit",
+    "on_leak",
+    "config",
+];
 
 /// The keys below `restart`.
 pub(super) const OF_RESTART: [&str; 16] = [

@@ -162,6 +162,7 @@ pub(super) fn code_value(
         "shutdown" => format!("\"{}\"", rules.shutdown(code)),
         "activation_timeout" => quoted(rules.activation_timeout(code)?),
         "watchdog" => quoted(rules.watchdog(code)?),
+        "run_time_limit" => quoted(rules.run_time_limit(code)?),
         "on_leak" => format!("\"{}\"", rules.on_leak(code)),
         _ => return None,
     })

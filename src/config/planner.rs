@@ -201,7 +201,8 @@ impl<'a> Planner<'a> {
             Err(mistakes) => return self.mistakes.extend(mistakes),
         };
         let is_beneath = |key| written.node.get(key).is_none();
-        section.child.for_workers = (is_beneath("shutdown"), is_beneath("watchdog"));
+        section.child.for_workers =
+            (is_beneath("shutdown"), is_beneath("watchdog"), is_beneath("run_time_limit"));
         if let Found::Child(child, supervisor) = found {
             let rules = split(path).and_then(|(above, _)| self.rules.get(above));
             let rules = rules.unwrap_or(&supervisor.rules);
@@ -311,7 +312,7 @@ impl<'a> Planner<'a> {
     fn general_layer(&mut self, merged: &Node, key: &str) -> Option<GeneralLayer> {
         match Section::read(merged, key) {
             Ok(Section { mut child, supervisor, .. }) => {
-                child.for_workers = (true, true);
+                child.for_workers = (true, true, true);
                 Some(GeneralLayer { child: Arc::new(child), supervisor: Arc::new(supervisor) })
             }
             Err(mistakes) => {
@@ -381,7 +382,11 @@ fn is_enabled(section: &Node) -> bool {
 
 /// Removes what isn't meant for supervisors from a section for several children.
 fn general_for(node: &Node, is_supervisor: bool) -> Node {
-    if is_supervisor { without(node, &["shutdown", "watchdog"]) } else { node.clone() }
+    if is_supervisor {
+        without(node, &["shutdown", "watchdog", "run_time_limit"])
+    } else {
+        node.clone()
+    }
 }
 
 fn without(node: &Node, keys: &[&str]) -> Node {

@@ -52,6 +52,7 @@ pub(super) struct SectionTable {
     shutdown: Option<Shutdown>,
     activation_timeout: Option<Positive>,
     watchdog: Option<Positive>,
+    run_time_limit: Option<Positive>,
     on_leak: Option<OnLeak>,
     #[serde(rename = "config")]
     _config: Option<IgnoredAny>,
@@ -130,12 +131,13 @@ impl SectionTable {
             CHILD_KEYS.iter().filter(|key| **key != "config" && (**key != "restart" || !is_table));
         places.extend(keys.filter_map(|key| Some((*key, node.place(key)?))));
         let child = ChildLayer {
-            for_workers: (false, false),
+            for_workers: (false, false, false),
             enabled: self.enabled,
             policy,
             shutdown: self.shutdown,
             activation_timeout: self.activation_timeout.map(|Positive(timeout)| timeout),
             watchdog: self.watchdog.map(|Positive(interval)| interval),
+            run_time_limit: self.run_time_limit.map(|Positive(limit)| limit),
             on_leak: self.on_leak,
             places,
         };

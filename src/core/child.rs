@@ -99,6 +99,8 @@ pub(super) enum StopReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Timer {
     Child(Key),
+    /// The end of the time for which a child may be Active.
+    RunTime(Key),
     /// The end of a group's wait.
     Group,
     /// The end of a shutdown grace that many children share.

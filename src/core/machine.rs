@@ -260,6 +260,9 @@ impl Machine {
             children.note_lateness(due, cx.now);
             match timer {
                 Timer::Child(key) => self.on_deadline(key, cx),
+                // The walk of the supervisor's end stops the child.
+                Timer::RunTime(_) if self.is_ending() => {}
+                Timer::RunTime(key) => self.children_mut().on_run_time_over(key, cx),
                 Timer::Total => each!(self, kind => kind.abort_all()),
                 Timer::Grace(grace) => {
                     if let Self::Dynamic(dynamic) = self {
@@ -366,11 +369,12 @@ impl Machine {
         matches!(self, Self::Ordered(_))
     }
 
-    /// Whether nothing is due without an event than the watchdogs of children.
+    /// Whether nothing is due without an event than the watchdogs and the run-time limits of children.
     pub(super) fn only_watches(&self) -> bool {
         let children = self.children();
         let is_watchdog = |timer| match timer {
             Timer::Child(key) => children.state(key) == Some(ChildState::Active),
+            Timer::RunTime(_) => true,
             _ => false,
         };
         each!(self, kind => kind.more).is_none()

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::schedule::ScheduleProblem;
 use crate::invisible::Visible;
 use crate::path::{NameProblem, Path};
 use crate::policy::BackoffProblem;
@@ -268,6 +269,14 @@ pub enum BuildError {
         path: Path,
         /// The problem, and what to write instead.
         problem: BackoffProblem,
+    },
+    /// The schedule of a [periodic child](crate::periodic) has an invalid value.
+    #[error("the schedule of `{path}` cannot work: {problem}")]
+    BadSchedule {
+        /// The child.
+        path: Path,
+        /// The problem, and what to write instead.
+        problem: ScheduleProblem,
     },
     /// A health check has a threshold of zero failures or successes.
     #[error(

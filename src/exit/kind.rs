@@ -32,6 +32,8 @@ pub enum ExitKind {
     Exit,
     /// See [`ExitReason::Unhealthy`](crate::ExitReason::Unhealthy).
     Unhealthy,
+    /// See [`ExitReason::TimedOut`](crate::ExitReason::TimedOut).
+    TimedOut,
 }
 
 impl ExitKind {
@@ -58,4 +60,5 @@ string_enum!(
     Escalated = "escalated",
     Exit = "exit",
     Unhealthy = "unhealthy",
+    TimedOut = "timed_out",
 );

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use humantime_serde::re::humantime::format_duration;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -219,6 +220,9 @@ pub enum ExitReason {
     /// The active child sent no heartbeat for this long, its
     /// [`watchdog`](crate::ChildSpec::watchdog).
     Hung(Duration),
+    /// The active child ran for longer than this, its [`run_time_limit`](crate::ChildSpec::run_time_limit), or one
+    /// [run](crate::periodic) of it took longer than its limit.
+    TimedOut(Duration),
     /// The health check failed with this reason, and
     /// [`HealthCheck::restarts`](crate::HealthCheck::restarts) makes that a failure of the child.
     Unhealthy(String),
@@ -285,6 +289,7 @@ impl ExitReason {
             Self::ActivationFailed(_) => ExitKind::ActivationFailed,
             Self::ActivationTimedOut => ExitKind::ActivationTimedOut,
             Self::Hung(_) => ExitKind::Hung,
+            Self::TimedOut(_) => ExitKind::TimedOut,
             Self::Unhealthy(_) => ExitKind::Unhealthy,
             Self::Aborted => ExitKind::Aborted,
             Self::Killed => ExitKind::Killed,
@@ -342,6 +347,7 @@ impl fmt::Display for ExitReason {
             Self::ActivationFailed(error) => write!(f, "activation failed: {error}"),
             Self::ActivationTimedOut => f.write_str("activation timed out"),
             Self::Hung(interval) => write!(f, "hung: no heartbeat for {interval:?}"),
+            Self::TimedOut(limit) => write!(f, "ran for longer than {}", format_duration(*limit)),
             Self::Unhealthy(problem) => write!(f, "unhealthy: {problem}"),
             Self::Aborted => f.write_str("aborted"),
             Self::Killed => f.write_str("killed"),

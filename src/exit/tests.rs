@@ -111,7 +111,7 @@ fn display_writes_each_cause_once() {
 }
 
 /// One of each reason, with what is true for it.
-fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 14] {
+fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 15] {
     let app = Path::root("app");
     let failed = ExitReason::Failed(because("no database", refused()).into());
     let pool = ExitReason::Escalated { child: app.join("db").join("pool"), source: failed.into() };
@@ -160,6 +160,12 @@ fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 14] {
             "exit 3: child app/db: hung: no heartbeat for 30s",
         ),
         (ExitReason::Unhealthy("no ping".into()), "unhealthy", false, "unhealthy: no ping"),
+        (
+            ExitReason::TimedOut(Duration::from_secs(300)),
+            "timed_out",
+            false,
+            "ran for longer than 5m",
+        ),
     ]
 }
 

@@ -21,15 +21,16 @@ pub(crate) type Places = BTreeMap<&'static str, Arc<str>>;
 /// The values of one child.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildLayer {
-    /// Whether `shutdown` and `watchdog` are written for several children, and so not for supervisors: they need
-    /// time for their own children, and send no heartbeats.
-    pub(crate) for_workers: (bool, bool),
+    /// Whether `shutdown`, `watchdog` and `run_time_limit` are written for several children, and so not for
+    /// supervisors: they need time for their own children, and send no heartbeats.
+    pub(crate) for_workers: (bool, bool, bool),
     /// `false` takes the child out of the tree.
     pub(crate) enabled: Option<bool>,
     pub(crate) policy: RestartPolicy,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) activation_timeout: Option<Duration>,
     pub(crate) watchdog: Option<Duration>,
+    pub(crate) run_time_limit: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
     pub(crate) places: Places,
 }
@@ -59,6 +60,7 @@ impl PartialEq for ChildLayer {
             shutdown,
             activation_timeout,
             watchdog,
+            run_time_limit,
             on_leak,
             places: _,
         } = self;
@@ -68,6 +70,7 @@ impl PartialEq for ChildLayer {
             && *shutdown == other.shutdown
             && *activation_timeout == other.activation_timeout
             && *watchdog == other.watchdog
+            && *run_time_limit == other.run_time_limit
             && *on_leak == other.on_leak
     }
 }

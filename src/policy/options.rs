@@ -27,6 +27,7 @@ pub(crate) struct ChildOptions {
     pub(crate) retry_after: RetryAfter,
     pub(crate) activation_timeout: Option<Duration>,
     pub(crate) watchdog: Option<Duration>,
+    pub(crate) run_time_limit: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
     pub(crate) failure_log: Option<FailureLog>,
     pub(crate) limits: WrittenLimits,
@@ -137,9 +138,11 @@ impl ChildOptions {
         self.activation_timeout = layer.activation_timeout.or(self.activation_timeout);
         self.on_leak = layer.on_leak.or(self.on_leak);
         let is_worker = self.supervisor.is_none();
-        let (shutdown, watchdog) = layer.for_workers;
+        let (shutdown, watchdog, run_time_limit) = layer.for_workers;
         self.shutdown = layer.shutdown.filter(|_| is_worker || !shutdown).or(self.shutdown);
         self.watchdog = layer.watchdog.filter(|_| is_worker || !watchdog).or(self.watchdog);
+        let limit = layer.run_time_limit.filter(|_| is_worker || !run_time_limit);
+        self.run_time_limit = limit.or(self.run_time_limit);
     }
 
     /// Returns where the values that replace those of the code come from, by name: a place such as
@@ -354,6 +357,13 @@ impl Rules {
     /// defaults don't apply to it.
     pub(crate) fn watchdog(&self, child: &ChildOptions) -> Option<Duration> {
         child.watchdog.or(self.defaults.watchdog.filter(|_| child.supervisor.is_none()))
+    }
+
+    /// Returns how long an incarnation may be active. The children of a supervisor are limited one by one, so the
+    /// defaults don't apply to it.
+    pub(crate) fn run_time_limit(&self, child: &ChildOptions) -> Option<Duration> {
+        let default = self.defaults.run_time_limit.filter(|_| child.supervisor.is_none());
+        child.run_time_limit.or(default)
     }
 
     pub(crate) fn on_leak(&self, child: &ChildOptions) -> OnLeak {

@@ -23,7 +23,7 @@ use crate::string_enum::string_enum;
 /// | clean | `Normal`, `Shutdown` |
 /// | error | `Failed`, `ActivationFailed`, `Escalated` |
 /// | violent | `Panicked`, `Aborted`, `Killed` |
-/// | timeout | `ActivationTimedOut` |
+/// | timeout | `ActivationTimedOut`, `TimedOut` |
 /// | watchdog | `Hung`, `Unhealthy` |
 ///
 /// | | clean | error | violent | timeout | watchdog | systemd |
@@ -92,7 +92,7 @@ impl RestartType {
             | ExitKind::Escalated
             | ExitKind::Exit => row[1],
             ExitKind::Panicked | ExitKind::Aborted | ExitKind::Killed => row[2],
-            ExitKind::ActivationTimedOut => row[3],
+            ExitKind::ActivationTimedOut | ExitKind::TimedOut => row[3],
             ExitKind::Hung | ExitKind::Unhealthy => row[4],
         }
     }
@@ -128,7 +128,7 @@ pub(crate) mod tests {
 
     /// Each kind of exit, and its column in the table: 0 is a clean exit, 1 an error, 2 a signal, 3 a
     /// timeout, 4 the watchdog.
-    const COLUMNS: [(ExitKind, usize); 12] = [
+    const COLUMNS: [(ExitKind, usize); 13] = [
         (ExitKind::Normal, 0),
         (ExitKind::Shutdown, 0),
         (ExitKind::Failed, 1),
@@ -141,6 +141,7 @@ pub(crate) mod tests {
         (ExitKind::Escalated, 1),
         (ExitKind::Exit, 1),
         (ExitKind::Unhealthy, 4),
+        (ExitKind::TimedOut, 3),
     ];
 
     fn assert_rows<const N: usize>(rows: [(&str, [OnExit; 5]); N]) {

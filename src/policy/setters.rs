@@ -164,6 +164,37 @@ macro_rules! child_setters {
             $self
         }
 
+        /// Sets how long an incarnation of the child may be active. Default: no limit.
+        ///
+        /// A child that is [`Active`](crate::Lifecycle::Active) for longer has failed as
+        /// [`TimedOut`](crate::ExitReason::TimedOut): it is cancelled, aborted after its grace, and restarted by
+        /// its restart type. The next incarnation has the whole time again. It corresponds to systemd's
+        /// `RuntimeMaxSec`.
+        ///
+        /// The time in which the child is activating or stopping doesn't count. For a limit of each run of a
+        /// periodic child see [`limit_run`](crate::periodic::Every::limit_run).
+        ///
+        /// A default doesn't apply to supervisors, whose children it limits one by one.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::{Context, RestartType, worker};
+        ///
+        /// async fn import(_ctx: Context) {
+        ///     // Import a file.
+        /// }
+        ///
+        /// let import = worker("import", import)
+        ///     .restart(RestartType::Transient)
+        ///     .run_time_limit(Duration::from_secs(5 * 60));
+        /// # drop(import);
+        /// ```
+        pub fn run_time_limit(mut $self, limit: std::time::Duration) -> Self {
+            $values.run_time_limit = Some(limit);
+            $self
+        }
+
         /// Sets what happens to a child that is still running after it was aborted.
         ///
         /// Default: [`OnLeak::Restart`](crate::policy::OnLeak::Restart).

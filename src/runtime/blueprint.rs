@@ -257,6 +257,7 @@ impl Blueprint {
             essential: self.is_essential(options),
             activation_timeout: rules.activation_timeout(options),
             watchdog: rules.watchdog(options),
+            run_time_limit: rules.run_time_limit(options),
             on_leak: rules.on_leak(options),
             intensity: limits.intensity,
             consecutive_restarts: limits.consecutive,

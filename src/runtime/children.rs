@@ -99,6 +99,7 @@ impl ChildTable {
     }
 
     fn insert(&mut self, entry: ChildRecord) {
+        self.set_property_of(&entry.factory, entry.key);
         let place = entry.key.index();
         if self.entries.len() <= place {
             self.entries.resize_with(place + 1, || None);
@@ -106,8 +107,16 @@ impl ChildTable {
         self.entries[place] = Some(entry);
     }
 
+    /// Sets the property that the factory makes for each child, unless the child has it from a factory before.
+    fn set_property_of(&mut self, factory: &ChildFactory, key: Key) {
+        if let Some(property) = factory.property() {
+            self.properties.entry(key).or_default().add(property);
+        }
+    }
+
     /// Makes the next incarnations of the child with a different factory of the same name.
     pub(super) fn replace(&mut self, key: Key, factory: Arc<ChildFactory>) {
+        self.set_property_of(&factory, key);
         if let Some(entry) = self.entry_mut(key) {
             entry.factory = factory;
         }

@@ -47,6 +47,8 @@ pub(crate) enum LineKind {
     LeakEnded,
     DeactivateFailed,
     Panicked,
+    RunFailed,
+    RunSkipped,
     RuntimeLate,
     Up,
     ShuttingDown,

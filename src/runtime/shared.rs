@@ -383,6 +383,11 @@ impl Parent for SupervisorShared {
         self.tree.log_bounds.count(child, LineKind::Panicked)
     }
 
+    fn job_line(&self, child: &Path, has_failed: bool) -> Option<LetterLine> {
+        let kind = if has_failed { LineKind::RunFailed } else { LineKind::RunSkipped };
+        self.tree.log_bounds.count(child, kind)
+    }
+
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {
         let path = incarnation.path();
         log::deactivate_failed(&self.tree.log_bounds, &path, incarnation.number, &reason);

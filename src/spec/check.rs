@@ -178,6 +178,9 @@ fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError
     if options.defaults.options.watchdog.is_some_and(|interval| interval.is_zero()) {
         return Err(zero("default watchdog"));
     }
+    if options.defaults.options.run_time_limit.is_some_and(|limit| limit.is_zero()) {
+        return Err(zero("default run-time limit"));
+    }
     if options.leak_timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(zero("leak timeout"));
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Serialize, Serializer};
 
 use super::lease_info::LeaseInfo;
+use super::schedule_info::ScheduleInfo;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
@@ -95,6 +96,9 @@ pub struct ChildInfo {
     /// The lease that the child has, or is on standby for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Arc<LeaseInfo>>,
+    /// The schedule of a [periodic child](crate::periodic), once that was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Box<ScheduleInfo>>,
     /// The child's mailbox, if it has one.
     pub mailbox: Option<MailboxInfo>,
     /// The version of the child; see [`ChildSpec::version`](crate::ChildSpec::version).
@@ -293,6 +297,7 @@ impl ChildInfo {
             held: false,
             last_call: None,
             lease: None,
+            schedule: None,
             mailbox: None,
             version: None,
             has_children: false,

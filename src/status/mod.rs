@@ -47,6 +47,7 @@
 // | file | what it knows |
 // | --- | --- |
 // | `child_info`, `supervisor_info`, `program` | the facts of a snapshot |
+// | `lease_info`, `schedule_info` | the facts of a lease and of a schedule |
 // | `event`, `subscription`, `stream`, `event_log` | events, how they are received, and a list of them |
 // | `readiness` | whether a snapshot is ready, and what its problems are |
 // | `text`, `json`, `svg`, `mermaid`, `dot` | the views of a snapshot |
@@ -70,6 +71,7 @@ mod program;
 mod readiness;
 #[cfg(test)]
 mod samples;
+mod schedule_info;
 mod stream;
 mod subscription;
 mod supervisor_info;
@@ -91,6 +93,7 @@ pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
 pub use self::lease_info::LeaseInfo;
 pub use self::program::{ProgramInfo, Totals};
 pub use self::readiness::Problem;
+pub use self::schedule_info::{LastRun, RunOutcome, ScheduleInfo};
 pub use self::stream::{StatusChange, StatusStream};
 pub use self::subscription::Subscription;
 pub use self::supervisor_info::{Counts, GoneChild, SupervisorInfo};
@@ -231,6 +234,9 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::watchdog`](crate::ChildSpec::watchdog).
     #[serde(rename = "watchdog_ms", serialize_with = "millis::optional")]
     pub watchdog: Option<Duration>,
+    /// See [`ChildSpec::run_time_limit`](crate::ChildSpec::run_time_limit).
+    #[serde(rename = "run_time_limit_ms", serialize_with = "millis::optional")]
+    pub run_time_limit: Option<Duration>,
     /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
     pub on_leak: OnLeak,
     /// See [`ChildSpec::intensity`](crate::ChildSpec::intensity).

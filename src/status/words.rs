@@ -11,7 +11,9 @@ use std::time::Duration;
 use crate::exit::ExitReason;
 use crate::invisible::is_invisible;
 use crate::lifecycle::Lifecycle;
-use crate::status::{ChildInfo, ChildKind, LimitUse, MailboxInfo, Node, SupervisorInfo};
+use crate::status::{
+    ChildInfo, ChildKind, LimitUse, MailboxInfo, Node, ScheduleInfo, SupervisorInfo,
+};
 
 /// The length to which one fact is cut in a picture.
 pub(super) const FACT: usize = 200;
@@ -52,6 +54,8 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
             .then(|| cut(format_args!("for {}", child.waits_for.join(", ")), room)),
         child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),
         places(node).map(|places| cut(format_args!("config: {places}"), room)),
+        child.schedule.as_deref().map(|it| cut(runs(child, it), room)),
+        child.schedule.as_deref().and_then(failed_run).map(|problem| cut(problem, room)),
         (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
         child.mailbox.filter(|it| it.len > 0).map(queued),
         status.map(|text| format!("\"{}\"", cut(text, room - 2))),
@@ -105,6 +109,33 @@ pub(super) fn places(node: &Node) -> Option<String> {
 #[inline]
 fn used(limit: LimitUse) -> String {
     window(limit.restarts, limit.max_restarts, limit.period)
+}
+
+/// The schedule of a periodic child, its next run, and what went wrong.
+#[inline]
+fn runs(child: &ChildInfo, schedule: &ScheduleInfo) -> String {
+    let now = child.since.checked_add(child.age);
+    let ahead = schedule.next.zip(now).and_then(|(next, now)| next.duration_since(now).ok());
+    let mut text = schedule.plan.to_string();
+    match (schedule.running, ahead) {
+        (0, Some(ahead)) => text += &format!(", next {}", wait(ahead)),
+        (0, None) => {}
+        (1, _) => text += ", running",
+        (many, _) => text += &format!(", {many} running"),
+    }
+    for (word, count) in [("failed", schedule.failed), ("skipped", schedule.skipped)] {
+        if count > 0 {
+            text += &format!(", {word}={count}");
+        }
+    }
+    text
+}
+
+/// Why the last run of a periodic child has failed, if it has.
+#[inline]
+fn failed_run(schedule: &ScheduleInfo) -> Option<String> {
+    let problem = schedule.last.as_ref()?.problem.as_ref()?;
+    Some(format!("last run: {problem}"))
 }
 
 #[inline]

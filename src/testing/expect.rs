@@ -91,7 +91,7 @@ const PLAIN_EVENTS: [&str; 13] = [
 ];
 
 /// All that [`ExitReason::kind`](crate::ExitReason::kind) returns.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "normal",
     "shutdown",
     "failed",
@@ -104,6 +104,7 @@ const KINDS: [&str; 12] = [
     "escalated",
     "exit",
     "unhealthy",
+    "timed_out",
 ];
 
 impl Expect {

@@ -56,6 +56,7 @@ answers! {
         status: Option<Text>,
         healthy: Option<bool>,
         problem: Option<Text>,
+        schedule: Option<Schedule>,
         mailbox: Option<Mailbox>,
         version: Option<Text>,
         declared: Option<bool>,
@@ -73,6 +74,16 @@ answers! {
         children: Vec<Node>,
     }
     Mailbox { len: u64, capacity: u64 }
+    Schedule {
+        plan: Text,
+        next_ms: Option<u64>,
+        running: u64,
+        runs: u64,
+        failed: u64,
+        skipped: u64,
+        last: Option<LastRun>,
+    }
+    LastRun { began_ms: u64, took_ms: u64, outcome: Text, problem: Option<Text> }
     LastExit { incarnation: u32, at_ms: u64, lived_ms: Option<u64>, reason: Reason }
     Reason { kind: Text, message: Text }
     Next { attempt: u32, at_ms: u64, delay_ms: u64 }

@@ -7,8 +7,8 @@ use super::worker::{BORROWS, output, qualifiers};
 use super::{blocking, options};
 use crate::errors::Errors;
 use crate::model::{
-    UnknownMessage, is_context_or_borrow, is_inbox, is_service, message_type, typed_params,
-    undeclared_lifetime, value_type,
+    UnknownMessage, is_context_or_borrow, is_inbox, is_run_context, is_service, message_type,
+    typed_params, undeclared_lifetime, value_type,
 };
 use crate::parse::{Args, Value};
 
@@ -35,7 +35,46 @@ pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
         parameter(index, &param.ty, errors);
     }
     output("a worker", signature, errors);
+    schedule(args, signature, errors);
     mailbox(args, signature, errors);
+}
+
+/// Checks the keys of a periodic worker, and that it has no mailbox.
+fn schedule(args: &Args, signature: &Signature, errors: &mut Errors) {
+    let [every, cron, options] =
+        ["every", "cron", "schedule"].map(|key| args.get(key).map(|arg| &arg.ident));
+    if let (Some(_), Some(cron)) = (every, cron) {
+        errors.at(cron, "`cron` sets the same as `every`; remove one of the two");
+    }
+    let is_periodic = every.or(cron).is_some();
+    if let (false, Some(options)) = (is_periodic, options) {
+        let message =
+            "`schedule` is about the runs of a periodic worker; add `every = \"10s\"`, for example";
+        errors.at(options, message);
+    }
+    let threads = ["blocking", "local"].into_iter().filter_map(|key| args.get(key));
+    for thread in threads.filter(|_| is_periodic).map(|arg| &arg.ident) {
+        let message = format!(
+            "the runs of a periodic worker are async and share the runtime's threads; remove `{thread}`, and call \
+             `spawn_blocking` of its context for code that blocks"
+        );
+        errors.at(thread, message);
+    }
+    for param in typed_params(&signature.inputs) {
+        if is_periodic && is_inbox(&param.ty) {
+            errors.at(
+                &param.ty,
+                "a periodic worker has no mailbox, because it isn't there between two runs; remove this \
+                 parameter",
+            );
+        } else if !is_periodic && is_run_context(&param.ty) {
+            errors.at(
+                &param.ty,
+                "`RunContext` is for the runs of a periodic worker; write `Context`, or add \
+                 `every = \"10s\"`, for example",
+            );
+        }
+    }
 }
 
 fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
@@ -58,6 +97,9 @@ fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
         }
         ty if index > 0 && is_context_or_borrow(ty) => {
             errors.at(ty, "`Context` must be the first parameter; move it there");
+        }
+        ty if index > 0 && is_run_context(ty) => {
+            errors.at(ty, "`RunContext` must be the first parameter; move it there");
         }
         ty => {
             if let Some(lifetime) = undeclared_lifetime(ty) {

@@ -29,8 +29,8 @@ fn call(args: &Args, arg: &Arg, krate: &Krate) -> TokenStream {
     let ident = &arg.ident;
     match (&arg.setting, arg.key.name) {
         (Setting::Value(Value::Type(ty)), _) => config(args, ident, ty, krate),
-        // Part of the call for `config`.
-        _ if arg.key.is_of_config() => TokenStream::new(),
+        // Part of the call for `config`, or of the constructor.
+        _ if arg.key.is_of_config() || arg.key.is_of_schedule() => TokenStream::new(),
         (Setting::Group(defaults), "defaults") => {
             let calls = calls(defaults, krate);
             quote!(.#ident(|__child| __child #calls))

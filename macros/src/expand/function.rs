@@ -10,11 +10,12 @@ use syn::{Attribute, FnArg, ItemFn, PatType, Signature, Type, Visibility, parse_
 
 use super::calls::calls;
 use super::mailbox;
+use super::periodic::{Run, Schedule};
 use super::worker_call::{Argument, WorkerCall};
 use crate::bounds::{Bounds, allow_added_bounds, require};
 use crate::model::{
     Bodies, InboxParam, ServiceParam, inferred, is_context_or_borrow, is_generic, is_inbox,
-    is_service, param_name, typed_params, value_type,
+    is_run_context, is_service, param_name, typed_params, value_type,
 };
 use crate::parse::Args;
 use crate::paths::Krate;
@@ -24,6 +25,8 @@ use crate::span::{SpanRange, generated_at, group};
 struct Params {
     /// The name of the context.
     context: Option<Ident>,
+    /// Whether that is the context of a run.
+    of_run: bool,
     inbox: Option<InboxParam>,
     services: Vec<ServiceParam>,
     arguments: Vec<Argument>,
@@ -75,7 +78,9 @@ pub(crate) fn function(
 
 fn params(signature: &Signature) -> Params {
     let mut params = typed_params(&signature.inputs).cloned().peekable();
-    let first = params.next_if(|first| is_context_or_borrow(&first.ty));
+    let first =
+        params.next_if(|first| is_context_or_borrow(&first.ty) || is_run_context(&first.ty));
+    let of_run = first.as_ref().is_some_and(|first| is_run_context(&first.ty));
     // A context in another place is reported.
     let params: Vec<_> = params.filter(|param| !is_context_or_borrow(&param.ty)).collect();
     let (inbox, services) = (InboxParam::find(&params), ServiceParam::find(&params));
@@ -86,7 +91,7 @@ fn params(signature: &Signature) -> Params {
         Argument { name, ty: *param.ty }
     });
     let context = first.map(|first| param_name(&first, "__ctx"));
-    Params { context, inbox, services, arguments: arguments.collect() }
+    Params { context, of_run, inbox, services, arguments: arguments.collect() }
 }
 
 /// Turns the function's signature into the constructor's.
@@ -118,7 +123,12 @@ fn result(
     let range = SpanRange::of_output(&function.sig);
     let (run, turbofish) = (&function.sig.ident, turbofish(function));
     let run = quote!(#run #turbofish);
-    let Params { context, inbox, services, arguments } = params;
+    let Params { context, of_run, inbox, services, arguments } = params;
+    if let Some(schedule) = Schedule::of(args) {
+        let run = Run { run, context, of_run, services, arguments, range };
+        let (call, options) = (schedule.call(&name, &run, krate), calls(args, krate));
+        return quote!(#call #options);
+    }
     let mailbox = inbox.as_ref().map(|inbox| mailbox::mailbox(inbox, args, krate));
     let constructor = ["blocking", "local"].into_iter().find(|key| args.get(key).is_some());
     let call =

@@ -46,12 +46,12 @@ pub(super) fn mailbox(inbox: &InboxParam, args: &Args, krate: &Krate) -> TokenSt
     }
 }
 
-fn in_parentheses(range: SpanRange, function: impl ToTokens) -> TokenStream {
+pub(super) fn in_parentheses(range: SpanRange, function: impl ToTokens) -> TokenStream {
     group(Delimiter::Parenthesis, function.into_token_stream(), range.first()).into_token_stream()
 }
 
 /// Adds the type of the parameter to a closure, which can't be inferred where it is called directly.
-fn with_type(closure: &ExprClosure, ty: &TokenStream) -> ExprClosure {
+pub(super) fn with_type(closure: &ExprClosure, ty: &TokenStream) -> ExprClosure {
     let mut closure = closure.clone();
     for param in &mut closure.inputs {
         if !matches!(param, Pat::Type(_)) {

@@ -9,6 +9,7 @@ mod function;
 mod handlers;
 mod mailbox;
 mod node;
+mod periodic;
 mod values;
 mod worker_call;
 

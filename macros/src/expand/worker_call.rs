@@ -17,14 +17,14 @@ pub(super) struct Argument {
 
 impl Argument {
     /// Returns its value. Errors about it underline its type.
-    fn value(&self) -> Ident {
+    pub(super) fn value(&self) -> Ident {
         let mut name = self.name.clone();
         name.set_span(generated_at(self.ty.span()));
         name
     }
 
     /// Returns a clone of its value, for one incarnation.
-    fn cloned(&self) -> TokenStream {
+    pub(super) fn cloned(&self) -> TokenStream {
         let name = &self.name;
         let range = SpanRange::of(&self.ty);
         let borrowed = range.locate(quote!(&#name));

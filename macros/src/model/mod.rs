@@ -15,6 +15,6 @@ pub(crate) use methods::{METHODS, child_methods, child_methods_mut};
 pub(crate) use node::{ChildField, FieldKind, Form, Node};
 pub(crate) use service::{ServiceParam, is_service, value_type};
 pub(crate) use signature::{
-    inferred, is_blocking_context, is_context, is_context_or_borrow, is_generic, param_name,
-    typed_params, undeclared_lifetime,
+    inferred, is_blocking_context, is_context, is_context_or_borrow, is_generic, is_run_context,
+    param_name, typed_params, undeclared_lifetime,
 };

@@ -45,6 +45,11 @@ pub(crate) fn is_blocking_context(ty: &Type) -> bool {
     last_segment(ty).is_some_and(|last| last.ident == "BlockingContext")
 }
 
+/// Returns whether a type is named `RunContext`.
+pub(crate) fn is_run_context(ty: &Type) -> bool {
+    last_segment(ty).is_some_and(|last| last.ident == "RunContext")
+}
+
 /// Returns whether a type is a context of either kind, or a reference to one. What is wrong with it is reported
 /// elsewhere.
 pub(crate) fn is_context_or_borrow(ty: &Type) -> bool {

@@ -50,6 +50,7 @@ impl Value {
             }
             Takes::Path => Path::parse_mod_style(input).map(Self::Path),
             Takes::Type => config_type(usage, input).map(Box::new).map(Self::Type),
+            Takes::Text(what) => quoted(what, usage, expr()?).map(Self::Expression),
             Takes::Section => section(usage, expr()?).map(Self::Expression),
             Takes::Backoff => backoff::expression(expr()?, key.example).map(Self::Expression),
             Takes::Functions => {
@@ -134,6 +135,16 @@ fn function_of_error(usage: Usage<'_>, expr: Expr) -> Result<Expr> {
         return fail(&closure.inputs[0], format!("write the type of the error, as in `{example}`"));
     }
     no_literal("a function", usage, expr)
+}
+
+/// Accepts a text in quotes, and any expression that isn't a literal.
+fn quoted(what: &str, usage: Usage<'_>, expr: Expr) -> Result<Expr> {
+    match expr {
+        Expr::Lit(lit) if text(&Expr::Lit(lit.clone())).is_none() => {
+            fail(lit, format!("write {what} in quotes: `{}`", usage.example))
+        }
+        expr => Ok(expr),
+    }
 }
 
 /// Accepts any expression that isn't a literal.

@@ -55,7 +55,7 @@ failing_for = "0s"
 "#;
     let known = "write `strategy`, `auto_shutdown`, `start`, `max_restarts`, `period`, `intensity`, \
                  `unlimited_restarts`, `on_exhausted`, `leak_timeout`, `stop_deadline`, `max_children`, \
-                 `enabled`, `restart`, `shutdown`, `activation_timeout`, `watchdog`, `on_leak` or `config`";
+                 `enabled`, `restart`, `shutdown`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak` or `config`";
     let unknown_key = format!(
         "12:1 \"app/writer\".shutdwon: unknown key `shutdwon`; did you mean `shutdown`? {known}"
     );

@@ -57,7 +57,9 @@ fn written(key: &str) -> &'static str {
             "`\"escalate\"`, `\"park\"`, `\"stop_child\"`, `\"remove\"`, `{ pause = \"15s\" }`, \
              `{ exit = 3 }`"
         }
-        "leak_timeout" | "activation_timeout" | "watchdog" => "a duration above zero",
+        "leak_timeout" | "activation_timeout" | "watchdog" | "run_time_limit" => {
+            "a duration above zero"
+        }
         "stop_deadline" | "min_backoff" | "max_backoff" | "auto_reset" | "failing_for" => {
             "a duration such as `\"5s\"`"
         }

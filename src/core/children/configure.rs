@@ -135,6 +135,13 @@ impl Children {
                 None => self.timers.disarm(Timer::Child(key)),
             }
         }
+        let entry = self.entry(key);
+        let (since, options) = (entry.since, Arc::clone(&entry.options));
+        if state == ChildState::Active
+            && self.rules.run_time_limit(&old) != self.rules.run_time_limit(&options)
+        {
+            self.arm_run_time_limit(key, since);
+        }
     }
 
     /// Sets what a child provides and requires, also while it runs or waits.

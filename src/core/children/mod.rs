@@ -17,6 +17,7 @@
 //! | `hold` | children that a caller keeps from being started, and counters that a caller resets |
 //! | `leases` | children that need a lease |
 //! | `watchdog` | children that have to send heartbeats |
+//! | `run_time` | children that may be active for a limited time |
 //!
 //! # Invariants
 //!
@@ -27,7 +28,7 @@
 //! 4. The failures of a child are forgotten for the time that it was healthy: while it was Active, and,
 //!    if a failed health check is its failure, since the first of its latest checks that all passed.
 //! 5. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer, and
-//!    those that are `Active` and have a watchdog.
+//!    those that are `Active` and have a watchdog. Only `Active` children have a timer for their run time.
 
 mod callback;
 mod configure;
@@ -37,6 +38,7 @@ mod hold;
 mod leases;
 mod messages;
 mod restart;
+mod run_time;
 mod start;
 mod stop;
 mod watchdog;
@@ -259,6 +261,10 @@ impl Children {
         let entry = self.entry(key);
         let old = std::mem::replace(&mut entry.state, state);
         entry.has_passed |= state.is_passed();
+        if old == ChildState::Active {
+            self.timers.disarm(Timer::RunTime(key));
+        }
+        let entry = self.entry(key);
         if let (ChildState::Down(down), Some(history)) = (state, &mut entry.history) {
             history.message_pending &= !down.ignores_messages();
         }

@@ -54,6 +54,7 @@ impl Children {
         self.set(key, ChildState::Active);
         self.enter(key, Lifecycle::Active, None, cx);
         self.arm_watchdog(key, cx.now);
+        self.arm_run_time_limit(key, cx.now);
         self.recover_on(key, Reset::OnReady);
         let incarnation = self.entry(key).incarnation;
         self.answer_up(key, &ChildAnswer::Started(incarnation), cx);

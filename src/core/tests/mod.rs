@@ -14,6 +14,7 @@ mod messages;
 mod otp_scale;
 mod overrides;
 mod requests;
+mod run_time;
 mod scenarios;
 mod stop_chain;
 mod triggers;

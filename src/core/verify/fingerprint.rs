@@ -175,6 +175,10 @@ impl Fingerprint {
             self.at(at);
             match timer {
                 Timer::Child(key) => self.key(Some(key), children),
+                Timer::RunTime(key) => {
+                    self.write_u8(b'r');
+                    self.key(Some(key), children);
+                }
                 Timer::Group => self.write_u8(b's'),
                 Timer::Grace(grace) => grace.hash(self),
                 Timer::Total => self.write_u8(b't'),

@@ -5,15 +5,17 @@ use std::time::Instant;
 
 use super::recent::Gone;
 use super::state::Driver;
+use crate::core::Key;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
+use crate::periodic::JobRecord;
 use crate::policy::{ChildOptions, Places};
 use crate::runtime::blueprint::kind;
 use crate::runtime::children::ChildRecord;
 use crate::runtime::request::Page;
 use crate::status::{
     ChildInfo, ChildKind, GoneChild, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
-    SupervisorInfo,
+    ScheduleInfo, SupervisorInfo,
 };
 
 /// How many children one answer describes.
@@ -98,11 +100,16 @@ impl Driver {
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
             healthy: health.map(Result::is_ok),
             lease: self.leases.info(key).map(Arc::clone),
+            schedule: self.schedule(key).map(Box::new),
             mailbox: self.mailbox(key).map(|mailbox| {
                 let (len, capacity) = mailbox.load();
                 MailboxInfo { len, capacity }
             }),
         })
+    }
+
+    fn schedule(&self, key: Key) -> Option<ScheduleInfo> {
+        self.children.properties(key)?.get::<JobRecord>()?.info()
     }
 
     /// Returns where the values of a child come from that its code doesn't set.

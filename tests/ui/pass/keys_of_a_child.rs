@@ -20,6 +20,7 @@ struct App {
         readiness = "signal",
         activation_timeout = "4s",
         watchdog = "30s",
+        run_time_limit = "5m",
         on_leak = "park"
     )]
     api: ChildSpec,
@@ -47,6 +48,7 @@ async fn main() {
         .readiness(Readiness::Signal)
         .activation_timeout(4 * SECOND)
         .watchdog(30 * SECOND)
+        .run_time_limit(300 * SECOND)
         .on_leak(OnLeak::Park);
     let log = idle("log").shutdown(Shutdown::Infinity).requires("database").requires("api");
     let by_builder = Supervisor::builder("app")

@@ -25,6 +25,7 @@ const SECOND: Duration = Duration::from_secs(1);
         backoff(constant, delay = "3s"),
         activation_timeout = "4s",
         watchdog = "30s",
+        run_time_limit = "5m",
         on_leak = "park"
     ),
     name = "root",
@@ -60,6 +61,7 @@ fn main() {
                 .backoff(Backoff::constant(3 * SECOND))
                 .activation_timeout(4 * SECOND)
                 .watchdog(30 * SECOND)
+                .run_time_limit(300 * SECOND)
                 .on_leak(OnLeak::Park)
         });
     assert_eq!(format!("{:?}", Everything {}.builder()), format!("{by_builder:?}"));

@@ -29,6 +29,7 @@ struct Api;
     readiness = "on_start",
     activation_timeout = "4s",
     watchdog = "30s",
+    run_time_limit = "5m",
     on_leak = "park",
     crate = ::verger
 )]
@@ -55,6 +56,7 @@ async fn main() {
     assert!(api.significant);
     assert_eq!((api.activation_timeout, api.on_leak), (Some(4 * SECOND), OnLeak::Park));
     assert_eq!(api.watchdog, Some(30 * SECOND));
+    assert_eq!(api.run_time_limit, Some(300 * SECOND));
     assert_eq!(tree.child_spec("db").await.unwrap().shutdown, Shutdown::from(SECOND));
     tree.stop("the test is over").await.unwrap();
 

@@ -17,6 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
     readiness = "signal",
     activation_timeout = "4s",
     watchdog = "30s",
+    run_time_limit = "5m",
     on_leak = "park",
     crate = ::verger
 )]
@@ -48,6 +49,7 @@ async fn main() {
         .readiness(Readiness::Signal)
         .activation_timeout(4 * SECOND)
         .watchdog(30 * SECOND)
+        .run_time_limit(300 * SECOND)
         .on_leak(OnLeak::Park);
     assert_eq!(format!("{:?}", clock()), format!("{by_builder:?}"));
 

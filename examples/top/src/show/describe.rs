@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::lists::{event, log_lines};
 use super::{LABEL, Line, Tone, tone};
-use crate::model::{Child, Node, Reason};
+use crate::model::{Child, Node, Reason, Schedule};
 use crate::text::{clean, count, cut, duration, time, time_of_day};
 
 /// How many events and log lines a description ends with.
@@ -164,8 +164,37 @@ fn reached(mut text: String, is_reached: bool) -> Line {
     Line::labelled("limit", if is_reached { Tone::Bad } else { Tone::Plain }, text)
 }
 
+/// The schedule of a periodic child, and its last run.
+fn schedule(schedule: &Schedule, now_ms: u64) -> Vec<Line> {
+    let mut text = schedule.plan.to_string();
+    if schedule.running > 0 {
+        text.push_str(&format!(", {} running", schedule.running));
+    }
+    if let Some(at) = schedule.next_ms.filter(|&at| at > now_ms) {
+        text.push_str(&format!(", next in {}, at {}", duration(at - now_ms), time(at)));
+    }
+    let mut lines = vec![Line::labelled("schedule", Tone::Plain, text)];
+    let mut runs = count(schedule.runs, "run", "runs");
+    for (word, count) in [("failed", schedule.failed), ("skipped", schedule.skipped)] {
+        if count > 0 {
+            runs.push_str(&format!(", {count} {word}"));
+        }
+    }
+    let tone = if schedule.skipped > 0 { Tone::Warn } else { Tone::Plain };
+    lines.push(Line::labelled("runs", tone, runs));
+    lines.extend(schedule.last.as_ref().map(|run| {
+        let how = run.problem.as_ref().unwrap_or(&run.outcome);
+        let took = duration(run.took_ms);
+        let text = format!("{how} (began {}, took {took})", ago(run.began_ms, now_ms));
+        let tone = if run.problem.is_some() { Tone::Bad } else { Tone::Plain };
+        Line::labelled("last run", tone, text)
+    }));
+    lines
+}
+
 fn relations(node: &Node, now_ms: u64) -> Vec<Line> {
     let mut lines = Vec::new();
+    lines.extend(node.schedule.iter().flat_map(|it| schedule(it, now_ms)));
     lines.extend(node.mailbox.as_ref().map(|it| {
         let tone = if it.len * 10 >= it.capacity * 8 { Tone::Warn } else { Tone::Plain };
         Line::labelled("mailbox", tone, format!("{} of {} messages", it.len, it.capacity))
@@ -203,7 +232,8 @@ fn policy(node: &Node, spec: &Value) -> Vec<Line> {
             node.configured.get(name.as_str()).map(|place| format!(" {place}")).unwrap_or_default();
         texts.push(format!("{}: {value} ({}{place})", clean(name), clean(source)));
     }
-    for name in ["shutdown", "activation_timeout_ms", "watchdog_ms", "on_leak"] {
+    for name in ["shutdown", "activation_timeout_ms", "watchdog_ms", "run_time_limit_ms", "on_leak"]
+    {
         if let Some(value) = spec.get(name).filter(|value| !value.is_null()) {
             texts.push(match (name.strip_suffix("_ms"), value.as_u64()) {
                 (Some(name), Some(ms)) => format!("{name}: {}", duration(ms)),

@@ -54,6 +54,24 @@ fn a_child_that_waits_for_a_restart_is_described_with_everything_known() {
 }
 
 #[test]
+fn a_periodic_child_is_described_with_its_next_run_and_the_last() {
+    let text = described(json!({
+        "child": {
+            "path": "app/backup", "kind": "worker", "restart": "permanent", "lifecycle": "active", "ready": true,
+            "since_ms": NOON - 8_100_000, "incarnation": 1,
+            "schedule": {
+                "plan": "30 4 * * * in Europe/Berlin", "next_ms": NOON + 3_600_000, "running": 0, "runs": 12,
+                "failed": 1, "skipped": 2,
+                "last": { "planned_ms": NOON - 60_000, "began_ms": NOON - 60_000, "took_ms": 4_200,
+                          "outcome": "failed", "problem": "ran for longer than 4s" }
+            }
+        }
+    }));
+
+    insta::assert_snapshot!(text);
+}
+
+#[test]
 fn a_supervisor_is_described_with_its_limit_and_the_children_that_are_gone() {
     let text = described(json!({
         "child": {

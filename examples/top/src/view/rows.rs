@@ -108,6 +108,7 @@ fn facts(node: &Node) -> Vec<String> {
     if !node.waits_for.is_empty() {
         facts.push(format!("waits for {}", node.waits_for.join(", ")));
     }
+    facts.extend(node.schedule.as_ref().filter(|it| it.running > 0).map(|_| "running".to_owned()));
     facts.extend(
         node.mailbox
             .as_ref()

@@ -16,17 +16,29 @@ const below = (path, root) => path === root || path.startsWith(`${root}/`);
 /** A point in time, relative and absolute: `2h15m ago, at 14:03:22`. */
 const ago = (ms, now) => (ms ? `${duration(now - ms)} ago, at ${clock(ms)}` : null);
 
+/** What a periodic child does now, and when its next run is due. */
+function scheduled(schedule, now) {
+  const running = schedule.running === 1 ? ' · running' : schedule.running ? ` · ${schedule.running} running` : '';
+  const next = schedule.next_ms > now ? ` · next in ${countdown(schedule.next_ms - now)}, at ${clock(schedule.next_ms)}` : '';
+  return running + next;
+}
+
 /** The facts of the tab *Overview*, in order: a label and its text, or `null` to leave it out. */
 function facts(node, now) {
   const exit = node.last_exit;
   const { supervisor } = node;
   const counts = supervisor?.counts;
   const call = node.last_call;
+  const { schedule } = node;
+  const run = schedule?.last;
   const yes = (on) => (on ? 'yes' : 'no');
   return [
     ['State', `${stateOf(node)} for ${duration(now - node.since_ms)}, since ${clock(node.since_ms)}`],
     ['Why', node.explanation],
     ['Next restart', node.next && `in ${countdown(node.next.at_ms - now)}, at ${clock(node.next.at_ms)} · attempt ${node.next.attempt}, delay ${took(node.next.delay_ms)}`],
+    ['Schedule', schedule && `${schedule.plan}${scheduled(schedule, now)}`],
+    ['Last run', run && `${run.problem ?? run.outcome}, ${ago(run.began_ms, now)}, took ${took(run.took_ms)}`],
+    ['Runs', schedule && `${schedule.runs}${schedule.failed ? `, ${schedule.failed} failed` : ''}${schedule.skipped ? `, ${schedule.skipped} skipped` : ''}`],
     ['Status', node.status && `“${node.status}”`],
     ['Health', node.healthy === null ? null : node.healthy ? 'healthy' : `unhealthy: ${node.problem ?? 'no reason given'}`],
     ['Ready', `${yes(node.ready)}${node.essential ? '' : ' (not essential)'}${node.significant ? ' (significant)' : ''}`],

@@ -65,12 +65,14 @@ pub(super) enum Flavour {
     DelayedDelivery,
     /// Children have to send heartbeats, as soon as they are active or ready.
     Watched,
+    /// Children may be active for a limited time, from when they are active or ready.
+    Limited,
     /// Children need leases, one signals when it is ready, and one requires another.
     Leased,
 }
 
 impl Flavour {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Plain,
         Self::Slow,
         Self::Parked,
@@ -87,6 +89,7 @@ impl Flavour {
         Self::OnMessage,
         Self::DelayedDelivery,
         Self::Watched,
+        Self::Limited,
         Self::Leased,
     ];
 }
@@ -169,6 +172,7 @@ impl Plan {
             | Flavour::Excepted
             | Flavour::RetryAfter
             | Flavour::Watched
+            | Flavour::Limited
             | Flavour::Leased => base,
             Flavour::Parked | Flavour::OnMessage => {
                 Rules { on_exhausted: OnExhausted::Park, ..base }
@@ -301,6 +305,12 @@ impl Plan {
                     fake = fake.signals(None);
                 }
             }
+            Flavour::Limited => {
+                fake = fake.run_time_limit(BEAT * (1 + number as u32));
+                if number == 0 {
+                    fake = fake.signals(None);
+                }
+            }
             Flavour::Leased => {
                 if number != 1 {
                     fake = fake.leased(2 * BEAT);
@@ -399,6 +409,9 @@ fn script(fake: &FakeChild) -> String {
     }
     if let Some(interval) = options.watchdog {
         text += &format!(".watchdog({}).heart(Heart::{:?})", time(interval), fake.heart);
+    }
+    if let Some(limit) = options.run_time_limit {
+        text += &format!(".run_time_limit({})", time(limit));
     }
     if let Some(on_leak) = options.on_leak {
         text += &format!(".on_leak(OnLeak::{on_leak:?})");

@@ -75,6 +75,7 @@ impl Invariants {
         if state == ChildState::Active {
             self.check_watchdog(machine, key)?;
         }
+        self.check_run_time(machine, key, state)?;
         if idle && at.is_some() {
             return broken("has no timer");
         }

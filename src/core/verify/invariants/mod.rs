@@ -23,7 +23,8 @@
 //!
 //! The failure callback is in [`answers`], costs and delays in [`costs`], starts by messages in
 //! [`messages`], groups and orders in [`order`], what holds between two events in [`counts`], and what
-//! holds when nothing more happens in [`rest`]. Heartbeats are in [`watchdog`], leases in [`leases`].
+//! holds when nothing more happens in [`rest`]. Heartbeats are in [`watchdog`], run-time
+//! limits in [`run_time`], leases in [`leases`].
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -55,6 +56,7 @@ mod leases;
 mod messages;
 mod order;
 mod rest;
+mod run_time;
 mod watchdog;
 
 /// Which invariant was broken.
@@ -330,6 +332,7 @@ impl Invariants {
             &Effect::Ended { key, lived, ref reason, .. } => {
                 self.check_unhealthy_exit(key, reason)?;
                 self.check_hung_exit(key, reason)?;
+                self.check_timed_out(key, reason, now)?;
                 let child = self.child(key);
                 child.was_active = lived.is_some() || child.stops_itself;
                 Ok(())

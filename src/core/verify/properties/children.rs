@@ -171,9 +171,10 @@ fn a_child(number: usize) -> impl Strategy<Value = FakeChild> {
         option::weighted(0.2, exception),
         retry_after,
         option::weighted(0.2, (50..400_u64, any::<bool>())),
+        option::weighted(0.1, 300..5_000_u64),
     );
     (options, script, links).prop_map(
-        move |(options, script, (requires, timeout, exception, retry_after, watchdog))| {
+        move |(options, script, (requires, timeout, exception, retry_after, watchdog, limit))| {
             let (restart, shutdown, (significant, signals, parks, frail)) = options;
             let (ready, stops, dies, scripts, (answers, silent)) = script;
             let mut fake = fake(&name(number)).restart(restart).stops(stops).scripts(scripts);
@@ -204,6 +205,9 @@ fn a_child(number: usize) -> impl Strategy<Value = FakeChild> {
             if let Some((millis, beats)) = watchdog {
                 fake = fake.watchdog(ms(millis));
                 fake.heart = if beats { Heart::Beats } else { Heart::Manual(None) };
+            }
+            if let Some(limit) = limit {
+                fake = fake.run_time_limit(ms(limit));
             }
             if let Some(timeout) = timeout {
                 fake = fake.activation_timeout(ms(timeout));

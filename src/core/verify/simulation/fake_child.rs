@@ -239,6 +239,12 @@ impl FakeChild {
         self
     }
 
+    /// May be active for this long.
+    pub(in crate::core) fn run_time_limit(mut self, limit: Duration) -> Self {
+        self.options.run_time_limit = Some(limit);
+        self
+    }
+
     /// How it answers when it is asked for its last heartbeat.
     pub(in crate::core) fn heart(mut self, heart: Heart) -> Self {
         self.heart = heart;

@@ -1,0 +1,61 @@
+//! Errors of schedules.
+
+use std::time::Duration;
+
+use crate::invisible::Visible;
+
+/// The reason why the schedule of a [periodic child](crate::periodic) is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScheduleProblem {
+    /// The jitter is as long as the period, so a run could begin after the next one is due.
+    #[error(
+        "a jitter of {jitter:?} isn't shorter than the period of {period:?}; write a shorter one, such as \
+         `{:?}`",
+        .period.div_f64(10.0)
+    )]
+    LongJitter {
+        /// The jitter.
+        jitter: Duration,
+        /// The period.
+        period: Duration,
+    },
+    /// No run would ever be allowed.
+    #[error(
+        "`Overrun::Allow(0)` allows no run; write `Overrun::Allow(2)` or more, or `Overrun::Skip`"
+    )]
+    NoRuns,
+    /// The text isn't a cron expression.
+    #[error(
+        "`{}` isn't a cron expression: {problem}; write five fields (minute, hour, day of the month, month, day \
+         of the week) such as `30 4 * * *`, or six with the second first",
+        Visible(.expression)
+    )]
+    BadExpression {
+        /// The text.
+        expression: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The cron expression matches no time in the future.
+    #[error(
+        "`{}` matches no time in the future; check its day and month, and write an expression such as \
+         `30 4 * * *`",
+        Visible(.expression)
+    )]
+    NeverDue {
+        /// The expression.
+        expression: String,
+    },
+    /// The system knows no time zone of this name.
+    #[error(
+        "the system knows no time zone `{}`; write a name of the IANA database such as `Europe/Berlin`, and \
+         install that database if it is missing (often a package `tzdata`), or use the crate jiff with its \
+         feature `tzdb-bundle-always`",
+        Visible(.name)
+    )]
+    UnknownTimeZone {
+        /// The name.
+        name: String,
+    },
+}

@@ -1,0 +1,220 @@
+//! The builder of children that run at the times of a cron expression.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use croner::errors::CronError;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::calendar::Calendar;
+use super::every::job_spec;
+use super::life::Job;
+use super::options::{Clock, Overrun, RunOptions, bad, run_setters};
+use super::plan::Plan;
+use super::run::RunContext;
+use crate::child::ChildSpec;
+use crate::error::{BuildError, ScheduleProblem};
+use crate::exit::Outcome;
+use crate::path::Path;
+
+/// What happens to a planned run that couldn't begin in time, because the machine was suspended, the wall clock was put
+/// forward, the child was down, or the run before took too long.
+///
+/// A run is missed if it would begin more than a minute after its planned time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Missed {
+    /// The run is skipped. The default.
+    #[default]
+    Skip,
+    /// The run begins as soon as it can, if that is at most this long after its planned time. Of several missed runs,
+    /// it is the last one.
+    OnceWithin(Duration),
+}
+
+/// Describes a child that calls a function at the times of a cron expression (feature `cron`).
+///
+/// The expression has five fields: minute, hour, day of the month, month, day of the week. With six, the first one is
+/// the second. `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` are expressions as well. The crate `croner`
+/// describes [all that it reads](https://docs.rs/croner).
+///
+/// The times are those of UTC, unless [`in_tz`](Cron::in_tz) names a time zone. Where clocks are changed, the expression
+/// decides what becomes of the local times that don't exist or occur twice:
+///
+/// | expression | a local time that doesn't exist | a local time that occurs twice |
+/// | --- | --- | --- |
+/// | one time of day, such as `30 2 * * *` | the run begins where the gap ends | one run, at the first |
+/// | any other, such as `*/15 * * * *` | no run | two runs |
+///
+/// Nothing is kept when the process ends: which runs were missed is known from the first start of the child on. For
+/// failures, cancellation and restarts see [`every`](crate::every).
+///
+/// The wall clock is read at least once a minute, so that a change and a suspended machine are noticed. If it goes back,
+/// no run is repeated. If it goes back by more than three hours, it was wrong, and the plan begins anew.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::periodic::{Missed, RunContext};
+/// use verger::{Exit, Supervisor, cron};
+///
+/// async fn back_up(_run: RunContext) -> Exit {
+///     // Back up.
+///     Ok(())
+/// }
+///
+/// let backup = cron("backup", "30 4 * * *", back_up)
+///     .in_tz("Europe/Berlin")
+///     .missed(Missed::OnceWithin(Duration::from_secs(6 * 3600)))
+///     .log_failures();
+/// let app = Supervisor::builder("app").child(backup).build()?;
+/// # drop(app);
+/// # Ok::<_, verger::BuildError>(())
+/// ```
+#[track_caller]
+pub fn cron<F, R, O>(name: impl Into<String>, expression: impl Into<String>, run: F) -> Cron<F>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    let plan = Options::default();
+    let (runs, defined_at) = (RunOptions::default(), Location::caller());
+    let (name, expression) = (name.into(), expression.into());
+    Cron { name, expression, zone: None, plan, runs, function: run, defined_at }
+}
+
+/// A child that calls a function at the times of a cron expression, made by [`cron`].
+///
+/// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have. An expression or a
+/// time zone that can't be used is an error when the tree is built.
+#[must_use = "it does nothing until it is given to a supervisor"]
+pub struct Cron<F> {
+    name: String,
+    expression: String,
+    zone: Option<String>,
+    plan: Options,
+    runs: RunOptions,
+    function: F,
+    defined_at: &'static Location<'static>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    missed: Missed,
+    jitter: Duration,
+    overrun: Overrun,
+}
+
+impl<F> Cron<F> {
+    /// Sets the time zone of the expression: a name of the IANA database such as `Europe/Berlin`. Default: UTC.
+    ///
+    /// The database is that of the system, often a package `tzdata`. Where there is none, use the crate `jiff` with its
+    /// feature `tzdb-bundle-always`.
+    pub fn in_tz(mut self, name: impl Into<String>) -> Self {
+        self.zone = Some(name.into());
+        self
+    }
+
+    /// Sets what happens to a run that couldn't begin in time. Default: [`Missed::Skip`].
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.plan.missed = missed;
+        self
+    }
+
+    run_setters!();
+}
+
+impl<F, R, O> Cron<F>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    /// Returns the spec of the child, for the options that all children have.
+    pub fn spec(self) -> ChildSpec {
+        let Self { name, expression, zone, plan, runs, function, defined_at } = self;
+        let parsed = parse(&expression)
+            .and_then(|cron| Ok((cron, zone.as_deref().map_or(Ok(TimeZone::UTC), find_zone)?)));
+        let missed_within = match plan.missed {
+            Missed::Skip => None,
+            Missed::OnceWithin(deadline) => Some(deadline),
+        };
+        let Options { jitter, overrun, .. } = plan;
+        let calendar = Calendar { parsed, missed_within, jitter, overrun };
+        let plan = Plan::Calendar(Box::new(calendar));
+        let text = format!("{expression} in {}", zone.as_deref().unwrap_or("UTC")).into();
+        let clock = runs.clock.clone();
+        let check =
+            move |plan: &Plan, path: &dyn Fn() -> Path| check(plan, &expression, &clock, path);
+        job_spec(name, Job { plan, text, runs, function }, check, defined_at)
+    }
+}
+
+impl<F, R, O> From<Cron<F>> for ChildSpec
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    fn from(cron: Cron<F>) -> Self {
+        cron.spec()
+    }
+}
+
+impl<F> fmt::Debug for Cron<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cron")
+            .field("name", &self.name)
+            .field("expression", &self.expression)
+            .field("zone", &self.zone)
+            .field("plan", &self.plan)
+            .field("runs", &self.runs)
+            .finish_non_exhaustive()
+    }
+}
+
+fn parse(expression: &str) -> Result<croner::Cron, ScheduleProblem> {
+    croner::Cron::from_str(expression).map_err(|error| {
+        let problem = match error {
+            CronError::InvalidPattern(text)
+            | CronError::IllegalCharacters(text)
+            | CronError::ComponentError(text) => text,
+            CronError::EmptyPattern => "it is empty".to_owned(),
+            other => other.to_string(),
+        };
+        // A part of a sentence.
+        let mut problem = problem.trim_end_matches('.').to_owned();
+        if let Some(first) = problem.get_mut(..1) {
+            first.make_ascii_lowercase();
+        }
+        ScheduleProblem::BadExpression { expression: expression.to_owned(), problem }
+    })
+}
+
+fn find_zone(name: &str) -> Result<TimeZone, ScheduleProblem> {
+    TimeZone::get(name).map_err(|_| ScheduleProblem::UnknownTimeZone { name: name.to_owned() })
+}
+
+fn check(
+    plan: &Plan,
+    expression: &str,
+    clock: &Clock,
+    path: &dyn Fn() -> Path,
+) -> Result<(), BuildError> {
+    let Plan::Calendar(calendar) = plan else { return Ok(()) };
+    calendar.overrun.check(path)?;
+    if let Err(problem) = &calendar.parsed {
+        return Err(bad(path, problem.clone()));
+    }
+    let now = Timestamp::try_from(clock.read()).unwrap_or(Timestamp::MAX);
+    if calendar.after(now).is_none() {
+        let expression = expression.to_owned();
+        return Err(bad(path, ScheduleProblem::NeverDue { expression }));
+    }
+    Ok(())
+}

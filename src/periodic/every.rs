@@ -1,0 +1,208 @@
+//! The builder of children that run periodically.
+
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::life::{Job, Life};
+use super::options::{Clock, Overrun, RunOptions, bad, positive, run_setters};
+use super::plan::Plan;
+use super::rate::Rate;
+use super::record::JobRecord;
+use super::run::RunContext;
+use crate::child::{ChildMeta, ChildSpec, FactoryKind, function_kind};
+use crate::error::{BuildError, ScheduleProblem};
+use crate::exit::Outcome;
+use crate::path::Path;
+
+/// Describes a child that calls a function periodically.
+///
+/// The first run begins with the child, as the first tick of [`tokio::time::interval`] does, and each later one a whole
+/// number of periods after it: the plan doesn't shift with the time that runs take. A run that is due while the one
+/// before is still running is skipped. The methods of [`Every`] change that.
+///
+/// Runs are polled by the child's own task, unless they may be [concurrent](Overrun::Allow). If a run fails, the child
+/// fails, and its restart policy applies. The plan goes on: after a restart the next run is at the next planned time,
+/// and not at once. [`log_failures`](Every::log_failures) keeps the child up instead. A run that returns
+/// [`ExitError::ignore`](crate::ExitError::ignore) ends the child, which isn't restarted.
+///
+/// When the child is cancelled, it ends at once if no run is running. A running one has the child's
+/// [`shutdown`](ChildSpec::shutdown) grace, and can learn of the cancellation from its [`RunContext`].
+///
+/// The period is measured by the monotonic clock of tokio, which doesn't follow changes of the wall clock. On most
+/// systems it stands still while the machine is suspended.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::periodic::{Overrun, RunContext};
+/// use verger::{Exit, RestartType, Supervisor, every};
+///
+/// async fn sync(run: RunContext) -> Exit {
+///     println!("{} is planned for {:?}", run.path(), run.planned());
+///     Ok(())
+/// }
+///
+/// let sync = every("sync", Duration::from_secs(10), sync)
+///     .first_after(Duration::from_secs(5))
+///     .overrun(Overrun::Queue)
+///     .spec()
+///     .restart(RestartType::Transient);
+/// let app = Supervisor::builder("app").child(sync).build()?;
+/// # drop(app);
+/// # Ok::<_, verger::BuildError>(())
+/// ```
+#[track_caller]
+pub fn every<F, R, O>(name: impl Into<String>, period: Duration, run: F) -> Every<F>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    let plan = Rate {
+        period,
+        first_after: Duration::ZERO,
+        is_delay: false,
+        jitter: Duration::ZERO,
+        overrun: Overrun::default(),
+    };
+    let (name, runs, defined_at) = (name.into(), RunOptions::default(), Location::caller());
+    Every { name, plan, runs, function: run, defined_at }
+}
+
+/// A child that calls a function periodically, made by [`every`].
+///
+/// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have. A period or a limit of
+/// zero, a jitter that isn't shorter than the period, and [`Overrun::Allow(0)`](Overrun::Allow) are errors when the tree is
+/// built.
+#[must_use = "it does nothing until it is given to a supervisor"]
+pub struct Every<F> {
+    name: String,
+    plan: Rate,
+    runs: RunOptions,
+    function: F,
+    defined_at: &'static Location<'static>,
+}
+
+impl<F> Every<F> {
+    /// Starts each run one period after the end of the one before, instead of at a fixed rate.
+    ///
+    /// Runs never overlap then, so [`overrun`](Self::overrun) has no effect. When the child was restarted, the next
+    /// run is one period after the end of the failed one, or at once if that has passed.
+    pub fn fixed_delay(mut self) -> Self {
+        self.plan.is_delay = true;
+        self
+    }
+
+    /// Sets the time from the child's first start to its first run. Default: zero, so that it begins at once.
+    ///
+    /// It applies once, and not again when the child is restarted.
+    pub fn first_after(mut self, delay: Duration) -> Self {
+        self.plan.first_after = delay;
+        self
+    }
+
+    run_setters!();
+}
+
+impl<F, R, O> Every<F>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    /// Returns the spec of the child, for the options that all children have.
+    pub fn spec(self) -> ChildSpec {
+        let Self { name, mut plan, runs, function, defined_at } = self;
+        if plan.is_delay {
+            plan.overrun = Overrun::Skip;
+        }
+        let text = match plan.is_delay {
+            true => format!("{:?} after each run", plan.period),
+            false => format!("every {:?}", plan.period),
+        };
+        let plan = Plan::Rate(plan);
+        job_spec(name, Job { plan, text: text.into(), runs, function }, check, defined_at)
+    }
+}
+
+impl<F, R, O> From<Every<F>> for ChildSpec
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    fn from(every: Every<F>) -> Self {
+        every.spec()
+    }
+}
+
+impl<F> fmt::Debug for Every<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Every")
+            .field("name", &self.name)
+            .field("plan", &self.plan)
+            .field("runs", &self.runs)
+            .finish_non_exhaustive()
+    }
+}
+
+fn check(plan: &Plan, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
+    let Plan::Rate(rate) = plan else { return Ok(()) };
+    let Rate { period, jitter, overrun, .. } = *rate;
+    positive(period, "period", 10, path)?;
+    overrun.check(path)?;
+    if jitter >= period {
+        return Err(bad(path, ScheduleProblem::LongJitter { jitter, period }));
+    }
+    Ok(())
+}
+
+/// Returns the spec of a periodic child.
+pub(super) fn job_spec<F, R, O, C>(
+    name: String,
+    job: Job<F>,
+    check: C,
+    defined_at: &'static Location<'static>,
+) -> ChildSpec
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+    C: Fn(&Plan, &dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
+{
+    let meta = JobMeta { job: Arc::new(job), check };
+    let kind: FactoryKind =
+        function_kind(meta, |meta: &JobMeta<F, C>, ctx| Ok(Life::new(Arc::clone(&meta.job), ctx)));
+    let mut spec = ChildSpec::new(name, kind);
+    Arc::make_mut(&mut spec.factory).defined_at = defined_at;
+    spec
+}
+
+/// What is known of a periodic child.
+struct JobMeta<F, C> {
+    job: Arc<Job<F>>,
+    check: C,
+}
+
+impl<F, C> ChildMeta for JobMeta<F, C>
+where
+    F: Send + Sync + 'static,
+    C: Fn(&Plan, &dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
+{
+    fn type_name(&self) -> Option<&'static str> {
+        Some(std::any::type_name::<F>())
+    }
+
+    fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
+        (self.check)(&self.job.plan, path)?;
+        self.job.runs.check(path)
+    }
+
+    fn property(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(JobRecord::default()))
+    }
+}

@@ -1,0 +1,249 @@
+//! The future of one incarnation of a periodic child.
+//!
+//! A run is polled by the child's own task, so a tick allocates nothing, and the run is cancelled, aborted and reported
+//! as leaked as the child is. Only runs that may be concurrent are helper tasks.
+//!
+//! # Invariants
+//!
+//! 1. No run begins once the child is cancelled. One that is running goes on, within the grace of the child.
+//! 2. Two runs that follow each other without a wait are not polled in the same poll of the child.
+//! 3. One timer is enough: for the next tick, and for the limit of the run that is running.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::{Instant, SystemTime};
+
+use pin_project_lite::pin_project;
+use tokio::time::Sleep;
+
+use super::options::RunOptions;
+use super::plan::{Now, Plan, Step};
+use super::record::{BegunRun, JobRecord};
+use super::run::{RunContext, log_skipped};
+use crate::child::{Cancelled, Context, catch, drop_after, panicked};
+use crate::clock;
+use crate::exit::{Exit, Outcome};
+use crate::panic::catch_panic_message;
+use crate::status::RunOutcome;
+
+/// What a periodic child runs, and when.
+#[derive(Debug)]
+pub(super) struct Job<F> {
+    pub(super) plan: Plan,
+    /// The plan as the status shows it.
+    pub(super) text: Arc<str>,
+    pub(super) runs: RunOptions,
+    pub(super) function: F,
+}
+
+impl<F> Job<F> {
+    fn now(&self) -> Now {
+        Now { instant: clock::now(), wall_clock: self.runs.clock.read() }
+    }
+}
+
+pin_project! {
+    /// See the [module](self).
+    pub(super) struct Life<F, R> {
+        job: Arc<Job<F>>,
+        ctx: Context,
+        record: Arc<JobRecord>,
+        cancelled: Cancelled,
+        #[pin]
+        timer: Sleep,
+        // The instant that the timer is set to.
+        timer_at: Option<Instant>,
+        #[pin]
+        run: Option<R>,
+        begun: Option<BegunRun>,
+    }
+}
+
+impl<F, R, O> Life<F, R>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    pub(super) fn new(job: Arc<Job<F>>, ctx: Context) -> Self {
+        let record = ctx.property::<JobRecord>().unwrap_or_default();
+        let now = job.now();
+        let missed = record.start(&job.plan, &job.text, now);
+        if missed > 0 {
+            log_skipped(&ctx, missed, record.skipped(), "the child was down");
+        }
+        let timer = tokio::time::sleep_until(now.instant.into());
+        let cancelled = ctx.cancelled();
+        let (timer_at, run, begun) = (Some(now.instant), None, None);
+        Self { job, ctx, record, cancelled, timer, timer_at, run, begun }
+    }
+
+    /// Polls the run. Returns its exit once it has ended.
+    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+        let mut this = self.project();
+        let Some(run) = this.run.as_mut().as_pin_mut() else { return Poll::Pending };
+        catch(|| run.poll(cx).map(Outcome::into_exit))
+            .map(|exit| drop_after(exit, || this.run.set(None)))
+    }
+
+    /// Drops the run that is running.
+    fn drop_run(self: Pin<&mut Self>, exit: Exit) -> Exit {
+        let mut this = self.project();
+        drop_after(exit, || this.run.set(None))
+    }
+
+    /// Ends the run. Returns the failure of the child, if it fails with it.
+    fn end_run(self: Pin<&mut Self>, exit: Exit) -> Exit {
+        let this = self.project();
+        let now = this.job.now();
+        let exit = match this.begun.take() {
+            Some(begun) => this.job.runs.end(this.ctx, begun, exit, now.instant),
+            None => exit,
+        };
+        let skipped = this.record.after_run(&this.job.plan, now);
+        if skipped > 0 {
+            log_skipped(this.ctx, skipped, this.record.skipped(), OVERRUN);
+        }
+        exit
+    }
+
+    /// Begins a run, in place of the one that is running if runs aren't concurrent.
+    fn begin(mut self: Pin<&mut Self>, planned: SystemTime, now: Now) -> Exit {
+        if self.run.is_some() {
+            let exit = self.as_mut().drop_run(Ok(()));
+            let this = self.as_mut().project();
+            if let (Some(begun), Ok(())) = (this.begun.take_if(|_| exit.is_ok()), &exit) {
+                begun.end(RunOutcome::Replaced, None, now.instant);
+            } else {
+                self.as_mut().end_run(exit)?;
+            }
+        }
+        let this = self.as_mut().project();
+        let (number, begun) = this.record.begin(planned, now);
+        let run_ctx = RunContext::new(this.ctx.clone(), planned, number, now.wall_clock);
+        if this.job.plan.overrun().is_concurrent() {
+            let (job, ctx) = (Arc::clone(this.job), this.ctx.clone());
+            this.ctx.spawn(run_beside(job, ctx, run_ctx, begun));
+            return Ok(());
+        }
+        *this.begun = Some(begun);
+        match catch_panic_message(|| (this.job.function)(run_ctx)) {
+            Ok(run) => {
+                let mut slot = self.project().run;
+                slot.set(Some(run));
+                Ok(())
+            }
+            Err(panic) => self.end_run(Err(panicked(panic))),
+        }
+    }
+
+    /// Returns what to do now.
+    fn step(self: Pin<&mut Self>, now: Now) -> Step<SystemTime> {
+        let this = self.project();
+        let is_running = this.run.is_some();
+        if is_running && (this.job.plan.overrun().waits_for_end() || this.ctx.is_cancelled()) {
+            return Step::WaitForEnd;
+        }
+        let (step, missed) = this.record.step(&this.job.plan, now);
+        let (skipped, cause) = match step {
+            Step::Skip(count) => (count, OVERRUN),
+            _ => (missed, "missed"),
+        };
+        if skipped > 0 {
+            log_skipped(this.ctx, skipped, this.record.skipped(), cause);
+        }
+        step
+    }
+
+    /// Polls the timer, set to this instant.
+    fn poll_timer(self: Pin<&mut Self>, at: Instant, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let mut this = self.project();
+        if this.timer_at.replace(at) != Some(at) {
+            this.timer.as_mut().reset(at.into());
+        }
+        this.timer.poll(cx)
+    }
+}
+
+/// One of several runs that may be concurrent: a helper of the child.
+async fn run_beside<F, R, O>(
+    job: Arc<Job<F>>,
+    ctx: Context,
+    run_ctx: RunContext,
+    begun: BegunRun,
+) -> Exit
+where
+    F: Fn(RunContext) -> R,
+    R: Future<Output = O>,
+    O: Outcome,
+{
+    let exit = match catch_panic_message(|| (job.function)(run_ctx)) {
+        Ok(run) => {
+            let mut run = pin!(run);
+            let poll = poll_fn(|cx| catch(|| run.as_mut().poll(cx).map(Outcome::into_exit)));
+            match job.runs.deadline(begun.began()) {
+                Some(limit) => match tokio::time::timeout_at(limit.into(), poll).await {
+                    Ok(exit) => exit,
+                    Err(_elapsed) => job.runs.timed_out(),
+                },
+                None => poll.await,
+            }
+        }
+        Err(panic) => Err(panicked(panic)),
+    };
+    job.runs.end(&ctx, begun, exit, clock::now())
+}
+
+const OVERRUN: &str = "the run before takes too long";
+
+impl<F, R, O> Future for Life<F, R>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    type Output = Exit;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+        let mut has_run = false;
+        loop {
+            if let Poll::Ready(exit) = self.as_mut().poll_run(cx) {
+                self.as_mut().end_run(exit)?;
+                has_run = true;
+            }
+            let is_running = self.run.is_some();
+            if !is_running && Pin::new(self.as_mut().project().cancelled).poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            let now = self.job.now();
+            let limit = self.begun.as_ref().filter(|_| is_running);
+            let limit = limit.and_then(|begun| self.job.runs.deadline(begun.began()));
+            if limit.is_some_and(|limit| limit <= now.instant) {
+                let exit = self.job.runs.timed_out();
+                let exit = self.as_mut().drop_run(exit);
+                self.as_mut().end_run(exit)?;
+                continue;
+            }
+            let until = match self.as_mut().step(now) {
+                Step::Run(planned) => {
+                    self.as_mut().begin(planned, now)?;
+                    if std::mem::replace(&mut has_run, true) {
+                        // Other tasks are first.
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    continue;
+                }
+                Step::Skip(_) => continue,
+                Step::WaitUntil(at) => Some(limit.map_or(at, |limit| limit.min(at))),
+                Step::WaitForEnd => limit,
+            };
+            let Some(until) = until else { return Poll::Pending };
+            if self.as_mut().poll_timer(until, cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Periodic children: a function that is called again and again.
+//!
+//! [`every`] calls it at a fixed rate, or a fixed delay after the end of the run before. `cron` (feature `cron`) calls
+//! it at the times of a cron expression. Each call is a *run*, and gets a [`RunContext`]. The chapter *Periodic jobs*
+//! of the book has the rules.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use verger::periodic::RunContext;
+//! use verger::{Exit, Supervisor, every};
+//!
+//! async fn remove_old_files(_run: RunContext) -> Exit {
+//!     // Remove them.
+//!     Ok(())
+//! }
+//!
+//! let cleanup = every("cleanup", Duration::from_secs(60), remove_old_files)
+//!     .limit_run(Duration::from_secs(30))
+//!     .log_failures();
+//! let app = Supervisor::builder("app").child(cleanup).build()?;
+//! # drop(app);
+//! # Ok::<_, verger::BuildError>(())
+//! ```
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `every`, `cron` | the builders of specs |
+//! | `options` | what they have in common |
+//! | `rate`, `calendar` | when the next run is due, without effects |
+//! | `plan` | one of both, with its state |
+//! | `record` | what is kept of a child over its incarnations, and shown in the status |
+//! | `life` | the future of one incarnation |
+//! | `run` | one run: its context, its outcome |
+
+#[cfg(feature = "cron")]
+mod calendar;
+#[cfg(feature = "cron")]
+mod cron;
+mod every;
+mod life;
+mod options;
+mod plan;
+mod rate;
+mod record;
+mod run;
+
+#[cfg(feature = "cron")]
+pub use self::cron::{Cron, Missed, cron};
+pub use self::every::{Every, every};
+pub use self::options::Overrun;
+pub(crate) use self::record::JobRecord;
+pub use self::run::RunContext;
+pub use crate::error::ScheduleProblem;

@@ -1,0 +1,155 @@
+//! What all periodic children have in common.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::clock::wall_clock;
+use crate::error::{BuildError, ScheduleProblem};
+use crate::panic::{Foreign, catch_panic};
+use crate::path::Path;
+
+/// What happens when a run is due and the one before it is still running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Overrun {
+    /// The run is skipped. The next one is the first that is planned after the running one has ended. The default.
+    #[default]
+    Skip,
+    /// The run begins when the running one has ended. One is queued at most: of several that become due meanwhile,
+    /// the last one is.
+    Queue,
+    /// The running one is dropped at its next await point, and the run begins.
+    Replace,
+    /// The run begins beside those that are running, in a [helper task](crate::Context::spawn) of its own. It is
+    /// skipped if this many are running.
+    Allow(usize),
+}
+
+impl Overrun {
+    /// Whether a run that is due waits for the end of the one that is running, or is skipped then.
+    pub(super) fn waits_for_end(self) -> bool {
+        matches!(self, Self::Skip | Self::Queue)
+    }
+
+    /// Whether no run may begin beside those that are running.
+    pub(super) fn refuses(self, running: usize) -> bool {
+        matches!(self, Self::Allow(most) if running >= most)
+    }
+
+    pub(super) fn is_concurrent(self) -> bool {
+        matches!(self, Self::Allow(_))
+    }
+
+    pub(super) fn check(self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
+        match self {
+            Self::Allow(0) => Err(bad(path, ScheduleProblem::NoRuns)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How runs are treated, whenever they are due.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunOptions {
+    /// How long a run may take.
+    pub(super) limit: Option<Duration>,
+    /// Whether a failed run is logged, and not a failure of the child.
+    pub(super) logs_failures: bool,
+    pub(super) clock: Clock,
+}
+
+impl RunOptions {
+    pub(super) fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
+        positive(self.limit.unwrap_or(Duration::MAX), "`limit_run`", 60, path)
+    }
+}
+
+/// Checks that a duration isn't zero.
+pub(super) fn positive(
+    duration: Duration,
+    option: &'static str,
+    example: u64,
+    path: &dyn Fn() -> Path,
+) -> Result<(), BuildError> {
+    if !duration.is_zero() {
+        return Ok(());
+    }
+    Err(BuildError::ZeroDuration { path: path(), option, example: Duration::from_secs(example) })
+}
+
+pub(super) fn bad(path: &dyn Fn() -> Path, problem: ScheduleProblem) -> BuildError {
+    BuildError::BadSchedule { path: path(), problem }
+}
+
+type ReadClock = dyn Fn() -> SystemTime + Send + Sync;
+
+/// The wall clock, or that of a test.
+#[derive(Clone, Default)]
+pub(super) struct Clock(Option<Foreign<ReadClock>>);
+
+impl Clock {
+    pub(super) fn new(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Some(Foreign::new(Arc::new(read))))
+    }
+
+    pub(super) fn read(&self) -> SystemTime {
+        let read = self.0.as_ref().and_then(|read| catch_panic(&**read));
+        read.unwrap_or_else(wall_clock)
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Clock(set)" } else { "Clock" })
+    }
+}
+
+/// The methods that the builders of periodic children share, each written and documented once.
+macro_rules! run_setters {
+    () => {
+        /// Sets the most by which a run begins after its planned time. Default: zero.
+        ///
+        /// Each run is delayed by a random time of at most this. The plan stays as it is, so delays don't add up.
+        /// Use it where many processes or children would work at the same instant.
+        pub fn jitter(mut self, jitter: Duration) -> Self {
+            self.plan.jitter = jitter;
+            self
+        }
+
+        /// Sets what happens when a run is due and the one before it is still running. Default:
+        /// [`Overrun::Skip`].
+        pub fn overrun(mut self, overrun: Overrun) -> Self {
+            self.plan.overrun = overrun;
+            self
+        }
+
+        /// Sets how long a run may take. Default: no limit.
+        ///
+        /// A run that takes longer is dropped at its next await point. It has failed as
+        /// [`TimedOut`](crate::ExitReason::TimedOut).
+        pub fn limit_run(mut self, limit: Duration) -> Self {
+            self.runs.limit = Some(limit);
+            self
+        }
+
+        /// Logs a run that fails, and goes on with the plan. Default: the child fails with the run.
+        ///
+        /// It applies to errors, panics and runs over their [limit](Self::limit_run). An error that is
+        /// [fatal](crate::ExitError::fatal) fails the child all the same.
+        pub fn log_failures(mut self) -> Self {
+            self.runs.logs_failures = true;
+            self
+        }
+
+        /// Reads the wall clock with this function, for tests. Default: [`SystemTime::now`].
+        ///
+        /// It is called in the child's task, so it must not block.
+        pub fn clock(mut self, read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+            self.runs.clock = Clock::new(read);
+            self
+        }
+    };
+}
+
+pub(super) use run_setters;

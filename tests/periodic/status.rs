@@ -1,0 +1,84 @@
+//! What the status shows of a periodic child.
+
+use std::time::SystemTime;
+
+use verger::periodic::{Overrun, RunContext};
+use verger::status::{RunOutcome, ScheduleInfo};
+use verger::{Exit, SupervisorHandle, every};
+
+use crate::common::start;
+use crate::diary::{Diary, eager, secs, sleep};
+
+async fn seen(tree: &SupervisorHandle) -> ScheduleInfo {
+    *tree.which_child("a").await.unwrap().schedule.expect("it is periodic")
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_shows_the_last_run_and_the_next() {
+    let diary = Diary::new();
+    let epoch = SystemTime::UNIX_EPOCH;
+    let job = every("a", secs(10), async |run: RunContext| -> Exit {
+        tokio::time::sleep(secs(3)).await;
+        if run.number() == 2 { Err("no".into()) } else { Ok(()) }
+    });
+    let job = job.clock(diary.wall_clock(epoch)).log_failures().first_after(secs(1));
+    let tree = start(eager().child(job)).await;
+
+    let info = seen(&tree).await;
+    assert_eq!((&*info.plan, info.running, info.runs, info.last), ("every 10s", 0, 0, None));
+    assert_eq!(info.next, Some(epoch + secs(1)));
+
+    sleep(secs(2)).await;
+    let info = seen(&tree).await;
+    assert_eq!((info.running, info.runs, info.next), (1, 0, Some(epoch + secs(11))));
+
+    sleep(secs(3)).await;
+    let last = seen(&tree).await.last.unwrap();
+    assert_eq!((last.planned, last.began, last.took), (epoch + secs(1), epoch + secs(1), secs(3)));
+    assert_eq!((last.outcome, last.problem), (RunOutcome::Done, None));
+
+    sleep(secs(10)).await;
+    let info = seen(&tree).await;
+    assert_eq!((info.runs, info.failed, info.skipped), (2, 1, 0));
+    let last = info.last.unwrap();
+    assert_eq!((last.outcome, last.problem.as_deref()), (RunOutcome::Failed, Some("failed: no")));
+    tree.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_counts_what_was_skipped_replaced_and_aborted() {
+    let long = |overrun| {
+        every("a", secs(10), async |run: RunContext| {
+            tokio::time::sleep(secs(if run.number() == 1 { 25 } else { 5 })).await;
+        })
+        .overrun(overrun)
+    };
+    let tree = start(eager().child(long(Overrun::Skip))).await;
+    sleep(secs(26)).await;
+    let info = seen(&tree).await;
+    assert_eq!((info.runs, info.failed, info.skipped), (1, 0, 2));
+    tree.stop("done").await.unwrap();
+
+    let tree = start(eager().child(long(Overrun::Replace))).await;
+    sleep(secs(11)).await;
+    let info = seen(&tree).await;
+    assert_eq!((info.runs, info.running), (1, 1));
+    assert_eq!(info.last.unwrap().outcome, RunOutcome::Replaced);
+    tree.kill_child("a").await.unwrap();
+    sleep(secs(1)).await;
+    let info = seen(&tree).await;
+    assert_eq!((info.runs, info.running), (2, 0));
+    assert_eq!(info.last.unwrap().outcome, RunOutcome::Aborted);
+    tree.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_a_fixed_delay_the_next_run_is_unknown_during_a_run() {
+    let job = every("a", secs(10), async |_: RunContext| tokio::time::sleep(secs(3)).await);
+    let tree = start(eager().child(job.fixed_delay())).await;
+    let info = seen(&tree).await;
+    assert_eq!((&*info.plan, info.next), ("10s after each run", None));
+    sleep(secs(3)).await;
+    assert!(seen(&tree).await.next.is_some());
+    tree.stop("done").await.unwrap();
+}
