@@ -164,7 +164,7 @@ mod panic;
 mod path;
 pub mod periodic;
 pub mod policy;
-#[cfg(feature = "process")]
+#[cfg(all(feature = "process", unix))]
 pub mod process;
 mod properties;
 pub mod resilience;

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::options::Overrun;
-use super::plan::{Draw, Now, Step};
+use super::step::{Draw, Now, Step};
 use crate::error::ScheduleProblem;
 use crate::policy::later;
 

@@ -19,9 +19,10 @@ use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
 use super::options::RunOptions;
-use super::plan::{Now, Plan, Step};
+use super::plan::Plan;
 use super::record::{BegunRun, JobRecord};
 use super::run::{RunContext, log_skipped};
+use super::step::{Now, Step};
 use crate::child::{Cancelled, Context, catch, drop_after, panicked};
 use crate::clock;
 use crate::exit::{Exit, Outcome};

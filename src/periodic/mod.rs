@@ -28,6 +28,7 @@
 //! | `every`, `cron` | the builders of specs |
 //! | `options` | what they have in common |
 //! | `rate`, `calendar` | when the next run is due, without effects |
+//! | `step` | what plans are asked with, and what they answer |
 //! | `plan` | one of both, with its state |
 //! | `record` | what is kept of a child over its incarnations, and shown in the status |
 //! | `life` | the future of one incarnation |
@@ -44,6 +45,7 @@ mod plan;
 mod rate;
 mod record;
 mod run;
+mod step;
 
 #[cfg(feature = "cron")]
 pub use self::cron::{Cron, Missed, cron};

@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use super::options::Overrun;
-use super::plan::{Draw, Step};
+use super::step::{Draw, Step};
 use crate::policy::later;
 
 /// See the [module](self).

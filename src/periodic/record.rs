@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use super::plan::{Now, Plan, PlanState, Step};
+use super::plan::{Plan, PlanState};
+use super::step::{Now, Step};
 use crate::status::{LastRun, RunOutcome, ScheduleInfo};
 use crate::sync::Mutex;
 

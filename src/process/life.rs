@@ -22,10 +22,11 @@ use super::log::{LineLog, Stream};
 #[cfg(target_os = "linux")]
 use super::members::Mark;
 use super::notify::{NotifySocket, Report};
-use super::options::{Options, Output, StdinFrom};
+use super::options::Options;
 use super::output::{Sinks, read, status_of};
 use super::ready::{Condition, LineWatch, accepts, succeeds};
-use super::spawn::{CommandFactory, Pipes, connect, spawn};
+use super::spawn::{CommandFactory, Pipes, spawn};
+use super::streams::{Output, StdinFrom, connect};
 use crate::child::{ChildMeta, Context, ExitFuture, IncarnationFactory, Phases};
 use crate::exit::{Exit, ExitError};
 use crate::subscriber::{debug, warn};

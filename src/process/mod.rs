@@ -56,59 +56,39 @@
 // | `group`, `ended` | signals to a process group, and the end of its leader |
 // | `members`, `cgroup` | other processes that belong to it; Linux |
 // | `keeper` | kills and waits until nothing is left |
+// | `streams` | where the standard streams come from and go to |
 // | `spawn` | starts a process, and gives it to a keeper |
 // | `log`, `output` | reads what a process writes, and logs it |
 // | `notify`, `probe`, `ready` | when it is ready |
 // | `life` | one incarnation, from the start of its process to its end |
 
-#[cfg(all(unix, target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod cgroup;
-#[cfg(unix)]
 mod ended;
-#[cfg(unix)]
 mod error;
-#[cfg(unix)]
 mod exit;
-#[cfg(unix)]
 mod group;
-#[cfg(unix)]
 mod keeper;
-#[cfg(unix)]
 mod life;
-#[cfg(unix)]
 mod lines;
-#[cfg(unix)]
 mod log;
 #[cfg(target_os = "linux")]
 mod members;
-#[cfg(unix)]
 mod notify;
-#[cfg(unix)]
 mod options;
-#[cfg(unix)]
 mod output;
-#[cfg(unix)]
 mod probe;
-#[cfg(unix)]
 mod ready;
-#[cfg(unix)]
 mod signal;
-#[cfg(unix)]
 mod spawn;
-#[cfg(unix)]
 pub(crate) mod spec;
+mod streams;
 
 #[cfg(target_os = "linux")]
 pub use self::cgroup::own_cgroup;
-#[cfg(unix)]
 pub use self::error::CommandError;
-#[cfg(unix)]
 pub use self::exit::ProcessExit;
-#[cfg(unix)]
-pub use self::options::Output;
-#[cfg(unix)]
 pub use self::ready::ReadyWhen;
-#[cfg(unix)]
 pub use self::signal::StopSignal;
-#[cfg(unix)]
 pub use self::spec::CommandSpec;
+pub use self::streams::Output;

@@ -1,63 +1,12 @@
 //! The options of a process.
 
-use std::fmt;
-use std::future::Future;
-use std::io;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::Arc;
-
-use tokio::process::ChildStdin;
 
 use super::exit::Successes;
 use super::ready::ReadyWhen;
 use super::signal::StopSignal;
-use crate::panic::Foreign;
-
-/// Where the stdout or the stderr of a process goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Output {
-    /// Each line is logged, at `INFO` with the target `verger::process`. The default.
-    #[default]
-    Capture,
-    /// To the same place as that of this program.
-    Inherit,
-    /// Nowhere.
-    Null,
-    /// Where the command itself says, for example to a file.
-    Command,
-}
-
-pub(super) type Feed =
-    dyn Fn(ChildStdin) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> + Send + Sync;
-
-/// Where the stdin of a process comes from.
-#[derive(Clone, Default)]
-pub(super) enum StdinFrom {
-    /// It has an end at once.
-    #[default]
-    Nothing,
-    /// A pipe that stays open while this program lives.
-    Open,
-    Bytes(Arc<[u8]>),
-    Function(Foreign<Feed>),
-    /// Where the command itself says.
-    Command,
-}
-
-impl fmt::Debug for StdinFrom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nothing => "Nothing",
-            Self::Open => "Open",
-            Self::Bytes(_) => "Bytes",
-            Self::Function(_) => "Function",
-            Self::Command => "Command",
-        })
-    }
-}
+use super::streams::{Output, StdinFrom};
 
 #[derive(Clone, Debug)]
 pub(super) struct Options {

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 use std::sync::Arc;
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
@@ -10,7 +9,6 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use super::error::{CommandError, diagnose};
 use super::group::Group;
 use super::keeper::{Containment, Process, keep};
-use super::options::{Output, StdinFrom};
 use crate::child::{Context, HelperGuard};
 use crate::panic::Foreign;
 
@@ -96,32 +94,6 @@ fn remove_variables(command: &mut Command) {
         if !command.as_std().get_envs().any(sets) {
             command.env_remove(name);
         }
-    }
-}
-
-/// Connects the standard streams.
-pub(super) fn connect(command: &mut Command, stdin: &StdinFrom, stdout: Output, stderr: Output) {
-    match stdin {
-        StdinFrom::Nothing => drop(command.stdin(Stdio::null())),
-        StdinFrom::Open | StdinFrom::Bytes(_) | StdinFrom::Function(_) => {
-            command.stdin(Stdio::piped());
-        }
-        StdinFrom::Command => {}
-    }
-    if let Some(stdout) = stdio(stdout) {
-        command.stdout(stdout);
-    }
-    if let Some(stderr) = stdio(stderr) {
-        command.stderr(stderr);
-    }
-}
-
-fn stdio(output: Output) -> Option<Stdio> {
-    match output {
-        Output::Capture => Some(Stdio::piped()),
-        Output::Inherit => Some(Stdio::inherit()),
-        Output::Null => Some(Stdio::null()),
-        Output::Command => None,
     }
 }
 

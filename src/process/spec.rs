@@ -11,10 +11,11 @@ use std::sync::Arc;
 use tokio::process::{ChildStdin, Command};
 
 use super::life::ProcessFactory;
-use super::options::{Options, Output, StdinFrom};
+use super::options::Options;
 use super::ready::ReadyWhen;
 use super::signal::StopSignal;
 use super::spawn::{CommandFactory, factory_of};
+use super::streams::{Output, StdinFrom};
 use crate::child::{ChildSpec, Component, FactoryKind};
 use crate::panic::Foreign;
 

@@ -1,9 +1,9 @@
 //! Rules for an `impl` block under `#[worker]`.
 
 use quote::ToTokens;
-use syn::{ImplItem, ImplItemFn, ItemImpl, PatType, Receiver, ReceiverKind, Type};
+use syn::{ImplItem, ImplItemFn, ItemImpl, PatType, Type};
 
-use super::worker::{BORROWS, output, qualifiers};
+use super::worker::{BORROWS, is_by_reference, no_run, output, qualifiers};
 use super::{blocking, options};
 use crate::errors::Errors;
 use crate::model::{
@@ -36,11 +36,6 @@ pub(crate) fn block(
     for method in child_methods(block) {
         signature(method, errors);
     }
-}
-
-/// Reports that there is no `run`.
-pub(super) fn no_run(block: &ItemImpl, example: &str, errors: &mut Errors) {
-    errors.at(&block.self_ty, format!("a worker needs a method `run`; add {example}"));
 }
 
 /// Reports methods that are nearly named like a missing one of the trait, and returns those.
@@ -133,10 +128,6 @@ fn parameters(method: &ImplItemFn, example: &str, errors: &mut Errors) {
         );
         errors.at(second, message);
     }
-}
-
-pub(super) fn is_by_reference(receiver: &Receiver) -> bool {
-    matches!(receiver.kind, ReceiverKind::Reference(..))
 }
 
 fn is_context_reference(param: &PatType) -> bool {

@@ -2,8 +2,7 @@
 
 use syn::{ItemFn, ItemImpl, PatType, Type};
 
-use super::block::{is_by_reference, no_run};
-use super::worker::{output, qualifiers};
+use super::worker::{is_by_reference, no_run, output, qualifiers};
 use crate::errors::Errors;
 use crate::model::{
     Handler, child_methods, is_blocking_context, is_context, is_inbox, is_service, typed_params,

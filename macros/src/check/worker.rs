@@ -1,6 +1,6 @@
 //! Rules for functions that a supervisor calls, whether they are free or methods.
 
-use syn::{ReturnType, Safety, Signature, Type};
+use syn::{ItemImpl, Receiver, ReceiverKind, ReturnType, Safety, Signature, Type};
 
 use crate::errors::Errors;
 
@@ -31,4 +31,14 @@ pub(super) fn output(subject: &str, signature: &Signature, errors: &mut Errors) 
     {
         errors.at(never, format!("{subject} returns nothing or `Exit`; remove `-> !`"));
     }
+}
+
+/// Reports that there is no `run`.
+pub(super) fn no_run(block: &ItemImpl, example: &str, errors: &mut Errors) {
+    errors.at(&block.self_ty, format!("a worker needs a method `run`; add {example}"));
+}
+
+/// Returns whether a method takes `&self` or `&mut self`.
+pub(super) fn is_by_reference(receiver: &Receiver) -> bool {
+    matches!(receiver.kind, ReceiverKind::Reference(..))
 }
