@@ -52,6 +52,30 @@ async fn the_status_shows_the_process_and_its_last_line() {
     marked.assert_gone();
 }
 
+/// The console, verger-top and the program read them there.
+#[cfg(feature = "log-lines")]
+#[tokio::test]
+async fn the_last_lines_of_both_streams_are_kept_with_the_log_lines_of_the_child() {
+    use tracing_subscriber::layer::SubscriberExt;
+
+    let marked = Marked::new();
+    let lines = verger::log_lines::LogLines::new();
+    let subscriber = tracing_subscriber::registry().with(lines.layer());
+    let _for_this_thread = tracing::subscriber::set_default(subscriber);
+    let tree = spawn(once(script(&marked, "echo one; echo two; exit 0").stderr(Output::Null)));
+    finished(&tree).await;
+
+    let kept = lines.of("app/it").current;
+    let output: Vec<_> = kept.iter().filter(|line| line.message == "output").collect();
+    let fields = |line: &&verger::log_lines::LogLine| line.fields.clone();
+    assert_eq!(
+        output.iter().map(fields).collect::<Vec<_>>(),
+        ["stream=stdout line=one", "stream=stdout line=two"]
+    );
+    tree.stop().await;
+    marked.assert_gone();
+}
+
 #[tokio::test]
 async fn a_line_of_ten_megabytes_is_cut_and_the_next_one_is_whole() {
     let marked = Marked::new();
