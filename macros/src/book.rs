@@ -14,7 +14,8 @@ fn the_book_shows_the_real_expansions() {
     for (input, shown) in
         [("rust,input", "rust,expansion"), ("rust,input,mailbox", "rust,expansion,mailbox")]
     {
-        let expansion = syn::parse2(expand(&listing(EXPANSIONS, input))).expect("macros write items");
+        let expansion =
+            syn::parse2(expand(&listing(EXPANSIONS, input))).expect("macros write items");
         let expansion = prettyplease::unparse(&expansion);
         // The message has the whole listing, so that it can be copied into the book.
         assert!(
