@@ -227,17 +227,43 @@ mod book {
     mod first_tree {}
     #[doc = include_str!("../book/src/components.md")]
     mod components {}
+    #[doc = include_str!("../book/src/workers.md")]
+    mod workers {}
+    #[doc = include_str!("../book/src/expansions.md")]
+    mod expansions {}
     #[cfg(feature = "macros")]
     #[doc = include_str!("../book/src/names.md")]
     mod names {}
     #[doc = include_str!("../book/src/limits.md")]
     mod limits {}
+    #[doc = include_str!("../book/src/counting.md")]
+    mod counting {}
+    #[doc = include_str!("../book/src/giving-up.md")]
+    mod giving_up {}
+    #[doc = include_str!("../book/src/pools.md")]
+    mod pools {}
     #[doc = include_str!("../book/src/waits.md")]
     mod waits {}
+    #[doc = include_str!("../book/src/jitter.md")]
+    mod jitter {}
+    #[doc = include_str!("../book/src/own-delays.md")]
+    mod own_delays {}
+    #[doc = include_str!("../book/src/presets.md")]
+    mod presets {}
+    #[doc = include_str!("../book/src/retries.md")]
+    mod retries {}
     #[doc = include_str!("../book/src/triggers.md")]
     mod triggers {}
+    #[doc = include_str!("../book/src/errors.md")]
+    mod errors {}
+    #[doc = include_str!("../book/src/decisions.md")]
+    mod decisions {}
+    #[doc = include_str!("../book/src/policy-files.md")]
+    mod policy_files {}
     #[doc = include_str!("../book/src/when-not.md")]
     mod when_not {}
+    #[doc = include_str!("../book/src/flapping.md")]
+    mod flapping {}
     #[doc = include_str!("../book/src/watchdog.md")]
     mod watchdog {}
     #[doc = include_str!("../book/src/periodic.md")]
@@ -257,12 +283,26 @@ mod book {
     mod processes {}
     #[doc = include_str!("../book/src/messages.md")]
     mod messages {}
+    #[doc = include_str!("../book/src/mailbox-options.md")]
+    mod mailbox_options {}
+    #[doc = include_str!("../book/src/mailbox-start.md")]
+    mod mailbox_start {}
+    #[doc = include_str!("../book/src/mailbox-stop.md")]
+    mod mailbox_stop {}
+    #[doc = include_str!("../book/src/questions.md")]
+    mod questions {}
     #[doc = include_str!("../book/src/delivery.md")]
     mod delivery {}
+    #[doc = include_str!("../book/src/batches.md")]
+    mod batches {}
+    #[doc = include_str!("../book/src/effects.md")]
+    mod effects {}
     #[doc = include_str!("../book/src/bus.md")]
     mod bus {}
     #[doc = include_str!("../book/src/dead-letters.md")]
     mod dead_letters {}
+    #[doc = include_str!("../book/src/replay.md")]
+    mod replay {}
     #[doc = include_str!("../book/src/starting.md")]
     mod starting {}
     #[doc = include_str!("../book/src/shutdown.md")]
@@ -271,8 +311,20 @@ mod book {
     #[doc = include_str!("../book/src/configuration.md")]
     mod configuration {}
     #[cfg(feature = "config-file")]
+    #[doc = include_str!("../book/src/child-config.md")]
+    mod child_config {}
+    #[cfg(feature = "config-file")]
+    #[doc = include_str!("../book/src/config-sources.md")]
+    mod config_sources {}
+    #[cfg(feature = "config-file")]
     #[doc = include_str!("../book/src/reloading.md")]
     mod reloading {}
+    #[cfg(feature = "config-file")]
+    #[doc = include_str!("../book/src/reload-triggers.md")]
+    mod reload_triggers {}
+    #[cfg(feature = "config-file")]
+    #[doc = include_str!("../book/src/live-changes.md")]
+    mod live_changes {}
     #[cfg(feature = "config-file")]
     #[doc = include_str!("../book/src/config-keys.md")]
     mod config_keys {}

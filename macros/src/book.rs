@@ -1,4 +1,4 @@
-//! The book's page about the macros shows their real expansions and errors.
+//! The book's pages about the macros show their real expansions and errors.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -6,27 +6,29 @@ use syn::{Attribute, Item, Meta};
 
 use crate::{supervisor, worker};
 
-const PAGE: &str = include_str!("../../book/src/components.md");
+const COMPONENTS: &str = include_str!("../../book/src/components.md");
+const EXPANSIONS: &str = include_str!("../../book/src/expansions.md");
 
 #[test]
 fn the_book_shows_the_real_expansions() {
     for (input, shown) in
         [("rust,input", "rust,expansion"), ("rust,input,mailbox", "rust,expansion,mailbox")]
     {
-        let expansion = syn::parse2(expand(&listing(input))).expect("macros write items");
+        let expansion =
+            syn::parse2(expand(&listing(EXPANSIONS, input))).expect("macros write items");
         let expansion = prettyplease::unparse(&expansion);
         // The message has the whole listing, so that it can be copied into the book.
         assert!(
-            listing(shown) == expansion,
-            "in book/src/components.md, the expansion of the listing `{input}` is\n\n{expansion}",
+            listing(EXPANSIONS, shown) == expansion,
+            "in book/src/expansions.md, the expansion of the listing `{input}` is\n\n{expansion}",
         );
     }
 }
 
 #[test]
 fn the_book_shows_the_real_errors() {
-    let expansion = expand(&listing("rust,compile_fail,mistake")).to_string();
-    let shown = listing("text,errors");
+    let expansion = expand(&listing(COMPONENTS, "rust,compile_fail,mistake")).to_string();
+    let shown = listing(COMPONENTS, "text,errors");
     let messages: Vec<_> = shown.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
     assert!(!messages.is_empty(), "in book/src/components.md, the listing `errors` has none");
     assert_eq!(expansion.matches("compile_error").count(), messages.len(), "{expansion}");
@@ -35,10 +37,10 @@ fn the_book_shows_the_real_errors() {
     }
 }
 
-/// Returns the listing that begins with this, without its hidden lines.
-fn listing(info: &str) -> String {
+/// Returns the listing of a page that begins with `info`, without its hidden lines.
+fn listing(page: &str, info: &str) -> String {
     let begin = format!("```{info}");
-    let lines = PAGE.lines().skip_while(|line| **line != begin).skip(1);
+    let lines = page.lines().skip_while(|line| **line != begin).skip(1);
     let lines = lines.take_while(|line| *line != "```");
     let shown = lines.filter(|line| *line != "#" && !line.starts_with("# "));
     shown.flat_map(|line| [line, "\n"]).collect()

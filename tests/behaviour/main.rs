@@ -3,6 +3,7 @@
 mod application;
 mod bad_input;
 mod book;
+mod chapters;
 mod child_specs;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,0 +1,10 @@
+//! Figures and tables of the book that its own listings don't show.
+
+mod counting;
+mod deliveries;
+mod giving_up;
+mod limits;
+mod mailboxes;
+mod policy_files;
+mod triggers;
+mod waits;
