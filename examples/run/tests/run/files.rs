@@ -60,7 +60,7 @@ ready = { lin = "listening" }
             "run.toml:9:1: `process.web.comand`: unknown key; did you mean `command`?",
             "run.toml:10:1: `process.web.backoff`: this is a key of the table `restart`; write it below \
              [process.web.restart]",
-            "run.toml:11:11: `process.web.ready`: unknown variant `lin`, expected one of `spawned`, `notify`, \
+            "run.toml:11:11: `process.web.ready.lin`: unknown variant `lin`, expected one of `spawned`, `notify`, \
              `line`, `port`, `command`; write, for example, ready = { line = \"listening\" } or ready = { port = 8080 }",
             "run.toml:13:2: `colour`: unknown key; write `process` or `run`",
         ],
@@ -165,9 +165,9 @@ command = ["true"]
              `on_abort` or `on_watchdog`",
             "run.toml:9:51: `process.a.restart.period`: invalid type: integer `60`, expected a duration with a unit \
              in quotes, such as \"60s\", or \"infinity\"",
-            "run.toml:12:18: `process.b.ready.port`: 99999 is no port from 1 to 65535; write, for example, ready = { \
+            "run.toml:12:9: `process.b.ready`: 99999 is no port from 1 to 65535; write, for example, ready = { \
              line = \"listening\" } or ready = { port = 8080 }",
-            "run.toml:15:23: `process.c.success_exit_codes`: 256 is no exit code from 0 to 255; write, for example, \
+            "run.toml:15:22: `process.c.success_exit_codes`: 256 is no exit code from 0 to 255; write, for example, \
              success_exit_codes = [2]",
             "run.toml:18:15: `process.d.stop_signal`: unknown variant `SIGKILL`, expected one of `SIGTERM`, `SIGINT`, \
              `SIGQUIT`, `SIGHUP`, `SIGUSR1`, `SIGUSR2`, `SIGWINCH`; write, for example, stop_signal = \"SIGINT\"",

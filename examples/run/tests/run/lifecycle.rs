@@ -115,8 +115,9 @@ health = {{ command = ["test", "!", "-e", "sick"], interval = "10ms", failures =
     let program = Program::start(&files);
     program.pid_of("web", 1);
     std::fs::write(files.path("sick"), "").unwrap();
-    let line = program.wait_for("restarting child=app/web incarnation=1");
-    assert!(line.contains("cause=\"unhealthy: exited with code 1\""), "{line}");
+    let cause =
+        "restarting child=app/web incarnation=1 cause=\"unhealthy: `test` exited with code 1\"";
+    program.wait_for(cause);
     std::fs::remove_file(files.path("sick")).unwrap();
     program.signal(Signal::TERM);
     assert_eq!(program.end().0, Some(0));
@@ -127,7 +128,7 @@ fn a_stop_leaves_no_process_whatever_it_does() {
     let files = Files::new(
         r#"
 [process.daemon]
-command = ["sh", "-c", "setsid sleep 1000 & echo started; wait"]
+command = ["sh", "-c", "setsid sh -c 'echo started; exec sleep 1000' & wait"]
 
 [process.stubborn]
 command = ["sh", "-c", "trap '' TERM; echo started; while :; do sleep 1; done"]

@@ -43,6 +43,11 @@ impl Files {
         command
     }
 
+    /// Returns the numbers of the processes that haven't ended. What each of them is, may change until it has called `exec`.
+    pub(crate) fn pids(&self) -> Vec<Pid> {
+        self.alive().into_iter().map(|(pid, _)| pid).collect()
+    }
+
     /// Returns the processes of this test that haven't ended.
     pub(crate) fn alive(&self) -> Vec<(Pid, String)> {
         let mark = format!("{VARIABLE}={}", self.0.path().display());
