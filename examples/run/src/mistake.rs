@@ -154,8 +154,8 @@ impl Places {
         let found = below.filter(holds).min_by_key(|place| place.value.len());
         let path = found.map_or(above, |place| &place.path);
         // An environment may hold passwords, so the message of serde, which quotes the value, isn't used.
-        let message = if path.contains(".environment.") {
-            "the value is no text in quotes".to_owned()
+        let message = if path.split('.').nth(2) == Some("environment") {
+            "expected a text in quotes for each variable".to_owned()
         } else {
             error.message().replace('\n', " ")
         };

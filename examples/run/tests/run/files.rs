@@ -19,7 +19,7 @@ fn assert_refused(text: &str, expected: &[&str]) {
     for args in [&["check", "run.toml"][..], &["run.toml"], &["--json", "run.toml"]] {
         assert_eq!(output(&files, args), (Some(2), String::new(), expected.clone()), "{args:?}");
     }
-    assert_eq!(std::fs::exists(files.path("started")).unwrap(), false, "nothing is started");
+    assert!(!files.path("started").exists(), "nothing is started");
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_file_without_mistakes_is_named() {
     let files = Files::new("[process.web]\ncommand = [\"touch\", \"started\"]\n");
     let valid = "run.toml: 1 process, no mistakes\n".to_owned();
     assert_eq!(output(&files, &["check", "run.toml"]), (Some(0), valid, String::new()));
-    assert_eq!(std::fs::exists(files.path("started")).unwrap(), false, "nothing is started");
+    assert!(!files.path("started").exists(), "nothing is started");
 }
 
 #[test]
@@ -36,6 +36,16 @@ fn the_demonstration_has_no_mistakes() {
     let (code, printed, mistakes) = output(&Files::new(""), &["check", demo]);
     assert_eq!((code, &mistakes[..]), (Some(0), ""));
     assert!(printed.ends_with("demo.toml: 7 processes, no mistakes\n"), "{printed}");
+}
+
+#[test]
+fn the_file_in_the_book_has_no_mistakes() {
+    let page = include_str!("../../../../book/src/processes.md");
+    let (_, section) = page.split_once("## A supervisor for processes").unwrap();
+    let file = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let valid = "run.toml: 2 processes, no mistakes\n".to_owned();
+    let checked = output(&Files::new(file), &["check", "run.toml"]);
+    assert_eq!(checked, (Some(0), valid, String::new()));
 }
 
 #[test]
@@ -148,6 +158,9 @@ stop_signal = "SIGKILL"
 [process.e]
 command = ["true"]
 environment = { PASSWORD = 4711 }
+[process.e2]
+command = ["true"]
+environment = "PASSWORD=4711"
 [process."f g"]
 command = ["true"]
 [process.reload]
@@ -171,10 +184,12 @@ command = ["true"]
              success_exit_codes = [2]",
             "run.toml:18:15: `process.d.stop_signal`: unknown variant `SIGKILL`, expected one of `SIGTERM`, `SIGINT`, \
              `SIGQUIT`, `SIGHUP`, `SIGUSR1`, `SIGUSR2`, `SIGWINCH`; write, for example, stop_signal = \"SIGINT\"",
-            "run.toml:21:28: `process.e.environment.PASSWORD`: the value is no text in quotes; write, for example, \
+            "run.toml:21:28: `process.e.environment.PASSWORD`: expected a text in quotes for each variable; write, for example, \
              environment = { PORT = \"8080\" }",
-            "run.toml:22:10: `process.f g`: `f g` is no name; write one of letters, digits, `-` and `_`",
-            "run.toml:24:10: `process.reload`: the name is taken by the child that reloads this file; write a \
+            "run.toml:24:15: `process.e2.environment`: expected a text in quotes for each variable; write, for \
+             example, environment = { PORT = \"8080\" }",
+            "run.toml:25:10: `process.f g`: `f g` is no name; write one of letters, digits, `-` and `_`",
+            "run.toml:27:10: `process.reload`: the name is taken by the child that reloads this file; write a \
              different one",
         ],
     );
