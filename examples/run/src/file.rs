@@ -110,7 +110,7 @@ impl Reader<'_> {
                     }
                 }
                 (name @ ("run" | "process"), _) => {
-                    let (message, example) = ("this is no table".to_owned(), keys::example(name));
+                    let (message, example) = ("this isn't a table".to_owned(), keys::example(name));
                     self.mistake(name, Problem::BadValue { message, example });
                 }
                 _ => self.known_key("", key, &["process", "run"]),
@@ -132,27 +132,14 @@ impl Reader<'_> {
         if name == reload::NAME {
             return self.mistake(&path, Problem::ReservedName);
         }
-        let mut own = DeTable::new();
-        let mut section = Table::new();
-        if let DeValue::Table(table) = value.get_ref() {
-            let known: Vec<_> = keys::of_process().collect();
-            for (key, value) in table {
-                let word = &**key.get_ref();
-                if keys::POLICY.contains(&word) {
-                    section
-                        .extend(self.decode(&path, value.clone()).map(|it| (word.to_owned(), it)));
-                } else if keys::RESTART.contains(&word) {
-                    self.mistake(&format!("{path}.{word}"), Problem::BelowRestart(path.clone()));
-                } else if known.contains(&word) {
-                    own.insert(key.clone(), value.clone());
-                } else {
-                    self.known_key(&path, key, &known);
-                }
-            }
-        }
+        let DeValue::Table(table) = value.get_ref() else {
+            let (message, example) = ("this isn't a table".to_owned(), keys::example(&path));
+            return self.mistake(&path, Problem::BadValue { message, example });
+        };
+        let (own, mut section) = self.split(&path, table);
         let own = Spanned::new(value.span(), DeValue::Table(own));
-        section
-            .extend(self.decode(&path, own.clone()).map(|own: Value| ("config".to_owned(), own)));
+        let config: Option<Value> = self.decode(&path, own.clone());
+        section.extend(config.map(|config| ("config".to_owned(), config)));
         self.sections.insert(format!("{ROOT}/{name}"), section.into());
         let Some(process) = self.decode::<Process>(&path, own) else { return };
         for (below, command) in process.commands() {
@@ -163,6 +150,26 @@ impl Reader<'_> {
             }
         }
         self.processes.insert(name.to_owned(), process);
+    }
+
+    /// Returns what the process is, and its policy.
+    fn split<'a>(&mut self, path: &str, table: &DeTable<'a>) -> (DeTable<'a>, Table) {
+        let (mut own, mut section) = (DeTable::new(), Table::new());
+        let known: Vec<_> = keys::of_process().collect();
+        for (key, value) in table {
+            let word = &**key.get_ref();
+            if keys::POLICY.contains(&word) {
+                let policy: Option<Value> = self.decode(path, value.clone());
+                section.extend(policy.map(|policy| (word.to_owned(), policy)));
+            } else if keys::RESTART.contains(&word) {
+                self.mistake(&format!("{path}.{word}"), Problem::BelowRestart(path.to_owned()));
+            } else if known.contains(&word) {
+                own.insert(key.clone(), value.clone());
+            } else {
+                self.known_key(path, key, &known);
+            }
+        }
+        (own, section)
     }
 
     /// Notes a mistake if the key isn't one of those that are known.

@@ -45,7 +45,7 @@ pub(crate) enum Problem {
         "no process is described; write, for example, [process.web] and below it command = [\"sleep\", \"10\"]"
     )]
     NoProcess,
-    #[error("`{0}` is no name; write one of letters, digits, `-` and `_`")]
+    #[error("`{0}` can't be a name; write one of letters, digits, `-` and `_`")]
     BadName(String),
     #[error("the name is taken by the child that reloads this file; write a different one")]
     ReservedName,
@@ -57,8 +57,8 @@ pub(crate) enum Problem {
     BadValue { message: String, example: &'static str },
     #[error("the command is empty; write the program and its arguments, for example {0}")]
     EmptyCommand(&'static str),
-    #[error("there is no process `{name}`; write {known}")]
-    UnknownRequirement { name: String, known: String },
+    #[error("there is no process `{name}`; {instead}")]
+    UnknownRequirement { name: String, instead: String },
     #[error("a process would wait for itself: {0}; remove one of these requirements")]
     Cycle(String),
     /// The text of verger's own configuration.

@@ -68,7 +68,7 @@ impl TryFrom<i64> for Port {
 
     fn try_from(number: i64) -> Result<Self, String> {
         let port = u16::try_from(number).ok().filter(|&port| port > 0);
-        port.map(Self).ok_or_else(|| format!("{number} is no port from 1 to 65535"))
+        port.map(Self).ok_or_else(|| format!("{number} isn't a port from 1 to 65535"))
     }
 }
 
@@ -82,7 +82,7 @@ impl TryFrom<i64> for ExitStatus {
     fn try_from(number: i64) -> Result<Self, String> {
         u8::try_from(number)
             .map(Self)
-            .map_err(|_| format!("{number} is no exit code from 0 to 255"))
+            .map_err(|_| format!("{number} isn't an exit code from 0 to 255"))
     }
 }
 

@@ -19,11 +19,11 @@ pub(crate) fn check(
         for required in &process.requires {
             if !names.contains(&&**required) {
                 let siblings: Vec<_> = names.iter().copied().filter(|it| it != name).collect();
-                let known = match &siblings[..] {
-                    [] => "`requires` only once there is a second process".to_owned(),
-                    siblings => one_of(siblings),
+                let instead = match &siblings[..] {
+                    [] => "remove the requirement".to_owned(),
+                    siblings => format!("write {}", one_of(siblings)),
                 };
-                let problem = Problem::UnknownRequirement { name: required.clone(), known };
+                let problem = Problem::UnknownRequirement { name: required.clone(), instead };
                 mistakes.push(places.mistake(&path, problem));
             }
         }

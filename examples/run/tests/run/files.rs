@@ -178,9 +178,9 @@ command = ["true"]
              `on_abort` or `on_watchdog`",
             "run.toml:9:51: `process.a.restart.period`: invalid type: integer `60`, expected a duration with a unit \
              in quotes, such as \"60s\", or \"infinity\"",
-            "run.toml:12:9: `process.b.ready`: 99999 is no port from 1 to 65535; write, for example, ready = { \
+            "run.toml:12:9: `process.b.ready`: 99999 isn't a port from 1 to 65535; write, for example, ready = { \
              line = \"listening\" } or ready = { port = 8080 }",
-            "run.toml:15:22: `process.c.success_exit_codes`: 256 is no exit code from 0 to 255; write, for example, \
+            "run.toml:15:22: `process.c.success_exit_codes`: 256 isn't an exit code from 0 to 255; write, for example, \
              success_exit_codes = [2]",
             "run.toml:18:15: `process.d.stop_signal`: unknown variant `SIGKILL`, expected one of `SIGTERM`, `SIGINT`, \
              `SIGQUIT`, `SIGHUP`, `SIGUSR1`, `SIGUSR2`, `SIGWINCH`; write, for example, stop_signal = \"SIGINT\"",
@@ -188,7 +188,7 @@ command = ["true"]
              environment = { PORT = \"8080\" }",
             "run.toml:24:15: `process.e2.environment`: expected a text in quotes for each variable; write, for \
              example, environment = { PORT = \"8080\" }",
-            "run.toml:25:10: `process.f g`: `f g` is no name; write one of letters, digits, `-` and `_`",
+            "run.toml:25:10: `process.f g`: `f g` can't be a name; write one of letters, digits, `-` and `_`",
             "run.toml:27:10: `process.reload`: the name is taken by the child that reloads this file; write a \
              different one",
         ],
@@ -196,7 +196,7 @@ command = ["true"]
 }
 
 #[test]
-fn a_file_that_is_no_description_is_named() {
+fn a_file_that_describes_nothing_is_named() {
     assert_refused(
         "[process.a",
         &["run.toml:1:11: unclosed table, expected `]`; correct the TOML syntax"],
@@ -204,6 +204,17 @@ fn a_file_that_is_no_description_is_named() {
     let none = "run.toml:1:1: no process is described; write, for example, [process.web] and below it command = \
                 [\"sleep\", \"10\"]";
     assert_refused("", &[none]);
+    assert_refused(
+        "[process]\nweb = 1\n[run.x]\n",
+        &[
+            "run.toml:2:1: `process.web`: this isn't a table; write, for example, command = [\"sleep\", \"10\"]",
+            "run.toml:3:6: `run.x`: unknown key; write `console`, `console_actions`, `probes` or `shutdown`",
+        ],
+    );
+    assert_refused(
+        "[process.web]\ncommand = [\"true\"]\nrequires = [\"db\"]",
+        &["run.toml:3:1: `process.web.requires`: there is no process `db`; remove the requirement"],
+    );
     let files = Files::new("");
     let absent = "absent.toml: the file can't be read: No such file or directory (os error 2); write the path of a \
                   TOML file\n";
