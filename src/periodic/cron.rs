@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use croner::errors::CronError;
@@ -146,11 +147,11 @@ where
         };
         let Options { jitter, overrun, .. } = plan;
         let calendar = Calendar { parsed, missed_within, jitter, overrun };
-        let plan = Plan::Calendar(Box::new(calendar));
+        let calendar = Arc::new(calendar);
+        let plan = Plan::Calendar(Arc::clone(&calendar));
         let text = format!("{expression} in {}", zone.as_deref().unwrap_or("UTC")).into();
         let clock = runs.clock.clone();
-        let check =
-            move |plan: &Plan, path: &dyn Fn() -> Path| check(plan, &expression, &clock, path);
+        let check = move |path: &dyn Fn() -> Path| check(&calendar, &expression, &clock, path);
         job_spec(name, Job { plan, text, runs, function }, check, defined_at)
     }
 }
@@ -201,12 +202,11 @@ fn find_zone(name: &str) -> Result<TimeZone, ScheduleProblem> {
 }
 
 fn check(
-    plan: &Plan,
+    calendar: &Calendar,
     expression: &str,
     clock: &Clock,
     path: &dyn Fn() -> Path,
 ) -> Result<(), BuildError> {
-    let Plan::Calendar(calendar) = plan else { return Ok(()) };
     calendar.overrun.check(path)?;
     if let Err(problem) = &calendar.parsed {
         return Err(bad(path, problem.clone()));

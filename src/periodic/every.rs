@@ -124,6 +124,7 @@ where
             true => format!("{:?} after each run", plan.period),
             false => format!("every {:?}", plan.period),
         };
+        let check = move |path: &dyn Fn() -> Path| check(plan, path);
         let plan = Plan::Rate(plan);
         job_spec(name, Job { plan, text: text.into(), runs, function }, check, defined_at)
     }
@@ -150,9 +151,8 @@ impl<F> fmt::Debug for Every<F> {
     }
 }
 
-fn check(plan: &Plan, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-    let Plan::Rate(rate) = plan else { return Ok(()) };
-    let Rate { period, jitter, overrun, .. } = *rate;
+fn check(plan: Rate, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
+    let Rate { period, jitter, overrun, .. } = plan;
     positive(period, "period", 10, path)?;
     overrun.check(path)?;
     if jitter >= period {
@@ -172,7 +172,7 @@ where
     F: Fn(RunContext) -> R + Send + Sync + 'static,
     R: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
-    C: Fn(&Plan, &dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
+    C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
 {
     let meta = JobMeta { job: Arc::new(job), check };
     let kind: FactoryKind =
@@ -191,14 +191,14 @@ struct JobMeta<F, C> {
 impl<F, C> ChildMeta for JobMeta<F, C>
 where
     F: Send + Sync + 'static,
-    C: Fn(&Plan, &dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
+    C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
 {
     fn type_name(&self) -> Option<&'static str> {
         Some(std::any::type_name::<F>())
     }
 
     fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        (self.check)(&self.job.plan, path)?;
+        (self.check)(path)?;
         self.job.runs.check(path)
     }
 

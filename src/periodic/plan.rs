@@ -2,6 +2,8 @@
 //!
 //! Pure: the time is an argument.
 
+#[cfg(feature = "cron")]
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 #[cfg(feature = "cron")]
@@ -14,7 +16,7 @@ use super::step::{Now, Step};
 pub(super) enum Plan {
     Rate(Rate),
     #[cfg(feature = "cron")]
-    Calendar(Box<Calendar>),
+    Calendar(Arc<Calendar>),
 }
 
 /// Where a child is in its plan.
