@@ -10,6 +10,20 @@ const FEWEST_WORDS: usize = 250;
 /// The programs of the tutorial, by their names, which are also those of their chapters.
 const TUTORIAL: [&str; 5] = ["loop", "child", "stopping", "inside", "config"];
 
+/// Returns whether a text begins like a message, in which `{…}` stands for any text.
+fn begins_like(text: &str, message: &str) -> bool {
+    let mut rest = text;
+    for (number, part) in message.split('{').enumerate() {
+        let part = if number == 0 { part } else { part.split_once('}').unwrap().1 };
+        let Some(at) = rest.find(part) else { return false };
+        if number == 0 && at != 0 {
+            return false;
+        }
+        rest = &rest[at + part.len()..];
+    }
+    message.ends_with('}') || rest.is_empty() || rest.starts_with([' ', '\n'])
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -152,4 +166,36 @@ fn the_first_pages_are_short() {
         let words = read(page).split_whitespace().count();
         assert!(words <= limit, "{page} has {words} words; at most {limit}");
     }
+}
+
+#[test]
+fn each_log_line_that_the_book_shows_is_one_of_the_sources() {
+    let known = super::log_table::lines();
+    let mut pages: Vec<_> = chapters().iter().map(|it| format!("book/src/{it}")).collect();
+    pages.push("README.md".to_owned());
+    let mut unknown = Vec::new();
+    for page in pages.iter().filter(|page| !page.ends_with("log-lines.md")) {
+        let text = read(page);
+        for shown in text.lines().filter(|line| !line.starts_with('|')) {
+            let levels = [" INFO ", " WARN ", "ERROR ", "DEBUG "];
+            let Some(at) =
+                shown.find("verger::").filter(|_| levels.iter().any(|it| shown.contains(it)))
+            else {
+                continue;
+            };
+            let Some((target, message)) = shown[at..].split_once(": ") else { continue };
+            let is_known = known.iter().any(|line| {
+                let text = line.message.trim_matches(['`', '*', ' ']);
+                line.target == target && begins_like(message, text)
+            });
+            if !is_known {
+                unknown.push(format!("{page}: {shown}"));
+            }
+        }
+    }
+    assert!(
+        unknown.is_empty(),
+        "no line of the sources, see log-lines.md:\n{}",
+        unknown.join("\n")
+    );
 }
