@@ -223,8 +223,32 @@ mod book {
     mod readme {}
     #[doc = include_str!("../book/src/introduction.md")]
     mod introduction {}
-    #[doc = include_str!("../book/src/first-tree.md")]
-    mod first_tree {}
+    #[doc = include_str!("../book/src/do-you-need-this.md")]
+    mod do_you_need_this {}
+    #[doc = include_str!("../book/src/tutorial/loop.md")]
+    mod tutorial_loop {}
+    #[cfg(feature = "signal")]
+    #[doc = include_str!("../book/src/tutorial/child.md")]
+    mod tutorial_child {}
+    #[cfg(feature = "signal")]
+    #[doc = include_str!("../book/src/tutorial/stopping.md")]
+    mod tutorial_stopping {}
+    #[cfg(all(feature = "console", feature = "signal"))]
+    #[doc = include_str!("../book/src/tutorial/inside.md")]
+    mod tutorial_inside {}
+    #[cfg(all(feature = "config-file", feature = "signal"))]
+    #[doc = include_str!("../book/src/tutorial/config.md")]
+    mod tutorial_config {}
+    #[doc = include_str!("../book/src/designing.md")]
+    mod designing {}
+    #[cfg(feature = "testing")]
+    #[doc = include_str!("../book/src/anti-patterns.md")]
+    mod anti_patterns {}
+    #[cfg(feature = "testing")]
+    #[doc = include_str!("../book/src/testing.md")]
+    mod testing {}
+    #[doc = include_str!("../book/src/events.md")]
+    mod events {}
     #[doc = include_str!("../book/src/components.md")]
     mod components {}
     #[doc = include_str!("../book/src/workers.md")]

@@ -79,11 +79,11 @@ const FIELDS: [&str; 67] = [
 
 /// A line of the source: where it goes, and what it says.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Line {
-    target: String,
-    level: String,
-    message: String,
-    fields: Vec<String>,
+pub(crate) struct Line {
+    pub(crate) target: String,
+    pub(crate) level: String,
+    pub(crate) message: String,
+    pub(crate) fields: Vec<String>,
 }
 
 /// The macros of `src/subscriber.rs` and `src/runtime/log.rs`, with the level of each.
@@ -194,7 +194,7 @@ fn line_of(name: &str, level: &str, arguments: &str) -> Line {
     Line { target, level, message, fields }
 }
 
-fn lines() -> Vec<Line> {
+pub(crate) fn lines() -> Vec<Line> {
     let mut files = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let mut lines = Vec::new();

@@ -3,6 +3,8 @@
 mod application;
 mod bad_input;
 mod book;
+mod book_shape;
+mod book_tables;
 mod chapters;
 mod child_specs;
 #[path = "../common/mod.rs"]
