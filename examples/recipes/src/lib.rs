@@ -61,7 +61,8 @@ pub async fn until(
     Ok(())
 }
 
-/// Everything runs on one thread: it is the one that the kernel has in view for the servers' `--pdeathsig`.
+/// Runs everything on one thread. The kernel sends the servers the signal of `--pdeathsig` when the thread ends that has
+/// started them.
 #[tokio::main(flavor = "current_thread")]
 async fn block_on(show: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {
     tokio::select! {

@@ -65,6 +65,7 @@ async fn show() -> anyhow::Result<String> {
     let url = format!("postgres://postgres@{}/postgres", server.address());
     let app = Supervisor::builder("app").child(server.child()).build()?.start().await?;
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
+    #[expect(clippy::disallowed_methods, reason = "it is joined below")]
     let connection = tokio::spawn(connection);
     client.batch_execute("CREATE TABLE jobs (id INT PRIMARY KEY)").await?;
 

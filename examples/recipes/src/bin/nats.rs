@@ -9,7 +9,7 @@
 //!
 //! The client subscribes again after it has reconnected, and then sends what was published meanwhile. A restart of the
 //! children would lose both: the subscription until it is made again, and the messages that the old client holds.
-//! The supervisor has two tasks left: the first connection, and a client that has given up.
+//! The supervisor acts in two cases: the first connection fails, or the client was closed.
 //!
 //! ```text
 //! cargo run --bin nats
@@ -80,9 +80,12 @@ async fn show() -> anyhow::Result<String> {
     count.wait_for(|&count| count == 10).await?;
 
     is_connected.wait_for(|&it| it).await?;
+    // So that the server is away until it is released.
+    app.hold("server").await?;
     app.kill_child("server").await?;
     is_connected.wait_for(|&it| !it).await?;
     publish().await?;
+    app.release("server").await?;
     count.wait_for(|&count| count == 20).await?;
 
     until_active(&app, "server", 2).await?;

@@ -46,7 +46,7 @@ async fn run_actor<A: Actor>(ctx: Context, actor: A, arguments: A::Arguments) ->
     exit
 }
 
-/// Supervises the actor in ractor's sense: ractor tells nothing else why an actor has ended.
+/// Is linked to the actor: ractor reports only to a supervisor why an actor has ended.
 struct Watcher;
 
 type Report = oneshot::Sender<Exit>;
