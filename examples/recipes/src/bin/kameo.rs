@@ -33,7 +33,8 @@ async fn run_actor<A: Actor>(ctx: Context, arguments: A::Args) -> Exit {
     let actor = A::prepare();
     let address = actor.actor_ref().clone();
     ctx.provide(address.clone())?;
-    // In the task of the child, and not in one of its own: if the child is aborted, the actor is dropped with it.
+    // In the task of the child, and not in one of its own: if the child is aborted, the actor is dropped with it, without
+    // `on_stop`.
     let mut actor = pin!(actor.run(arguments));
     let until_stopped = async {
         address.wait_for_startup().await;
@@ -95,8 +96,13 @@ async fn show() -> anyhow::Result<String> {
     let second: ActorRef<Tally> = app.service().await?;
     let total = second.ask(Add(8)).await?;
     let exit = app.which_child("tally").await?.last_exit.map(|it| it.to_string());
+
+    app.kill_child("tally").await?;
+    until_active(&app, "tally", 3).await?;
+    ensure!(second.tell(Add(16)).await.is_err(), "the second actor outlives an abort of its child");
+    let third: ActorRef<Tally> = app.service().await?;
     app.stop("the recipe is over").await?;
-    ensure!(second.tell(Add(16)).await.is_err(), "the second actor outlives its child");
+    ensure!(third.tell(Add(32)).await.is_err(), "the third actor outlives the stop of its child");
     Ok(format!("kameo: {}; the second actor's total is {total}", exit.unwrap_or_default()))
 }
 

@@ -131,8 +131,19 @@ async fn show() -> anyhow::Result<String> {
     second.cast(Message::Add(8))?;
     let total = call!(second, Message::Total)?;
     let exit = app.which_child("tally").await?.last_exit.map(|it| it.to_string());
+
+    app.kill_child("tally").await?;
+    until_active(&app, "tally", 3).await?;
+    ensure!(
+        second.cast(Message::Add(16)).is_err(),
+        "the second actor outlives an abort of its child"
+    );
+    let third: ActorRef<Message> = app.service().await?;
     app.stop("the recipe is over").await?;
-    ensure!(second.cast(Message::Add(16)).is_err(), "the second actor outlives its child");
+    ensure!(
+        third.cast(Message::Add(32)).is_err(),
+        "the third actor outlives the stop of its child"
+    );
     Ok(format!("ractor: {}; the second actor's total is {total}", exit.unwrap_or_default()))
 }
 
