@@ -380,6 +380,8 @@ mod book {
     mod console {}
     #[doc = include_str!("../book/src/terminal.md")]
     mod terminal {}
+    #[doc = include_str!("../book/src/recipes.md")]
+    mod recipes {}
     #[doc = include_str!("../book/src/runbook.md")]
     mod runbook {}
     #[doc = include_str!("../book/src/costs.md")]
