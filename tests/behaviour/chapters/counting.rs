@@ -74,7 +74,7 @@ mod table {
 
     /// Of two runs one isn't active before it fails, and one stays.
     async fn by_turns(ctx: Context, runs: Arc<AtomicU32>) -> Exit {
-        if runs.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+        if runs.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             return Err("not yet".into());
         }
         ctx.ready();

@@ -233,7 +233,7 @@ mod flapping {
     fn flaps() -> HealthCheck {
         let checks = Arc::new(AtomicU32::new(0));
         HealthCheck::new(move |_ctx| {
-            let even = checks.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+            let even = checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
             async move { if even { Err("no answer") } else { Ok(()) } }
         })
     }
