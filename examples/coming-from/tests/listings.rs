@@ -80,3 +80,29 @@ fn no_listing_escapes_the_check() {
         }
     }
 }
+
+/// Returns the crates that a manifest pins, with their versions.
+fn pins(manifest: &str) -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest);
+    let text = fs::read_to_string(path).unwrap();
+    let pin = |line: &str| {
+        let (name, rest) = line.split_once(" = ")?;
+        let (_, version) = rest.split_once("\"=")?;
+        Some((name.to_owned(), version.split_once('"')?.0.to_owned()))
+    };
+    let mut pins: Vec<_> = text.lines().filter_map(pin).collect();
+    pins.dedup();
+    pins
+}
+
+#[test]
+fn the_chapters_name_the_versions_that_are_compiled() {
+    let pages = files("../../book/src/coming", &["md"]);
+    let peers = pins("../../benches/peers/Cargo.toml");
+    for (name, version) in pins("Cargo.toml") {
+        let named = format!("{name} {version}");
+        assert!(pages.iter().any(|(_, text)| text.contains(&named)), "no chapter is about {named}");
+        let peer = peers.iter().find(|(peer, _)| *peer == name);
+        assert!(peer.is_none_or(|peer| peer.1 == version), "benches/peers doesn't pin {named}");
+    }
+}
