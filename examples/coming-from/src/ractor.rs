@@ -70,7 +70,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_message_to_the_old_actor_is_lost() {
         let (app, running) = Actor::spawn(None, App, ()).await.unwrap();
-        let counter = || registry::where_is("counter".to_owned()).map(ActorRef::<Message>::from);
+        let counter = || registry::where_is("counter").map(ActorRef::<Message>::from);
         let first = counter().unwrap();
         first.cast(Message::Add(u32::MAX)).unwrap();
         first.cast(Message::Add(1)).unwrap();

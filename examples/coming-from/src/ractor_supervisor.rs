@@ -55,7 +55,7 @@ mod tests {
 
     async fn find(name: &str, but: Option<&ActorCell>) -> ActorCell {
         loop {
-            match registry::where_is(name.to_owned()) {
+            match registry::where_is(name) {
                 Some(found) if Some(found.get_id()) != but.map(ActorCell::get_id) => return found,
                 _ => tokio::time::sleep(Duration::from_millis(1)).await,
             }
