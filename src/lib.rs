@@ -272,6 +272,8 @@ mod book {
     mod jitter {}
     #[doc = include_str!("../book/src/own-delays.md")]
     mod own_delays {}
+    #[doc = include_str!("../book/src/linear.md")]
+    mod linear {}
     #[doc = include_str!("../book/src/presets.md")]
     mod presets {}
     #[doc = include_str!("../book/src/retries.md")]
@@ -386,4 +388,24 @@ mod book {
     mod runbook {}
     #[doc = include_str!("../book/src/costs.md")]
     mod costs {}
+    #[doc = include_str!("../book/src/coming/erlang.md")]
+    mod coming_from_erlang {}
+    #[doc = include_str!("../book/src/coming/akka.md")]
+    mod coming_from_akka {}
+    // With an HTTP server of axum.
+    #[cfg(feature = "health")]
+    #[doc = include_str!("../book/src/coming/http-500.md")]
+    mod producer_that_backs_off {}
+    #[doc = include_str!("../book/src/coming/elfo.md")]
+    mod coming_from_elfo {}
+    #[doc = include_str!("../book/src/coming/signalpy.md")]
+    mod coming_from_signalpy {}
+    #[doc = include_str!("../book/src/coming/ractor.md")]
+    mod coming_from_ractor {}
+    #[doc = include_str!("../book/src/coming/kameo.md")]
+    mod coming_from_kameo {}
+    #[doc = include_str!("../book/src/coming/tokio-graceful-shutdown.md")]
+    mod coming_from_tokio_graceful_shutdown {}
+    #[doc = include_str!("../book/src/coming/task-supervisor.md")]
+    mod coming_from_task_supervisor {}
 }
