@@ -11,4 +11,5 @@ mod programs;
 mod recorders;
 mod reload;
 mod signals;
+mod single_examples;
 mod subscribers;
