@@ -5,9 +5,9 @@
 //! underscores between them. The values of variables are text; verger accepts quoted numbers.
 //!
 //! ```text
-//! cargo run --example config_layers
-//! env APP__app/writer__config__batch=7 cargo run --example config_layers
-//! env APP__app/writer__config__batch=many cargo run --example config_layers
+//! cargo run --example config_layers --features config
+//! env APP__app/writer__config__batch=7 cargo run --example config_layers --features config
+//! env APP__app/writer__config__batch=many cargo run --example config_layers --features config
 //! ```
 //!
 //! A shell can't assign a variable with a `/` in its name, but `env`, systemd and Kubernetes can.

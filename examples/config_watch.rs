@@ -6,8 +6,8 @@
 //! ```
 //!
 //! ```text
-//! cargo run --example config_watch
-//! CONFIG_FILE=app.toml cargo run --example config_watch
+//! cargo run --example config_watch --features config-file
+//! CONFIG_FILE=app.toml cargo run --example config_watch --features config-file
 //! ```
 //!
 //! Without `CONFIG_FILE`, it writes a file into a directory of its own and says where that is. Edit it, with a

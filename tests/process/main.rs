@@ -1,6 +1,7 @@
 //! Whole programs as processes of their own: signals, output, exit codes, and the examples.
 
 mod application;
+mod example_index;
 mod examples;
 mod host;
 mod json_log;
@@ -11,4 +12,5 @@ mod programs;
 mod recorders;
 mod reload;
 mod signals;
+mod single_examples;
 mod subscribers;
