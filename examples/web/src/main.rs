@@ -69,7 +69,8 @@ fn start_log() -> LogLines {
 /// Opens what outlives every restart of a child. An error here is one that no restart mends.
 fn open(options: &Options) -> Result<Resources, String> {
     // A check must not need the ports of the service that runs.
-    let bind = |address: &str| TcpListener::bind(if options.check { "127.0.0.1:0" } else { address });
+    let bind =
+        |address: &str| TcpListener::bind(if options.check { "127.0.0.1:0" } else { address });
     let named = |flag, address| bind(address).map_err(|error| format!("{flag} {address}: {error}"));
     let listen = named("--listen", &options.listen)?;
     let metrics = named("--metrics", &options.metrics)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use humantime_serde::re::humantime::format_duration;
 use serde::Deserialize;
 use verger::Exit;
 use verger::periodic::RunContext;
@@ -28,7 +29,8 @@ impl Default for CleanupConfig {
 /// Refuses a configuration that would delete every note.
 pub(crate) async fn is_sensible(new: Arc<CleanupConfig>) -> Exit {
     if new.keep < Duration::from_secs(1) {
-        return Err("`keep` is less than a second, which deletes every note; write \"30days\", for example".into());
+        let hint = "which deletes every note; write keep = \"30days\", for example";
+        return Err(format!("`keep` is \"{}\", {hint}", format_duration(new.keep)).into());
     }
     Ok(())
 }
@@ -37,6 +39,6 @@ pub(crate) async fn cleanup(run: RunContext) -> Exit {
     let keep = run.config::<CleanupConfig>()?.get().keep;
     let pool: Pool = run.service().await?;
     let deleted = pool.run(move |database| notes::delete_older(database, keep.as_secs())).await?;
-    run.set_status(format!("deleted {deleted} notes older than {keep:?}"));
+    run.set_status(format!("deleted {deleted} notes older than {}", format_duration(keep)));
     Ok(())
 }

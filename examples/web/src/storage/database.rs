@@ -22,16 +22,16 @@ use super::pool::Pool;
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
 pub(crate) struct Database {
     path: PathBuf,
+    pool: Option<Pool>,
     /// Device and inode of the file that is open.
     opened: Option<(u64, u64)>,
 }
 
 impl Database {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, opened: None }
+        Self { path, pool: None, opened: None }
     }
 }
 
@@ -46,10 +46,23 @@ impl Child for Database {
         let (pool, opened) = ctx.spawn_blocking(open).await?.map_err(exit_error)?;
         self.opened = opened;
         pool.run(|connection| notes::create_table(connection)).await?;
-        Ok(ctx.provide(pool)?)
+        ctx.provide(pool.clone())?;
+        self.pool = Some(pool);
+        Ok(())
     }
 
     async fn run(&mut self, ctx: &Context) -> Exit {
+        let ended = self.watch_file(ctx).await;
+        if let Some(pool) = self.pool.take() {
+            pool.close().await;
+        }
+        ended
+    }
+}
+
+impl Database {
+    /// Looks at the file until the child is cancelled.
+    async fn watch_file(&self, ctx: &Context) -> Exit {
         let mut looks = interval(LOOK);
         while ctx.run_until_cancelled(looks.tick()).await.is_some() {
             let path = self.path.clone();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use verger::Context;
 
@@ -27,7 +28,7 @@ pub(crate) enum PoolError {
     Failed(#[from] rusqlite::Error),
 }
 
-/// Cheap to clone. The connections are closed with the last clone.
+/// Cheap to clone. Clones are useless after [`close`](Self::close).
 #[derive(Clone)]
 pub(crate) struct Pool {
     /// That of the child `database`.
@@ -60,7 +61,7 @@ impl Pool {
     ) -> Result<T, PoolError> {
         let permit = timeout(BUSY, Arc::clone(&self.permits).acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
-            return Err(PoolError::Busy("all connections are in use".into()));
+            return Err(PoolError::Busy("no connection is free".into()));
         };
         let idle = Arc::clone(&self.idle);
         let ran = self.ctx.spawn_blocking(move || {
@@ -76,6 +77,19 @@ impl Pool {
             Ok(result) => result.map_err(PoolError::from_statement),
             Err(ended) => Err(PoolError::Busy(ended.to_string())),
         }
+    }
+
+    /// Waits for the running statements, and closes all connections.
+    ///
+    /// The next incarnation must not open the file before: SQLite deletes the log beside a database by its name
+    /// when the last connection is closed, and that name is also the one of the next log.
+    pub(crate) async fn close(&self) {
+        // It can only fail when it is closed already.
+        let _all = self.permits.acquire_many(CONNECTIONS as u32).await;
+        self.permits.close();
+        let connections = std::mem::take(&mut *lock(&self.idle));
+        // Not by `ctx`: its closures are dropped once the child is cancelled.
+        let _ = spawn_blocking(move || drop(connections)).await;
     }
 }
 
