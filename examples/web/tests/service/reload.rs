@@ -13,7 +13,7 @@ fn a_policy_and_an_own_setting_change_while_the_service_runs() {
 
     let reloaded = service.line("reloaded");
     assert_eq!(reloaded["fields"]["changes"], 6, "{reloaded}");
-    service.line("~ web/http/listener  config.max_note  4096 → 3  live  web.toml:7");
+    service.line("~ web/http/listener  config.max_note  4096 → 3  live  web.toml:8");
     service.line(
         r#"~ web/storage/database  restart.backoff.curve  "exponential" → "constant"  at the next failure  web.toml:22"#,
     );
