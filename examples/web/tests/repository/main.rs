@@ -58,6 +58,6 @@ fn the_template_depends_on_what_the_example_depends_on() {
     assert_eq!(generated["package"]["name"].as_str(), Some("my-service"));
     assert!(!generated.to_string().contains("workspace"), "it is a project of its own");
     let generate: Table = GENERATE.parse().unwrap();
-    assert_eq!(generate["template"]["include"], Value::from(vec!["Cargo.toml.liquid"]));
+    assert_eq!(generate["template"]["include"], Value::from(vec!["Cargo.toml"]));
     assert_eq!(generate["template"]["ignore"], Value::from(vec!["tests/repository"]));
 }
