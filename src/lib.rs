@@ -362,6 +362,8 @@ mod book {
     mod systemd_kubernetes {}
     #[doc = include_str!("../book/src/host.md")]
     mod host {}
+    #[doc = include_str!("../book/src/production.md")]
+    mod production {}
     #[cfg(all(feature = "lease", feature = "testing"))]
     #[doc = include_str!("../book/src/one-of-many.md")]
     mod one_of_many {}

@@ -31,6 +31,8 @@ mod process;
 mod rate_limited;
 #[path = "../../examples/shared_pool.rs"]
 mod shared_pool;
+#[path = "../../examples/tcp_chat.rs"]
+mod tcp_chat;
 
 const CHOICE: &str = "VERGER_TEST_EXAMPLE";
 
@@ -57,6 +59,7 @@ fn example() {
         "process" => process::main().report(),
         "rate_limited" => rate_limited::main().report(),
         "shared_pool" => shared_pool::main().report(),
+        "tcp_chat" => tcp_chat::main().report(),
         other => panic!("there is no example {other:?}"),
     };
     let ended_well = format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS);
@@ -296,4 +299,19 @@ fn a_process_that_breaks_is_started_again_and_nothing_is_left_of_it() {
     ] {
         assert!(has(text), "{text}: {lines:#?}");
     }
+}
+
+#[test]
+fn a_chat_refuses_a_client_beyond_its_limit_and_survives_the_panic_of_one() {
+    // Behind two lines of the harness.
+    assert_eq!(
+        lines("tcp_chat")[2..],
+        [
+            "all three hear ann",
+            "refused: `chat/clients` already has 3 children, which is its limit",
+            "chat/clients/client#2: panicked: a client said so",
+            "dan has the place that is free, and all three hear dan",
+            "chat/listener: incarnation 1",
+        ]
+    );
 }
