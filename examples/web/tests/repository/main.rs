@@ -22,6 +22,8 @@ fn the_listing_of_the_chapter_is_the_program() {
     let (_, listing) = CHAPTER.split_once("```rust,ignore\n").unwrap();
     let (listing, _) = listing.split_once("```").unwrap();
     assert_eq!(listing, MAIN);
+    let events = CHAPTER.rsplit_once("```rust,ignore\n").unwrap().1.split_once("```").unwrap().0;
+    assert!(include_str!("../../src/http/routes.rs").contains(events), "{events}");
     assert!(MAIN.lines().count() < 80, "a `main.rs` that fits on one page");
 }
 
