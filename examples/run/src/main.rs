@@ -1,6 +1,6 @@
 //! A process supervisor: it starts the processes that a TOML file describes, restarts them, and stops them.
 //!
-//! Read [`tree`] first, and then [`process`] and [`reload`]. [`file`] reads the file.
+//! Read [`tree`] first, and then [`process`] and [`reload`]. [`mod@file`] reads the file.
 
 mod cli;
 mod file;
