@@ -151,7 +151,11 @@ impl<F> fmt::Debug for Every<F> {
 }
 
 fn check(plan: &Plan, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-    let Plan::Rate(rate) = plan else { return Ok(()) };
+    let rate = match plan {
+        Plan::Rate(rate) => rate,
+        #[cfg(feature = "cron")]
+        Plan::Calendar(_) => return Ok(()),
+    };
     let Rate { period, jitter, overrun, .. } = *rate;
     positive(period, "period", 10, path)?;
     overrun.check(path)?;
