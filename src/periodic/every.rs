@@ -151,11 +151,7 @@ impl<F> fmt::Debug for Every<F> {
 }
 
 fn check(plan: &Plan, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-    let rate = match plan {
-        Plan::Rate(rate) => rate,
-        #[cfg(feature = "cron")]
-        Plan::Calendar(_) => return Ok(()),
-    };
+    let Some(rate) = plan.rate() else { return Ok(()) };
     let Rate { period, jitter, overrun, .. } = *rate;
     positive(period, "period", 10, path)?;
     overrun.check(path)?;

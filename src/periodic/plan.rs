@@ -93,6 +93,15 @@ impl PlanState {
 }
 
 impl Plan {
+    /// Returns the rate, unless the plan is a calendar.
+    pub(super) fn rate(&self) -> Option<&Rate> {
+        match self {
+            Self::Rate(rate) => Some(rate),
+            #[cfg(feature = "cron")]
+            Self::Calendar(_) => None,
+        }
+    }
+
     pub(super) fn overrun(&self) -> Overrun {
         match self {
             Self::Rate(rate) => rate.overrun,
