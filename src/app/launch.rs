@@ -74,6 +74,30 @@ impl Application {
     ///
     /// For programs that do more after that: nothing ends the process, and nothing is printed.
     ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Application, Context, Exit, RunError, Supervisor, worker};
+    ///
+    /// async fn flaky(_ctx: Context) -> Exit {
+    ///     Err("connection refused".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app")
+    ///     .restarts(1, Duration::from_secs(60))
+    ///     .child(worker("flaky", flaky));
+    ///
+    /// let error = Application::new(app).run_to_end().await.unwrap_err();
+    /// assert!(matches!(error, RunError::GaveUp { .. }));
+    /// # let invalid = Supervisor::builder("a/b");
+    /// # let error = Application::new(invalid).run_to_end().await.unwrap_err();
+    /// # assert!(matches!(error, RunError::Build(_)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for [`SupervisorHandle::wait`]; [`RunError::Build`] if the tree is invalid; [`RunError::Listen`] if the

@@ -28,6 +28,27 @@ type Answer = oneshot::Sender<Result<Applied, ApplyError>>;
 /// Reloads the configuration of a running [`Application`](crate::Application), for triggers of your own.
 ///
 /// Made by [`Application::reloader`](crate::Application::reloader). A clone reloads the same application.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use verger::{Application, Supervisor};
+///
+/// # #[cfg(feature = "config-file")]
+/// # async fn run() {
+/// let app = Application::new(Supervisor::builder("app")).config_file("app.toml");
+/// let reloader = app.reloader();
+/// tokio::spawn(async move {
+///     loop {
+///         tokio::time::sleep(Duration::from_secs(3600)).await;
+///         if let Err(error) = reloader.reload().await {
+///             eprintln!("{error}");
+///         }
+///     }
+/// });
+/// app.run().await;
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reloader {
     requests: mpsc::UnboundedSender<Request>,

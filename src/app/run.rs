@@ -19,6 +19,38 @@ impl Supervisor {
     /// that is down for good. A child that fails meanwhile is waited for as long as it is
     /// restarted.
     ///
+    /// ```
+    /// use verger::policy::FirstStart;
+    /// use verger::{Context, Exit, Readiness, StartError, Supervisor, worker};
+    ///
+    /// async fn db(ctx: Context) {
+    ///     ctx.ready();
+    ///     ctx.cancelled().await;
+    /// }
+    ///
+    /// async fn refused(_ctx: Context) -> Exit {
+    ///     Err("connection refused".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").child(worker("db", db)).build()?.start().await?;
+    /// app.stop("the example is over").await?;
+    ///
+    /// let tree = Supervisor::builder("app")
+    ///     .first_start(FirstStart::Fail)
+    ///     .child(worker("db", refused).readiness(Readiness::Signal))
+    ///     .build()?;
+    /// let error = tree.start().await.unwrap_err();
+    /// assert!(matches!(error, StartError::ChildFailed { .. }));
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "`app/db` could not be started: activation failed: connection refused",
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`StartError::ChildFailed`] with [`FirstStart::Fail`](crate::policy::FirstStart::Fail), if the
@@ -50,6 +82,29 @@ impl Supervisor {
     /// A tree ends when it gives up, when its significant children have ended (with
     /// [`auto_shutdown`](crate::SupervisorBuilder::auto_shutdown)), or when a child stops it
     /// through [`Context::parent`](crate::Context::parent).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Context, Exit, RunError, Supervisor, worker};
+    ///
+    /// async fn flaky(_ctx: Context) -> Exit {
+    ///     Err("connection refused".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app")
+    ///     .restarts(1, Duration::from_secs(60))
+    ///     .child(worker("flaky", flaky))
+    ///     .build()?;
+    ///
+    /// let error = app.run().await.unwrap_err();
+    /// assert!(matches!(error, RunError::GaveUp { .. }));
+    /// assert_eq!(error.exit_code(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

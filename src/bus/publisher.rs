@@ -107,6 +107,40 @@ impl Publisher {
     /// itself, until the time limit of one of the calls. A call never outlives the handler: if the handler's child
     /// ends, the call fails.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use verger::bus::{CallError, Request};
+    /// use verger::{Context, Exit, ExitError, Readiness, Supervisor, worker};
+    ///
+    /// struct Total;
+    ///
+    /// impl Request for Total {
+    ///     type Reply = u64;
+    /// }
+    ///
+    /// async fn cart(ctx: Context) -> Exit {
+    ///     ctx.bus().answer(|_: Arc<Total>| async { Ok::<_, ExitError>(42) })?;
+    ///     ctx.ready();
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let cart = worker("cart", cart).readiness(Readiness::Signal);
+    /// let shop = Supervisor::builder("shop").child(cart).build()?.start().await?;
+    ///
+    /// assert_eq!(shop.bus().call(Total, None).await?, 42);
+    ///
+    /// shop.terminate_child("cart").await?;
+    /// let error = shop.bus().call(Total, None).await.unwrap_err();
+    /// assert!(matches!(error, CallError::NoHandler { .. }));
+    /// # shop.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`CallError::NoHandler`] if no handler is registered, or if it ended before it was called,

@@ -6,6 +6,27 @@ use super::workers::child;
 
 /// A value that [`component`] turns into a child: of a type that is `Child + Clone + Sync`, or a
 /// [`ChildSpec`].
+///
+/// ```
+/// use verger::{Child, Context, Exit, Supervisor, async_trait, component};
+///
+/// #[derive(Clone)]
+/// struct Clock {
+///     zone: String,
+/// }
+///
+/// #[async_trait]
+/// impl Child for Clock {
+///     async fn run(&mut self, ctx: &Context) -> Exit {
+///         ctx.set_status(&self.zone);
+///         ctx.cancelled().await;
+///         Ok(())
+///     }
+/// }
+///
+/// let app = Supervisor::builder("app").child(component("clock", Clock { zone: "UTC".into() }));
+/// # drop(app);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be a child",
     label = "has to be `Child + Clone + Sync`, or a `ChildSpec`",

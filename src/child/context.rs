@@ -22,6 +22,23 @@ use crate::policy::StartCause;
 /// When that has ended, for any reason, its contexts are cancelled and calls on them are ignored.
 ///
 /// If you also use anyhow's trait of the same name, import it as `use anyhow::Context as _;`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{Context, Exit};
+///
+/// async fn poller(ctx: Context) -> Exit {
+///     ctx.set_status(format!("attempt {}", ctx.incarnation()));
+///     let mut ticks = tokio::time::interval(Duration::from_secs(10));
+///     // `None` once the child is cancelled.
+///     while ctx.run_until_cancelled(ticks.tick()).await.is_some() {
+///         tracing::info!("polling");
+///     }
+///     Ok(())
+/// }
+/// # drop(poller);
+/// ```
 #[derive(Clone)]
 pub struct Context {
     pub(crate) incarnation: Arc<Incarnation>,

@@ -87,8 +87,8 @@ pub(crate) struct Incarnation {
 }
 
 /// With the counters of its `Arc`, an incarnation fits into the gap that glibc leaves beside a task, which
-/// is aligned to 128 bytes. perf: budgets row "bytes"
-#[cfg(all(target_pointer_width = "64", not(verger_loom)))]
+/// is aligned to 128 bytes. On Linux only, because the locks of other systems are larger. perf: budgets row "bytes"
+#[cfg(all(target_os = "linux", target_pointer_width = "64", not(verger_loom)))]
 const _: () = assert!(size_of::<Incarnation>() <= 88);
 
 impl Incarnation {

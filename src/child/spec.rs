@@ -31,6 +31,29 @@ use crate::policy::{ChildOptions, FailsAfter, WrittenLimits};
 /// For an option that isn't set, the supervisor's
 /// [`defaults`](crate::SupervisorBuilder::defaults) apply. The options are checked when the tree is
 /// built, or when the child is added to a running supervisor.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{Backoff, ChildSpec, Context, Exit, Readiness, RestartType, Shutdown, worker};
+///
+/// async fn importer(ctx: Context) -> Exit {
+///     ctx.ready();
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+///
+/// fn spec() -> ChildSpec {
+///     worker("importer", importer)
+///         .restart(RestartType::Transient)
+///         .backoff(Backoff::constant(Duration::from_secs(1)))
+///         .restarts(3, Duration::from_secs(60))
+///         .readiness(Readiness::Signal)
+///         .shutdown(Shutdown::Timeout(Duration::from_secs(10)))
+///         .requires("db")
+/// }
+/// # drop(spec());
+/// ```
 #[derive(Clone)]
 #[must_use = "a spec does nothing until it is given to a supervisor"]
 pub struct ChildSpec {

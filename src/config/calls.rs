@@ -40,6 +40,34 @@ impl Supervisor {
     /// ([`ChildConfig::validate`](super::ChildConfig::validate)), before any child is started. A tree that is a
     /// child of another one gets its values from the root.
     ///
+    /// ```
+    /// use verger::config::{ApplyError, Config};
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// async fn idle(ctx: Context) {
+    ///     ctx.cancelled().await;
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[cfg(feature = "config-file")] {
+    /// let tree = Supervisor::builder("app").child(worker("db", idle)).build()?;
+    ///
+    /// let config = Config::from_toml("[db]
+    /// shutdown = '20s'", "app.toml");
+    /// let app = tree.clone().configured(&config).await?.start().await?;
+    /// assert_eq!(app.child_spec("db").await?.shutdown.to_string(), "20s");
+    /// # app.stop("the example is over").await?;
+    ///
+    /// let config = Config::from_toml("[bd]
+    /// shutdown = '20s'", "app.toml");
+    /// let error = tree.configured(&config).await.unwrap_err();
+    /// assert!(matches!(error, ApplyError::Invalid(_)));
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ApplyError::Invalid`] with all mistakes, or [`ApplyError::Refused`] with the reason of each child.
@@ -105,6 +133,27 @@ impl SupervisorHandle {
     ///
     /// A child that gets a new value live may fail while it uses it. It then finds the new value when it comes
     /// back.
+    ///
+    /// ```
+    /// use verger::config::Config;
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[cfg(feature = "config-file")] {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// let config = Config::from_toml("[db]
+    /// shutdown = '20s'", "app.toml");
+    /// let plan = app.plan(&config).await?;
+    /// assert_eq!(plan.to_string(), r#"~ app/db  shutdown  "5s" → "20s"  live  app.toml:2"#);
+    /// assert_eq!(app.apply(plan).await?.to_string(), "1 change, 0 unchanged");
+    /// # app.stop("the example is over").await?;
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -14,6 +14,22 @@ use crate::policy::BackoffProblem;
 /// [`start_child`](crate::SupervisorHandle::start_child) inside of
 /// [`ControlError::InvalidSpec`](crate::ControlError::InvalidSpec). `Debug` prints the same text as
 /// `Display`.
+///
+/// ```
+/// use verger::{BuildError, Context, Supervisor, worker};
+///
+/// async fn idle(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// let app = Supervisor::builder("app").child(worker("http", idle).requires("db"));
+/// let error = app.build().unwrap_err();
+/// assert!(matches!(error, BuildError::UnknownRequirement { .. }));
+/// assert_eq!(
+///     error.to_string(),
+///     "`app/http` requires `db`, but `app` has no such child; it has no other children",
+/// );
+/// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -13,6 +13,21 @@ use crate::suggest;
 /// The reason why a call to a running tree failed.
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use verger::{ControlError, SupervisorHandle};
+///
+/// /// Starts a child that may be stopped, starting or active.
+/// async fn ensure_started(app: &SupervisorHandle, path: &str) -> Result<(), ControlError> {
+///     match app.restart_child(path).await {
+///         Ok(_) | Err(ControlError::Running { .. }) => Ok(()),
+///         // Waits for the restart.
+///         Err(ControlError::Restarting { .. }) => app.child(path).await.map(drop),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// # drop(ensure_started);
+/// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {

@@ -10,6 +10,27 @@ use crate::path::Path;
 /// The reason why a tree didn't start.
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use verger::policy::FirstStart;
+/// use verger::{Context, Exit, Readiness, StartError, Supervisor, worker};
+///
+/// async fn refused(_ctx: Context) -> Exit {
+///     Err("connection refused".into())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", refused).readiness(Readiness::Signal);
+/// let app = Supervisor::builder("app").child(db).first_start(FirstStart::Fail).build()?;
+///
+/// match app.start().await {
+///     Err(StartError::ChildFailed { path, reason, .. }) => println!("{path}: {reason}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -38,6 +59,19 @@ pub enum StartError {
 ///
 /// `Debug` prints the same text as `Display`, the whole chain down to the first cause, so that
 /// `async fn main() -> Result<(), RunError>` is enough.
+///
+/// ```
+/// use verger::{RunError, Supervisor};
+///
+/// # async fn run(app: Supervisor) {
+/// match app.run().await {
+///     Ok(()) => println!("done"),
+///     Err(RunError::GaveUp { child, reason, .. }) => eprintln!("{child} keeps failing: {reason}"),
+///     Err(error) => eprintln!("{error}"),
+/// }
+/// # }
+/// # drop(run);
+/// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -113,6 +147,41 @@ impl RunError {
     ///
     /// 2 for an invalid tree or an address that can't be used, 3 for leaked children, the code of [`Exited`](Self::Exited), and 1
     /// for everything else.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::policy::{FirstStart, OnExhausted};
+    /// use verger::{Context, Exit, Readiness, RunError, Supervisor, worker};
+    ///
+    /// async fn refused(_ctx: Context) -> Exit {
+    ///     Err("connection refused".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").restarts(1, Duration::from_secs(60));
+    /// let db = worker("db", refused);
+    ///
+    /// let gave_up = app.clone().child(db.clone()).build()?.run().await.unwrap_err();
+    /// assert!(matches!(gave_up, RunError::GaveUp { .. }));
+    /// assert_eq!(gave_up.exit_code(), 1);
+    ///
+    /// let exit = app.clone().on_exhausted(OnExhausted::Exit(4)).child(db.clone());
+    /// let exited = exit.build()?.run().await.unwrap_err();
+    /// assert!(matches!(exited, RunError::Exited { .. }));
+    /// assert_eq!(exited.exit_code(), 4);
+    ///
+    /// let fail = app.first_start(FirstStart::Fail).child(db.readiness(Readiness::Signal));
+    /// let start = fail.build()?.run().await.unwrap_err();
+    /// assert!(matches!(start, RunError::Start(_)));
+    /// assert_eq!(start.exit_code(), 1);
+    ///
+    /// let invalid = Supervisor::builder("a/b").build().unwrap_err();
+    /// assert_eq!(RunError::from(invalid).exit_code(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {

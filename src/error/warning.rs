@@ -10,6 +10,14 @@ use crate::policy::Unreachable;
 ///
 /// Logged by [`build`](crate::SupervisorBuilder::build), and returned by
 /// [`Supervisor::warnings`](crate::Supervisor::warnings).
+///
+/// ```
+/// use verger::{BuildWarning, DynamicSupervisor};
+///
+/// let tree = DynamicSupervisor::builder("conns").max_children(0).build()?;
+/// assert!(matches!(tree.warnings()[0], BuildWarning::NoRoom { .. }));
+/// # Ok::<(), verger::BuildError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildWarning {

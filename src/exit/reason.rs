@@ -15,6 +15,18 @@ use crate::panic::{Foreign, PanicMessage, catch_panic};
 use crate::path::Path;
 
 /// The result of a child: `Ok` when it is done, or the error that ended it.
+///
+/// ```
+/// use verger::{Context, Exit};
+///
+/// async fn check(ctx: Context) -> Exit {
+///     let port: u16 = "7000".parse()?;
+///     ctx.set_status(format!("port {port}"));
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+/// # drop(check);
+/// ```
 pub type Exit = Result<(), ExitError>;
 
 /// The error that ended a child.
@@ -199,6 +211,16 @@ impl fmt::Debug for ExitError {
 /// are clean. Everything else is a failure. `Display` writes the whole chain of causes. The
 /// serialised form has two fields: `kind` (see [`kind`](Self::kind)) and `message` (the text of
 /// `Display`).
+///
+/// ```
+/// use verger::{ExitKind, ExitReason};
+///
+/// let failed = ExitReason::Failed("connection refused".into());
+/// assert!(!failed.is_clean());
+/// assert_eq!(failed.exit_kind(), ExitKind::Failed);
+/// assert_eq!(failed.to_string(), "failed: connection refused");
+/// assert!(ExitReason::Normal.is_clean());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ExitReason {

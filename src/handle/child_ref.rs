@@ -8,6 +8,24 @@ use crate::runtime::SupervisorShared;
 use crate::runtime::request::{ChildName, StartOutcome, Started};
 
 /// A child that was started or found through a handle.
+///
+/// ```
+/// use verger::{Context, DynamicSupervisor, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Supervisor::builder("app").child(DynamicSupervisor::builder("conns")).build()?;
+/// let app = app.start().await?;
+/// let conns = app.supervisor("conns").await?;
+///
+/// let conn = conns.start_child(worker("conn", async |ctx: Context| ctx.cancelled().await)).await?;
+/// assert_eq!(conn.name(), "conn#1");
+/// assert_eq!(conn.path().as_str(), "app/conns/conn#1");
+/// assert_eq!(conn.incarnation(), Some(1));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ChildRef {
     parent: Path,

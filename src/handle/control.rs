@@ -1,4 +1,4 @@
-//! The operations of a handle.
+//! The operations of a handle that change a tree: its children are added, started, stopped and removed.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -7,23 +7,40 @@ use std::slice;
 use tokio::task::coop::consume_budget;
 
 use super::child_ref::ChildRef;
-use super::root::until_up;
 use super::route::SupervisorHandle;
-use crate::child::{ChildSpec, Context, StopLevel, check_mailboxes, once};
+use crate::child::{ChildSpec, Context, check_mailboxes, once};
 use crate::core;
-use crate::dead_letter::DeadLetter;
-use crate::error::{ControlError, RunError};
+use crate::error::ControlError;
 use crate::exit::Outcome;
 use crate::runtime::SupervisorShared;
-use crate::runtime::inbox::StopRequest;
-use crate::runtime::phase::SupervisorPhase;
-use crate::runtime::request::{Page, Request};
-use crate::status::Subscription;
-use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts, Event};
+use crate::runtime::request::Request;
+use crate::status::ChildKind;
 use crate::subscriber;
 
 impl SupervisorHandle {
     /// Returns a handle to the supervisor at `path`.
+    ///
+    /// ```
+    /// use verger::{Context, ControlError, DynamicSupervisor, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app")
+    ///     .child(worker("db", async |ctx: Context| ctx.cancelled().await))
+    ///     .child(DynamicSupervisor::builder("conns"))
+    ///     .build()?
+    ///     .start()
+    ///     .await?;
+    ///
+    /// assert_eq!(app.supervisor("conns").await?.path().as_str(), "app/conns");
+    ///
+    /// let error = app.supervisor("db").await.unwrap_err();
+    /// assert!(matches!(error, ControlError::NotASupervisor { .. }));
+    /// assert_eq!(error.to_string(), "`app/db` is not a supervisor");
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -56,6 +73,58 @@ impl SupervisorHandle {
     ///
     /// If the first activation fails, the child is removed and not retried. Added children are lost when the
     /// supervisor itself is restarted. An invalid spec is refused, whether the supervisor runs or not.
+    ///
+    /// ```
+    /// use verger::{Context, ControlError, DynamicSupervisor, Exit, Readiness, Supervisor, worker};
+    ///
+    /// async fn idle(ctx: Context) {
+    ///     ctx.cancelled().await;
+    /// }
+    ///
+    /// async fn refused(_ctx: Context) -> Exit {
+    ///     Err("connection refused".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app")
+    ///     .child(DynamicSupervisor::builder("conns").max_children(1))
+    ///     .build()?
+    ///     .start()
+    ///     .await?;
+    /// let conns = app.supervisor("conns").await?;
+    ///
+    /// let cache = app.start_child(worker("cache", idle)).await?;
+    /// assert_eq!(cache.incarnation(), Some(1));
+    ///
+    /// let error = app.start_child(worker("a/b", idle)).await.unwrap_err();
+    /// assert!(matches!(error, ControlError::InvalidSpec(_)));
+    ///
+    /// let error = app.start_child(worker("cache", idle)).await.unwrap_err();
+    /// assert!(matches!(error, ControlError::AlreadyStarted { .. }));
+    ///
+    /// app.terminate_child("cache").await?;
+    /// let error = app.start_child(worker("cache", idle)).await.unwrap_err();
+    /// assert!(matches!(error, ControlError::AlreadyPresent { .. }));
+    ///
+    /// conns.start_child(worker("conn", idle)).await?;
+    /// let error = conns.start_child(worker("conn", idle)).await.unwrap_err();
+    /// assert!(matches!(error, ControlError::MaxChildren { max: 1, .. }));
+    ///
+    /// let db = worker("db", refused).readiness(Readiness::Signal);
+    /// let error = app.start_child(db).await.unwrap_err();
+    /// assert!(matches!(error, ControlError::ActivationFailed { .. }));
+    ///
+    /// let slow = worker("slow", idle).readiness(Readiness::Signal);
+    /// let (started, _) = tokio::join!(app.start_child(slow), app.terminate_child("slow"));
+    /// assert!(matches!(started, Err(ControlError::Stopped { .. })));
+    ///
+    /// app.stop("the example is over").await?;
+    /// let error = app.start_child(worker("late", idle)).await.unwrap_err();
+    /// assert!(matches!(error, ControlError::Ended { .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -135,6 +204,29 @@ impl SupervisorHandle {
     /// dynamic supervisor. A child that waits for its restart is no longer restarted. If a group waits
     /// with it, the rest of the group stays stopped.
     ///
+    /// ```
+    /// use verger::{Context, ControlError, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// app.terminate_child("db").await?;
+    /// app.restart_child("db").await?;
+    ///
+    /// let error = app.delete_child("db").await.unwrap_err();
+    /// assert_eq!(error.to_string(), "`app/db` is running; use `terminate_child` first");
+    /// app.terminate_child("db").await?;
+    /// app.delete_child("db").await?;
+    ///
+    /// let error = app.terminate_child("db").await.unwrap_err();
+    /// assert!(matches!(error, ControlError::NotFound { .. }));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// The common errors.
@@ -165,6 +257,24 @@ impl SupervisorHandle {
     ///
     /// The restart doesn't count as a failure.
     ///
+    /// ```
+    /// use verger::{Context, ControlError, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// assert_eq!(app.restart("db").await?.incarnation(), Some(2));
+    ///
+    /// app.terminate_child("db").await?;
+    /// let error = app.restart("db").await.unwrap_err();
+    /// assert_eq!(error.to_string(), "`app/db` is stopped, so `restart` has nothing to do");
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`ControlError::Restarting`] if the child is being restarted already, also if a failure interrupted
@@ -182,6 +292,28 @@ impl SupervisorHandle {
     /// Aborts a child's task, which its supervisor handles as a failure.
     ///
     /// Resolves when the task was aborted, which may be before it has ended.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Context, ExitKind, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// app.kill_child("db").await?;
+    /// // The default backoff.
+    /// tokio::time::sleep(Duration::from_secs(1)).await;
+    ///
+    /// assert_eq!(app.child("db").await?.incarnation(), Some(2));
+    /// let last_exit = app.which_child("db").await?.last_exit.unwrap();
+    /// assert_eq!(last_exit.reason.exit_kind(), ExitKind::Aborted);
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -211,6 +343,35 @@ impl SupervisorHandle {
     ///
     /// Also starts a child, alone, that stayed errored because of its [`Trigger`](crate::policy::Trigger).
     ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::policy::OnExhausted;
+    /// use verger::{Context, Exit, Lifecycle, Supervisor, worker};
+    ///
+    /// async fn flaky(ctx: Context) -> Exit {
+    ///     if ctx.incarnation() < 3 {
+    ///         return Err("connection refused".into());
+    ///     }
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let flaky = worker("flaky", flaky)
+    ///     .restarts(1, Duration::from_secs(60))
+    ///     .on_exhausted(OnExhausted::Park);
+    /// let app = Supervisor::builder("app").child(flaky).build()?.start().await?;
+    /// tokio::time::sleep(Duration::from_secs(1)).await;
+    /// assert_eq!(app.which_child("flaky").await?.lifecycle, Lifecycle::Errored);
+    ///
+    /// assert_eq!(app.retry("flaky").await?.incarnation(), Some(3));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`ControlError::InvalidState`] if the child is in a different state, also while a callback decides
@@ -239,134 +400,6 @@ impl SupervisorHandle {
     /// decides on it, and the common errors.
     pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)
-    }
-
-    /// Returns all children of this supervisor, in start order.
-    ///
-    /// # Errors
-    ///
-    /// The common errors.
-    pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ControlError> {
-        let supervisor = self.here().await?;
-        let mut children = Vec::new();
-        let each = |page: Page| {
-            if let Some(supervisor) = page.supervisor {
-                children.reserve_exact(supervisor.counts.specs as usize);
-            }
-            children.extend(page.children);
-        };
-        self.pages(&supervisor, each).await?;
-        Ok(children)
-    }
-
-    /// Returns one child.
-    ///
-    /// # Errors
-    ///
-    /// The common errors.
-    pub async fn which_child(&self, path: &str) -> Result<ChildInfo, ControlError> {
-        let (supervisor, segment) = self.find(path).await?;
-        self.call(&supervisor, |answer| Request::Which { segment, answer }).await
-    }
-
-    /// Returns how many children this supervisor has.
-    ///
-    /// # Errors
-    ///
-    /// The common errors.
-    pub async fn count_children(&self) -> Result<Counts, ControlError> {
-        let supervisor = self.here().await?;
-        self.call(&supervisor, |answer| Request::Count { answer }).await
-    }
-
-    /// Returns how a child is supervised, with every default filled in.
-    ///
-    /// # Errors
-    ///
-    /// The common errors.
-    pub async fn child_spec(&self, path: &str) -> Result<ChildSpecInfo, ControlError> {
-        let (supervisor, segment) = self.find(path).await?;
-        self.call(&supervisor, |answer| Request::Spec { segment, answer }).await
-    }
-
-    /// Subscribes to the events of all children below, from now on.
-    ///
-    /// The subscription ends with this incarnation of the supervisor. Subscribe at the root to get all
-    /// events of the tree.
-    #[must_use]
-    pub fn events(&self) -> Subscription<Event> {
-        self.current().subscribe_events()
-    }
-
-    /// Subscribes to the dead letters of all children below, from now on.
-    ///
-    /// They are about messages that weren't delivered and children that were given up. The
-    /// subscription ends with this incarnation of the supervisor. Subscribe at the root to get all
-    /// letters of the tree.
-    ///
-    /// Letters about a [suppressed](crate::SupervisorBuilder::suppress_dead_letters) message type are
-    /// skipped, unless you call [`with_suppressed`](Subscription::with_suppressed).
-    #[must_use]
-    pub fn dead_letters(&self) -> Subscription<DeadLetter> {
-        self.current().dead_letters.subscribe()
-    }
-
-    /// Stops the supervisor, and waits until it has ended. The reason is logged.
-    ///
-    /// Children stop in reverse order, one at a time, each within its own grace. The children of a
-    /// dynamic supervisor stop all at once. The stop as a whole has no deadline, unless you set
-    /// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline).
-    ///
-    /// A supervisor below the root has then ended normally, and by default is restarted. To leave it
-    /// stopped, call [`terminate_child`](Self::terminate_child) on the supervisor above.
-    ///
-    /// A child that awaits the end of its own supervisor here is aborted when its grace is over,
-    /// because the supervisor waits for the child. Return from the child instead.
-    ///
-    /// # Errors
-    ///
-    /// As for [`wait`](Self::wait).
-    pub async fn stop(&self, reason: impl Into<String>) -> Result<(), RunError> {
-        let (supervisor, level) = (self.current(), StopLevel::Cancel);
-        supervisor.inbox.push_stop(StopRequest { reason: reason.into().into(), level });
-        ended(&supervisor).await
-    }
-
-    /// Returns whether the first start of the supervisor is complete, also if it has ended since.
-    #[must_use]
-    pub fn has_started(&self) -> bool {
-        match self.current().progress.phase() {
-            SupervisorPhase::Starting => false,
-            SupervisorPhase::Up => true,
-            SupervisorPhase::Ended { was_up, .. } => was_up,
-        }
-    }
-
-    /// Waits until the first start of the supervisor is complete. Returns `false` if it ends before.
-    ///
-    /// # Cancel safety
-    ///
-    /// This method is cancel safe.
-    pub async fn until_started(&self) -> bool {
-        until_up(&self.current()).await.is_none()
-    }
-
-    /// Waits until the current incarnation of the supervisor has ended.
-    ///
-    /// # Errors
-    ///
-    /// * [`RunError::GaveUp`] if a child failed more often than the limits allow,
-    /// * [`RunError::Exited`] if an exceeded limit ends the program with a code other than 0,
-    /// * [`RunError::Start`] if the first start of a child failed,
-    /// * [`RunError::Leaked`] if a child below was aborted and still runs,
-    /// * [`RunError::Aborted`] if the supervisor was aborted, or its runtime ended.
-    ///
-    /// # Cancel safety
-    ///
-    /// This method is cancel safe.
-    pub async fn wait(&self) -> Result<(), RunError> {
-        consume_budget().await;
-        ended(&self.current()).await
     }
 
     pub(super) async fn act(
@@ -413,8 +446,4 @@ pub(super) fn admit(
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }
     Ok(resolved)
-}
-
-pub(super) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
-    supervisor.progress.until_ended().await.result(supervisor.path())
 }

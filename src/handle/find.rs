@@ -35,6 +35,24 @@ impl SupervisorHandle {
     /// child that waits here delays its own stop: it must also watch
     /// [`Context::cancelled`](crate::Context::cancelled).
     ///
+    /// ```
+    /// use verger::{Context, ControlError, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// assert_eq!(app.child("db").await?.incarnation(), Some(1));
+    ///
+    /// app.terminate_child("db").await?;
+    /// let error = app.child("db").await.unwrap_err();
+    /// assert!(matches!(error, ControlError::InvalidState { .. }));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`ControlError::InvalidState`] if the child is down and nothing starts it: it is stopped, given up

@@ -12,6 +12,29 @@ impl SupervisorHandle {
     /// [`Discovered`](crate::Lifecycle::Discovered) instead, and its siblings start without it. Its failures are
     /// charged as usual. [`release`](Self::release) ends the hold, and so does a restart of the supervisor.
     ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Context, ControlError, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// app.hold("db").await?;
+    /// app.kill_child("db").await?;
+    /// tokio::time::sleep(Duration::from_secs(1)).await;
+    /// let error = app.child("db").await.unwrap_err();
+    /// assert!(matches!(error, ControlError::Withheld { .. }));
+    ///
+    /// app.release("db").await?;
+    /// assert_eq!(app.child("db").await?.incarnation(), Some(2));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// The common errors.

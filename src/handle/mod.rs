@@ -8,6 +8,7 @@ mod console;
 mod control;
 mod find;
 mod hold;
+mod observe;
 mod pending_start;
 mod root;
 mod route;

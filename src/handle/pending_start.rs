@@ -12,7 +12,8 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
 
 use super::child_ref::ChildRef;
-use super::control::{admit, ended};
+use super::control::admit;
+use super::observe::ended;
 use super::route::SupervisorHandle;
 use crate::child::ChildSpec;
 use crate::core;

@@ -17,6 +17,29 @@ use crate::status::ChildKind;
 /// Cheap to clone. Dropping a handle stops nothing. A handle addresses the incarnation of its
 /// supervisor that currently runs.
 ///
+/// ```
+/// use verger::{Context, Lifecycle, Supervisor, worker};
+///
+/// async fn idle(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Supervisor::builder("app").child(worker("db", idle)).build()?.start().await?;
+///
+/// let cache = app.start_child(worker("cache", idle)).await?;
+/// assert_eq!(cache.path().as_str(), "app/cache");
+///
+/// assert_eq!(app.restart("db").await?.incarnation(), Some(2));
+/// app.terminate_child("db").await?;
+/// assert_eq!(app.which_child("db").await?.lifecycle, Lifecycle::Stopped);
+///
+/// app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Paths
 ///
 /// Each call takes the path of a child in one of two forms:

@@ -35,6 +35,22 @@ impl SupervisorHandle {
     /// Each supervisor is queried separately, a few children at a time, so that no supervisor is
     /// blocked. A supervisor that ends meanwhile is shown without its children.
     ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// let status = app.status().await?;
+    /// assert!(status.is_ready());
+    /// println!("{status}");
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// The common errors.

@@ -24,6 +24,42 @@ use crate::path::Path;
 /// Addresses are created by [`mailbox`](crate::mailbox()) and are cheap to clone. An address outlives
 /// the incarnations of its child: it may be used before the first start, while the child restarts, and
 /// after its end. Once the child is down for good, sending fails with [`SendError::Closed`].
+///
+/// ```
+/// use verger::mailbox::{Inbox, Reply};
+/// use verger::{Context, Supervisor, worker_with_mailbox};
+///
+/// enum Message {
+///     Add(u64),
+///     Sum(Reply<u64>),
+/// }
+///
+/// async fn adder(_ctx: Context, mut inbox: Inbox<Message>) {
+///     let mut sum = 0;
+///     while let Some(message) = inbox.recv().await {
+///         match message {
+///             Message::Add(number) => sum += number,
+///             Message::Sum(reply) => reply.send(sum),
+///         }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (address, mailbox) = verger::mailbox();
+/// let app = Supervisor::builder("app")
+///     .child(worker_with_mailbox("adder", mailbox, adder))
+///     .build()?
+///     .start()
+///     .await?;
+///
+/// address.send(Message::Add(2)).await?;
+/// address.send(Message::Add(3)).await?;
+/// assert_eq!(address.ask(Message::Sum).await?, 5);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Address<M> {
     shared: Arc<MailboxShared<M>>,
 }
@@ -75,6 +111,31 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// If the mailbox is full, its [overflow policy](crate::mailbox::Mailbox::overflow) applies. `Ok` means the
     /// same as for [`send`](Self::send).
+    ///
+    /// ```
+    /// use verger::mailbox::SendError;
+    /// use verger::{Context, Supervisor, worker_with_mailbox};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (address, mailbox) = verger::mailbox_with_capacity(1);
+    /// address.try_send("first")?;
+    ///
+    /// let error = address.try_send("second").unwrap_err();
+    /// assert!(matches!(error, SendError::Full { .. }));
+    /// assert_eq!(error.into_message(), "second");
+    ///
+    /// let reader = worker_with_mailbox("reader", mailbox, async |ctx: Context, _inbox| {
+    ///     ctx.cancelled().await;
+    /// });
+    /// let app = Supervisor::builder("app").child(reader).build()?.start().await?;
+    /// app.stop("the example is over").await?;
+    ///
+    /// assert!(matches!(address.try_send("third"), Err(SendError::Closed { .. })));
+    /// assert!(matches!(address.send("third").await, Err(SendError::Closed { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -143,6 +204,40 @@ impl<M: Send + 'static> Address<M> {
     }
 
     /// Sends a question and waits for the answer, at most for the given time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::mailbox::{AskError, Inbox, Reply};
+    /// use verger::{Context, Supervisor, worker_with_mailbox};
+    ///
+    /// /// Answers no question, and drops all but the first.
+    /// async fn silent(_ctx: Context, mut inbox: Inbox<Reply<u64>>) {
+    ///     let _first = inbox.recv().await;
+    ///     while inbox.recv().await.is_some() {}
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (address, mailbox) = verger::mailbox();
+    /// let app = Supervisor::builder("app")
+    ///     .child(worker_with_mailbox("silent", mailbox, silent))
+    ///     .build()?
+    ///     .start()
+    ///     .await?;
+    ///
+    /// let error = address.ask_within(Duration::from_secs(1), |reply| reply).await.unwrap_err();
+    /// assert!(matches!(error, AskError::TimedOut { .. }));
+    ///
+    /// let error = address.ask(|reply| reply).await.unwrap_err();
+    /// assert!(matches!(error, AskError::NoReply { .. }));
+    ///
+    /// app.stop("the example is over").await?;
+    /// let error = address.ask(|reply| reply).await.unwrap_err();
+    /// assert!(matches!(error, AskError::Closed { .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

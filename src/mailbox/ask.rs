@@ -26,6 +26,30 @@ use crate::sync::Mutex;
 /// It is a part of the message. Dropping it without an answer fails the question with
 /// [`AskError::NoReply`].
 ///
+/// ```
+/// use verger::mailbox::{Inbox, Reply};
+/// use verger::{Context, Supervisor, worker_with_mailbox};
+///
+/// struct Square(u64, Reply<u64>);
+///
+/// async fn squares(_ctx: Context, mut inbox: Inbox<Square>) {
+///     while let Some(Square(number, reply)) = inbox.recv().await {
+///         reply.send(number * number);
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (address, mailbox) = verger::mailbox();
+/// let squares = worker_with_mailbox("squares", mailbox, squares);
+/// let app = Supervisor::builder("app").child(squares).build()?.start().await?;
+///
+/// assert_eq!(address.ask(|reply| Square(7, reply)).await?, 49);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// [`Address::ask`]: crate::mailbox::Address::ask
 /// [`AskError::NoReply`]: crate::mailbox::AskError::NoReply
 pub struct Reply<R> {

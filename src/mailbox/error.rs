@@ -11,6 +11,20 @@ use crate::path::Path;
 /// The error contains the message; [`into_message`](Self::into_message) takes it out. `Debug` prints
 /// the same text as `Display`, without the message, so that `M` need not be `Debug`.
 ///
+/// ```
+/// use verger::mailbox::{Address, SendError};
+///
+/// /// Returns the jobs that were not accepted.
+/// fn offer(address: &Address<u64>, jobs: impl Iterator<Item = u64>) -> Vec<u64> {
+///     let refused = jobs.filter_map(|job| address.try_send(job).err());
+///     refused.map(SendError::into_message).collect()
+/// }
+///
+/// let (address, mailbox) = verger::mailbox_with_capacity(2);
+/// assert_eq!(offer(&address, 1..=4), [3, 4]);
+/// # drop(mailbox);
+/// ```
+///
 /// [`Address::send`]: crate::mailbox::Address::send
 /// [`Address::try_send`]: crate::mailbox::Address::try_send
 #[derive(Clone, thiserror::Error)]
@@ -62,6 +76,19 @@ impl<M> fmt::Debug for SendError<M> {
 /// Error returned by [`Address::ask`] and [`Address::ask_within`].
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use verger::mailbox::{Address, AskError, Reply};
+///
+/// /// Asks once more if the child has failed while it handled the question.
+/// async fn total(cart: &Address<Reply<u64>>) -> Result<u64, AskError> {
+///     match cart.ask(|reply| reply).await {
+///         Err(AskError::NoReply { .. }) => cart.ask(|reply| reply).await,
+///         answer => answer,
+///     }
+/// }
+/// # drop(total);
+/// ```
 ///
 /// [`Address::ask`]: crate::mailbox::Address::ask
 /// [`Address::ask_within`]: crate::mailbox::Address::ask_within

@@ -41,6 +41,22 @@ use crate::dead_letter::DeadLetterReason;
 ///
 /// An inbox that is kept after the end of its incarnation receives `None` as soon as the next incarnation
 /// has started.
+///
+/// ```
+/// use verger::mailbox::Inbox;
+/// use verger::{Context, Exit};
+///
+/// async fn writer(ctx: Context, mut inbox: Inbox<String>) -> Exit {
+///     let mut lines = 0;
+///     while let Some(line) = inbox.recv().await {
+///         lines += 1;
+///         ctx.set_status(format!("{lines} lines, the last of {} bytes", line.len()));
+///     }
+///     // The child was cancelled, and the queue is empty.
+///     Ok(())
+/// }
+/// # drop(writer);
+/// ```
 pub struct Inbox<M: Send + 'static> {
     shared: Arc<MailboxShared<M>>,
     holder: Arc<dyn LoanHolder>,

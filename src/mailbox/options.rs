@@ -13,6 +13,17 @@ use crate::panic::Foreign;
 /// the mailbox is full.
 ///
 /// [`send`](crate::mailbox::Address::send) waits for room, whatever the policy.
+///
+/// ```
+/// use verger::mailbox::{Overflow, SendError};
+///
+/// let (address, mailbox) = verger::mailbox_with_capacity(1);
+/// let mailbox = mailbox.overflow(Overflow::Reject);
+///
+/// assert!(address.try_send("first").is_ok());
+/// assert!(matches!(address.try_send("second"), Err(SendError::Full { capacity: 1, .. })));
+/// # drop(mailbox);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overflow {

@@ -14,6 +14,23 @@ use super::serial_name::SerialName;
 ///
 /// A clone shares the text. Paths are ordered name by name, so a sorted list has the children of a
 /// supervisor directly behind it.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let path = app.which_child("db").await?.path;
+/// assert_eq!(path.as_str(), "app/db");
+/// assert_eq!(path.name(), "db");
+/// assert_eq!(path.parent(), Some(app.path()));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Path(Arc<str>);

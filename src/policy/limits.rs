@@ -17,6 +17,25 @@ use super::Intensity;
 /// would have restarted. Displayed as a word with its value: `escalate`, `park`, `stop_child`, `remove`,
 /// `pause 15s`, `exit 3`. In a file, an answer with a value is a table with one key: `"park"`,
 /// `{ pause = "15s" }`, `{ exit = 3 }`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::policy::OnExhausted;
+/// use verger::{Context, Supervisor, worker};
+///
+/// async fn idle(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// // `db` keeps the program down no longer than 15 s at a time; `mails` may stay down.
+/// let pause = OnExhausted::Pause(Duration::from_secs(15));
+/// let app = Supervisor::builder("app")
+///     .child(worker("db", idle).restarts(5, Duration::from_secs(60)).on_exhausted(pause))
+///     .child(worker("mails", idle).restarts(9, Duration::from_secs(60)).on_exhausted(OnExhausted::Park));
+/// assert_eq!(pause.to_string(), "pause 15s");
+/// # drop(app);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExhausted {

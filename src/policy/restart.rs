@@ -45,6 +45,13 @@ use crate::string_enum::string_enum;
 ///
 /// Displayed and written in snake case, as in `on_stop`. In a file, `always` is also `permanent`,
 /// `on_failure` is `transient`, and `never` and `no` are `temporary`.
+///
+/// ```
+/// use verger::RestartType;
+///
+/// assert_eq!("on_failure".parse(), Ok(RestartType::Transient));
+/// assert_eq!(RestartType::Transient.to_string(), "transient");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartType {

@@ -14,6 +14,16 @@ use super::serde::duration;
 ///
 /// The three ways are OTP's. Displayed and written as `brutal_kill`, `infinity`, or the time (`5s`,
 /// `1m 30s`). A `Duration` converts into [`Timeout`](Self::Timeout). Default: 5 s.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::Shutdown;
+///
+/// assert_eq!("1m 30s".parse(), Ok(Shutdown::Timeout(Duration::from_secs(90))));
+/// assert_eq!(Shutdown::from(Duration::from_secs(5)).to_string(), "5s");
+/// assert_eq!(Shutdown::BrutalKill.to_string(), "brutal_kill");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shutdown {
     /// Aborts the child immediately, without cancelling it first.

@@ -19,6 +19,24 @@ string_enum!(
 );
 
 /// What a supervisor does when a child fails its very first start.
+///
+/// ```
+/// use verger::policy::FirstStart;
+/// use verger::{Context, Exit, Readiness, Supervisor, worker};
+///
+/// async fn refused(_ctx: Context) -> Exit {
+///     Err("connection refused".into())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", refused).readiness(Readiness::Signal);
+/// let app = Supervisor::builder("app").child(db).first_start(FirstStart::Fail).build()?;
+///
+/// assert!(app.start().await.is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FirstStart {
     /// Restarts the child as after any failure, so a service starts when its dependencies do.
@@ -40,6 +58,21 @@ string_enum!(
 );
 
 /// When a started child becomes active, so that the children behind it can start.
+///
+/// ```
+/// use verger::{Context, Exit, Readiness, Supervisor, worker};
+///
+/// async fn db(ctx: Context) -> Exit {
+///     // Connects, and only then lets the children after it start.
+///     ctx.ready();
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+///
+/// let db = worker("db", db).readiness(Readiness::Signal);
+/// let app = Supervisor::builder("app").child(db);
+/// # drop(app);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Readiness {
     /// As soon as its task is spawned. The default for functions.
@@ -59,6 +92,20 @@ string_enum!(
 );
 
 /// The reason why an incarnation was started.
+///
+/// ```
+/// use verger::policy::StartCause;
+/// use verger::{Context, Exit};
+///
+/// async fn indexer(ctx: Context) -> Exit {
+///     if ctx.start_cause() == StartCause::Restart {
+///         tracing::info!("reading the last checkpoint");
+///     }
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+/// # drop(indexer);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StartCause {

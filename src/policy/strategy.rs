@@ -16,6 +16,33 @@ use crate::string_enum::string_enum;
 ///
 /// The strategies are OTP's. The affected children stop in the reverse of their start order, each
 /// with its own [`Shutdown`](crate::Shutdown), and then start again in start order.
+///
+/// ```
+/// use verger::{Context, Strategy, Supervisor, worker};
+///
+/// async fn idle(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Supervisor::builder("app")
+///     .strategy(Strategy::RestForOne)
+///     .child(worker("db", idle))
+///     .child(worker("cache", idle))
+///     .child(worker("http", idle))
+///     .build()?
+///     .start()
+///     .await?;
+///
+/// app.restart("cache").await?;
+///
+/// assert_eq!(app.child("db").await?.incarnation(), Some(1));
+/// assert_eq!(app.child("http").await?.incarnation(), Some(2));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -56,6 +83,27 @@ string_enum!(
 ///
 /// A supervisor that shuts down in this way stops its other children in reverse order, and ends as
 /// [`Normal`](crate::ExitReason::Normal).
+///
+/// ```
+/// use verger::policy::AutoShutdown;
+/// use verger::{Context, RestartType, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let import = worker("import", async |_: Context| ()).restart(RestartType::Temporary).significant();
+/// let progress = worker("progress", async |ctx: Context| ctx.cancelled().await);
+///
+/// // Ends once the import is done.
+/// Supervisor::builder("app")
+///     .auto_shutdown(AutoShutdown::AnySignificant)
+///     .child(progress)
+///     .child(import)
+///     .build()?
+///     .run()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AutoShutdown {
     /// Never. The supervisor keeps running, even without children. The default, as in OTP.

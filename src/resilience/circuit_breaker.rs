@@ -177,6 +177,24 @@ impl<E> CircuitBreaker<E> {
 
     /// Makes the call, unless the circuit is open.
     ///
+    /// ```
+    /// use std::io;
+    ///
+    /// use verger::resilience::{CallError, CircuitBreaker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vendor = CircuitBreaker::new("vendor").max_failures(1);
+    ///
+    /// let answer = vendor.call(async || Err::<(), _>(io::Error::other("status 500"))).await;
+    /// assert!(matches!(answer, Err(CallError::Failed(_))));
+    ///
+    /// let answer = vendor.call(async || Ok(())).await;
+    /// assert!(matches!(answer, Err(CallError::Open { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`CallError::Open`] if the call was refused,

@@ -19,6 +19,28 @@ impl Context {
     ///
     /// A call on the context of an incarnation that is cancelled or has ended has no effect.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use verger::{Context, Exit};
+    ///
+    /// struct Pool;
+    ///
+    /// async fn pool(ctx: Context) -> Exit {
+    ///     ctx.provide(Arc::new(Pool))?;
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// async fn reports(ctx: Context) -> Exit {
+    ///     // Waits until a child provides a pool.
+    ///     let pool: Arc<Pool> = ctx.service().await?;
+    ///     # drop(pool);
+    ///     Ok(())
+    /// }
+    /// # drop((pool, reports));
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ServiceError::AlreadyProvided`] if a sibling provides a value of the same type, without a name as well.

@@ -40,6 +40,31 @@ impl SupervisorHandle {
     ///
     /// A wait of 10 s is logged.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use verger::{Context, Exit, Supervisor, worker};
+    ///
+    /// struct Pool;
+    ///
+    /// async fn pool(ctx: Context) -> Exit {
+    ///     ctx.provide(Arc::new(Pool))?;
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").child(worker("pool", pool)).build()?.start().await?;
+    ///
+    /// // Waits for the first poll of the child.
+    /// let pool: Arc<Pool> = app.service().await?;
+    /// # drop(pool);
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ControlError::Ended`] or [`ControlError::NotRunning`] if the supervisor ends before, or has ended.

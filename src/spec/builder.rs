@@ -20,6 +20,34 @@ use crate::runtime::Registration;
 /// Created by [`Supervisor::builder`]. The order of the calls doesn't matter, except that children
 /// start in the order of the [`child`](Self::child) calls. Nothing is checked before
 /// [`build`](Self::build). Explicit values take precedence over a [`preset`](Self::preset).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::policy::Start;
+/// use verger::{Context, Strategy, Supervisor, worker};
+///
+/// async fn idle(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// # fn main() -> Result<(), verger::BuildError> {
+/// let ingest = Supervisor::builder("ingest")
+///     .strategy(Strategy::RestForOne)
+///     .restarts(10, Duration::from_secs(60))
+///     .child(worker("socket", idle))
+///     .child(worker("parser", idle));
+///
+/// let tree = Supervisor::builder("app")
+///     .start(Start::Concurrent)
+///     .defaults(|child| child.shutdown(Duration::from_secs(20)))
+///     .child(worker("db", idle))
+///     .child(ingest)
+///     .build()?;
+/// # drop(tree);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct SupervisorBuilder {
@@ -27,6 +55,19 @@ pub struct SupervisorBuilder {
 }
 
 /// A builder of a dynamic supervisor, created by [`DynamicSupervisor::builder`].
+///
+/// ```
+/// use verger::policy::OnExhausted;
+/// use verger::{DynamicSupervisor, Supervisor};
+///
+/// let sessions = DynamicSupervisor::builder("sessions")
+///     .max_children(1000)
+///     // Keeps a session that exceeds its limit, for `retry`.
+///     .on_exhausted(OnExhausted::Park);
+/// let tree = Supervisor::builder("app").child(sessions).build()?;
+/// # drop(tree);
+/// # Ok::<(), verger::BuildError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct DynamicSupervisorBuilder {
@@ -280,6 +321,22 @@ macro_rules! common_options {
         ///
         /// A setting that is valid but probably a mistake is logged, and can be read with
         /// [`Supervisor::warnings`].
+        ///
+        /// ```
+        /// use verger::{BuildError, Context, Supervisor, worker};
+        ///
+        /// async fn idle(ctx: Context) {
+        ///     ctx.cancelled().await;
+        /// }
+        ///
+        /// let app = Supervisor::builder("app").child(worker("db", idle)).child(worker("db", idle));
+        /// let error = app.build().unwrap_err();
+        /// assert!(matches!(error, BuildError::DuplicateChild { .. }));
+        /// assert_eq!(
+        ///     error.to_string(),
+        ///     "`app` has two children named `db`; give one of them another name",
+        /// );
+        /// ```
         ///
         /// # Errors
         ///

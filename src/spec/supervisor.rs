@@ -34,6 +34,24 @@ const UNKNOWN_ABORT_BOUND: Duration = Duration::from_secs(10);
 ///
 /// A `Supervisor` is also a [`Child`]:
 /// [`SupervisorBuilder::child`](crate::SupervisorBuilder::child) accepts it directly.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// async fn db(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tree = Supervisor::builder("app").child(worker("db", db)).build()?;
+/// assert!(tree.warnings().is_empty());
+///
+/// let app = tree.start().await?;
+/// app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 #[must_use = "a tree does nothing until it is run"]
 pub struct Supervisor {

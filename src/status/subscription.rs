@@ -15,6 +15,28 @@ use crate::panic::CatchWakerPanic;
 ///
 /// A supervisor never waits for a subscriber. A subscriber that lags more than 1024 items behind
 /// misses the oldest ones, and [`missed`](Self::missed) returns how many.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+/// let mut events = app.events();
+///
+/// app.terminate_child("db").await?;
+///
+/// let mut lines = Vec::new();
+/// while let Some(event) = events.try_next() {
+///     lines.push(event.to_string());
+/// }
+/// assert!(lines.last().unwrap().contains("app/db"), "{lines:?}");
+/// assert_eq!(events.missed(), 0);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Subscription<T> {
     /// `None` once dropped.
     receiver: Option<broadcast::Receiver<T>>,

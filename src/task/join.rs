@@ -21,6 +21,32 @@ use crate::path::Path;
 /// Await it for the value, or for the reason why there is none. Dropping it detaches the task, which runs on and
 /// is supervised and listed as before; see [`abort_on_drop`](Self::abort_on_drop).
 ///
+/// ```
+/// use std::future::pending;
+///
+/// use verger::Supervisor;
+/// use verger::task::{TaskError, TaskSupervisor};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tasks = TaskSupervisor::new("tasks").max_children(1);
+/// let error = tasks.spawn("sum", async { 1 + 2 }).await.unwrap_err();
+/// assert!(matches!(error, TaskError::Refused(_)), "the tree doesn't run yet");
+///
+/// let app = Supervisor::builder("app").child(tasks.spec()).build()?.start().await?;
+/// assert_eq!(tasks.spawn("sum", async { 1 + 2 }).await?, 3);
+///
+/// let error = tasks.spawn("panics", async { panic!("overflow") }).await.unwrap_err();
+/// assert!(matches!(error, TaskError::Failed { .. }));
+///
+/// let task = tasks.spawn("waits", pending::<()>());
+/// task.abort();
+/// assert!(matches!(task.await, Err(TaskError::Stopped { .. })));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Cancel safety
 ///
 /// Awaiting `&mut task` is cancel safe. A future that owns the `Task`, such as

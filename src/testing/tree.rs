@@ -34,6 +34,24 @@ const PATIENCE: Duration = Duration::from_secs(60 * 60);
 /// End a test with [`stop`](Self::stop), or with [`ended`](Self::ended) if the tree ends by itself.
 /// Both check that no child is left over. Dropping a `TestTree` aborts the tree and checks nothing,
 /// so that a failed test reports its own failure only.
+///
+/// ```
+/// use verger::testing::TestTree;
+/// use verger::{Context, Supervisor, worker};
+///
+/// async fn db(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let tree = TestTree::start(Supervisor::builder("app").child(worker("db", db))).await;
+///
+/// tree.kill("db").await;
+/// tree.expect(["db: active -> errored (aborted)", "db: -> active"]).await;
+/// tree.stop().await;
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "the tree is aborted when this is dropped"]
 pub struct TestTree {

@@ -49,6 +49,19 @@ use crate::panic::Foreign;
 ///
 /// An invalid value, such as a `max` below `min`, is an error when the tree is built. Outside of a
 /// tree, [`delays`](Self::delays) iterates over the delays.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::Backoff;
+/// use verger::policy::Jitter;
+///
+/// let (min, max) = (Duration::from_millis(100), Duration::from_secs(1));
+/// let backoff = Backoff::exponential(min, max).jitter(Jitter::None);
+///
+/// let waits: Vec<_> = backoff.delays().take(5).map(|wait| wait.as_millis()).collect();
+/// assert_eq!(waits, [100, 200, 400, 800, 1000]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backoff {
     pub(super) shape: Shape,
