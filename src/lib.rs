@@ -263,6 +263,7 @@ mod book {
     mod events {}
     #[doc = include_str!("../book/src/components.md")]
     mod components {}
+    #[cfg(feature = "config-file")]
     #[doc = include_str!("../book/src/workers.md")]
     mod workers {}
     #[doc = include_str!("../book/src/expansions.md")]
@@ -394,6 +395,7 @@ mod book {
     #[cfg(feature = "console")]
     #[doc = include_str!("../book/src/console.md")]
     mod console {}
+    #[cfg(feature = "console")]
     #[doc = include_str!("../book/src/terminal.md")]
     mod terminal {}
     #[doc = include_str!("../book/src/recipes.md")]

@@ -88,6 +88,41 @@ fn is_doctest(info: &str) -> bool {
         && !words.any(|word| word == "ignore")
 }
 
+/// Returns the code blocks of a page: the info string of each, and its lines.
+fn blocks_of(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(info) = line.trim_start().strip_prefix("```") {
+            let code = lines.by_ref().take_while(|line| !line.trim_start().starts_with("```"));
+            blocks.push((info.trim(), code.collect()));
+        }
+    }
+    blocks
+}
+
+/// Returns what is wrong with a block that rustdoc doesn't compile. `folder` is that of the page.
+fn fault_of_ignored(folder: &Path, code: &[&str]) -> Option<String> {
+    let [line] = code else {
+        return Some("is not compiled; remove `ignore`, or include an example".to_owned());
+    };
+    let included = line.strip_prefix("{{#include ").and_then(|rest| rest.strip_suffix("}}"));
+    let Some((file, anchor)) = included.and_then(|included| included.rsplit_once(':')) else {
+        return Some("is not `{{#include FILE:ANCHOR}}`".to_owned());
+    };
+    let path = folder.join(file);
+    let is_example = path
+        .canonicalize()
+        .is_ok_and(|path| path.starts_with(root().canonicalize().unwrap().join("examples")));
+    if !is_example {
+        return Some(format!("includes `{file}`, which is no file below `examples`"));
+    }
+    let text = fs::read_to_string(path).unwrap();
+    let has = |mark: &str| text.lines().any(|line| line.trim() == format!("// {mark}: {anchor}"));
+    (!has("ANCHOR") || !has("ANCHOR_END"))
+        .then(|| format!("includes `{file}`, which has no anchor `{anchor}`"))
+}
+
 fn listing_of(page: &str, begin: &str) -> String {
     let rest = page.split_once(&format!("\n```{begin}\n")).expect("the listing").1;
     rest.split_once("\n```").expect("the end of the listing").0.to_owned()
@@ -120,6 +155,27 @@ fn each_listing_of_the_book_is_a_doctest() {
     for chapter in named.map(|rest| rest.split('"').next().unwrap()) {
         assert!(chapters().contains(chapter), "src/lib.rs has `{chapter}`, which is no chapter");
     }
+}
+
+#[test]
+fn a_listing_that_is_no_doctest_is_part_of_an_example() {
+    let mut faults = Vec::new();
+    let chapters = chapters().into_iter().map(|chapter| format!("book/src/{chapter}"));
+    for path in chapters.chain(["README.md".to_owned()]) {
+        let page = read(&path);
+        let folder = root().join(&path).parent().unwrap().to_owned();
+        for (info, code) in blocks_of(&page) {
+            let mut words = info.split([',', ' ']).map(str::trim);
+            let is_ignored = words.clone().any(|word| word.starts_with("ignore"));
+            if !is_ignored || !words.any(|word| word == "rust") {
+                continue;
+            }
+            if let Some(fault) = fault_of_ignored(&folder, &code) {
+                faults.push(format!("{path}: the listing {code:?} {fault}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]

@@ -54,6 +54,7 @@ async fn main() -> ExitCode {
     Application::new(app(address, recorder)).run().await
 }
 
+// ANCHOR: recorder
 fn install_recorder() -> PrometheusHandle {
     let buckets = |builder: PrometheusBuilder, name: &str| {
         let metric = Matcher::Full(name.to_owned());
@@ -66,6 +67,7 @@ fn install_recorder() -> PrometheusHandle {
     verger::metrics::describe();
     handle
 }
+// ANCHOR_END: recorder
 
 fn app(address: String, recorder: PrometheusHandle) -> verger::SupervisorBuilder {
     let (to_writer, inbox) = mailbox_with_capacity(8);
