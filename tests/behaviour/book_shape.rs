@@ -104,7 +104,12 @@ fn blocks_of(page: &str) -> Vec<(&str, Vec<&str>)> {
 /// Returns what is wrong with a block that rustdoc doesn't compile. `folder` is that of the page.
 fn fault_of_ignored(folder: &Path, code: &[&str]) -> Option<String> {
     let [line] = code else {
-        return Some("is not compiled; remove `ignore`, or include an example".to_owned());
+        // Shown as it is, so that rustdoc and readers of the source see it, too.
+        let listing = code.join("\n");
+        let is_in = |file: &PathBuf| fs::read_to_string(file).unwrap().contains(&listing);
+        let is_compiled = sources_below(&root().join("examples")).iter().any(is_in);
+        let fault = "is in no example; remove `ignore`, or show code of an example";
+        return (!is_compiled).then(|| fault.to_owned());
     };
     let included = line.strip_prefix("{{#include ").and_then(|rest| rest.strip_suffix("}}"));
     let Some((file, anchor)) = included.and_then(|included| included.rsplit_once(':')) else {
@@ -121,6 +126,17 @@ fn fault_of_ignored(folder: &Path, code: &[&str]) -> Option<String> {
     let has = |mark: &str| text.lines().any(|line| line.trim() == format!("// {mark}: {anchor}"));
     (!has("ANCHOR") || !has("ANCHOR_END"))
         .then(|| format!("includes `{file}`, which has no anchor `{anchor}`"))
+}
+
+/// Returns the Rust files below a directory.
+fn sources_below(directory: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let (directories, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+    let mut sources: Vec<_> =
+        files.into_iter().filter(|file| file.extension().is_some_and(|it| it == "rs")).collect();
+    let directories = directories.iter().filter(|it| !it.ends_with("target"));
+    sources.extend(directories.flat_map(|directory| sources_below(directory)));
+    sources
 }
 
 fn listing_of(page: &str, begin: &str) -> String {
