@@ -15,7 +15,7 @@ async fn flaky(ctx: Context) -> Exit {
 
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
-    // Otherwise a log that can't be written, as on a full disk, is a panic in what wrote to it.
+    // By default, a log line that can't be written, as on a full disk, panics the logging task.
     tracing_subscriber::fmt().log_internal_errors(false).init();
     let app = Supervisor::builder("app")
         .restarts(5, Duration::from_secs(60))

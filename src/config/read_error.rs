@@ -147,6 +147,7 @@ pub(super) fn unknown(what: &str, word: &str, known: &[&str]) -> String {
     let mean = best.map_or(String::new(), |best| format!(" did you mean `{best}`?"));
     match known {
         [] => format!("unknown {what} `{shown}`; remove it, because none is known here"),
+        [_] if best.is_some() => format!("unknown {what} `{shown}`;{mean}"),
         _ if known.len() <= LISTED => {
             format!("unknown {what} `{shown}`;{mean} write {}", suggest::list(known, "or"))
         }

@@ -140,7 +140,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
         }
         let given = only(headers, &TOKEN).unwrap_or_default();
         if !console.token.is(given.as_bytes()) {
-            let text = "the token is missing or wrong; open the URL that the program has logged at its start";
+            let text = "the token is missing or wrong; send it in the header `X-Verger-Token`, or open the URL that the \
+                 program has logged at its start";
             return Err(Problem::forbidden("bad_token", text));
         }
         let of_json = |it: &str| {

@@ -60,6 +60,16 @@
 //! | `POST /api/action` | `{ "action", "path", "reason" }`, carried out |
 //! | `POST /api/plan`, `/api/reload` | what the configuration file would change, and the same applied |
 //! | `POST /api/dead-letters/replay` | a message, sent again |
+//!
+//! The actions are `restart`, `stop`, `start`, `retry`, `wake`, `reset`, `hold`, `release`, `kill` and
+//! `stop_tree`. `path` may leave out the name of the root. `reason` is optional. `stop_tree` also needs the name
+//! of the root as `confirm`.
+//!
+//! ```text
+//! $ curl -H 'X-Verger-Token: 5b0c…' -H 'Content-Type: application/json' \
+//!     -d '{ "action": "restart", "path": "db", "reason": "new password" }' localhost:7007/api/action
+//! {"ok":true,"text":"restarted app/db"}
+//! ```
 
 // Knows handles and views of a tree. It doesn't know the rules: the tree decides whether an action applies.
 //

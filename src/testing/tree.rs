@@ -223,7 +223,7 @@ impl TestTree {
         })
     }
 
-    /// Aborts a child, as if by a stranger, and resolves when that incarnation has ended.
+    /// Aborts a child, as if by other code, and resolves when that incarnation has ended.
     ///
     /// For the child's supervisor it is an ordinary failure.
     ///

@@ -1,4 +1,4 @@
-//! Tables of the chapters *How often is too often*, *What counts as a restart* and *Giving up and what the parent does*.
+//! Tables of the chapters *Restart limits*, *What counts as a restart* and *Giving up and what the parent does*.
 
 mod dynamic {
     use std::time::Duration;

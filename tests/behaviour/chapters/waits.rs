@@ -1,4 +1,4 @@
-//! Tables of the chapters *How long to wait* and *Jitter and ceilings*.
+//! Tables of the chapters *Backoff* and *Jitter and ceilings*.
 
 mod curves {
     use std::time::Duration;
