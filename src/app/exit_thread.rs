@@ -9,11 +9,11 @@
 //! 1. A later deadline doesn't replace an earlier one. The end of the application replaces all.
 //! 2. Once the deadline has passed, nothing that logs or looks at the tree keeps the process from ending.
 
-use std::process;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::exit;
 use crate::clock::now;
 use crate::path::Path;
 use crate::policy::later;
@@ -103,5 +103,5 @@ fn exit(code: u8, blocked: impl Fn() -> Vec<Path> + Send + 'static) -> ! {
     if thread::Builder::new().spawn(last_lines).is_ok() {
         let _ = hears.recv_timeout(LAST_LINES);
     }
-    process::exit(code.into())
+    exit::exit(code.into())
 }

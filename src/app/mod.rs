@@ -21,6 +21,7 @@
 //! | `root`, `run` | the task of a tree, and the ways to run one |
 
 pub(crate) mod application;
+mod exit;
 mod exit_thread;
 mod hooks;
 mod launch;

@@ -6,6 +6,7 @@
 //! 2. When the leader has ended, for whatever reason, the rest of its group is killed before the leader is reaped.
 //! 3. Once the process is dropped, or the child is aborted, the group is killed at once.
 //! 4. If the task itself is dropped, with its runtime, the group is killed then.
+//! 5. If the program ends at once, at a second signal for example, the group is killed before.
 
 use std::io;
 use std::process::ExitStatus;
@@ -23,6 +24,7 @@ use super::cgroup::Cgroup;
 use super::ended;
 use super::error::CommandError;
 use super::group::Group;
+use super::live::Live;
 #[cfg(target_os = "linux")]
 use super::members::{self, Mark};
 use crate::child::{HelperAbort, HelperGuard};
@@ -81,6 +83,7 @@ struct Keeper {
     contained: Vec<OwnedFd>,
     path: Path,
     incarnation: u32,
+    _live: Live,
     guard: Option<HelperGuard>,
 }
 
@@ -105,6 +108,7 @@ pub(super) fn keep(
         contained: Vec::new(),
         path,
         incarnation,
+        _live: Live::new(&group),
         guard: Some(guard),
     };
     let killed = kill.clone();

@@ -56,6 +56,7 @@
 // | `group`, `ended` | signals to a process group, and the end of its leader |
 // | `members`, `cgroup` | other processes that belong to it; Linux |
 // | `keeper` | kills and waits until nothing is left |
+// | `live` | all groups, for an end of the program that waits for nothing |
 // | `streams` | where the standard streams come from and go to |
 // | `spawn` | starts a process, and gives it to a keeper |
 // | `log`, `output` | reads what a process writes, and logs it |
@@ -71,6 +72,7 @@ mod group;
 mod keeper;
 mod life;
 mod lines;
+mod live;
 mod log;
 #[cfg(target_os = "linux")]
 mod members;
@@ -88,6 +90,7 @@ mod streams;
 pub use self::cgroup::own_cgroup;
 pub use self::error::CommandError;
 pub use self::exit::ProcessExit;
+pub(crate) use self::live::kill_all;
 pub use self::ready::ReadyWhen;
 pub use self::signal::StopSignal;
 pub use self::spec::CommandSpec;

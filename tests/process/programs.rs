@@ -15,6 +15,10 @@ use std::time::Duration;
 
 use tokio::runtime::{self, Runtime};
 use tokio::sync::Notify;
+#[cfg(feature = "process")]
+use verger::Application;
+#[cfg(feature = "process")]
+use verger::app::{Stage, StopStages};
 use verger::policy::AutoShutdown;
 use verger::{
     Context, Exit, OsSignal, Readiness, RestartType, RunError, Shutdown, Supervisor,
@@ -57,6 +61,10 @@ fn program() {
         "failing" => runtime(threads).block_on(failing().run_to_exit_code()),
         "failing, with signals" => runtime(threads)
             .block_on(failing().with_graceful_shutdown(listening()).run_to_exit_code()),
+        #[cfg(feature = "process")]
+        "with a process" => runtime(threads).block_on(with_a_process(true)),
+        #[cfg(feature = "process")]
+        "blocked with a process" => runtime(threads).block_on(with_a_process(false)),
         "leaking" => runtime(threads).block_on(leaking()),
         "failing and leaking" => runtime(threads).block_on(failing_and_leaking()),
         "main that fails" => runtime(threads).block_on(main_that_fails()).report(),
@@ -170,6 +178,32 @@ async fn blocking(when_asked: bool) -> ExitCode {
     });
     let tree = app().child(child).build().unwrap();
     tree.with_graceful_shutdown(listening()).run_to_exit_code().await
+}
+
+/// An OS process, which is stopped after a child that doesn't end in time.
+#[cfg(feature = "process")]
+async fn with_a_process(awaits: bool) -> ExitCode {
+    let script = verger::command("script", || {
+        let mut sh = Command::new("/bin/sh");
+        sh.args(["-c", "echo running >&2; sleep 20; echo survived >&2"]);
+        sh
+    });
+    let late = worker("late", move |ctx: Context| async move {
+        ctx.cancelled().await;
+        eprintln!("stopping");
+        if !awaits {
+            block();
+        }
+        pending::<()>().await;
+    });
+    let script = script.stderr(verger::process::Output::Inherit);
+    let tree = app().child(script).child(late.shutdown(Duration::from_secs(50)));
+    if awaits {
+        tree.build().unwrap().with_graceful_shutdown(listening()).run_to_exit_code().await
+    } else {
+        let stages = StopStages::new([Stage::Polite(Duration::from_millis(50))]);
+        Application::new(tree).stages(stages).exit_grace(Duration::from_millis(50)).run().await
+    }
 }
 
 /// A child that blocks a thread of its own and survives its abort.
@@ -342,6 +376,27 @@ fn seed4_49_a_second_signal_exits_at_once_even_if_every_thread_is_blocked() {
             assert_eq!(program.end(), (Some(code), vec![late]), "{first}, {second}, {threads}");
         }
     }
+}
+
+/// The process has the standard error of the program, so `end` waits for it.
+#[cfg(feature = "process")]
+#[test]
+fn no_os_process_outlives_a_program_that_ends_at_once() {
+    let mut program = Program::start("with a process", 2);
+    program.wait_for(&["listening", "running"]);
+    program.signal("TERM");
+    program.wait_for(&["stopping"]);
+    program.signal("INT");
+    let late = "verger: second SIGINT: ending at once, still running: app/late".to_owned();
+    assert_eq!(program.end(), (Some(130), vec![late]));
+
+    let mut program = Program::start("blocked with a process", 1);
+    program.wait_for(&["running"]);
+    program.signal("TERM");
+    program.wait_for(&["stopping", "blocking"]);
+    let blocked =
+        "verger: ending the process with code 3: a thread is blocked: app/late".to_owned();
+    assert_eq!(program.end(), (Some(3), vec![blocked]));
 }
 
 #[test]

@@ -5,11 +5,12 @@
 
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
-use std::{io, process, thread};
+use std::{io, thread};
 
 use tokio::runtime::{self, Runtime};
 use tokio::time::timeout;
 
+use super::super::exit::exit;
 use super::{Handlers, LISTENERS, late};
 use crate::panic::catch_panic;
 use crate::subscriber;
@@ -62,7 +63,7 @@ fn install() -> io::Result<(Runtime, Handlers)> {
 async fn receive(mut handlers: Handlers) -> ! {
     let first = handlers.next().await;
     if !LISTENERS.first(first) {
-        process::exit(first.exit_code());
+        exit(first.exit_code());
     }
     let different = async {
         loop {
@@ -77,5 +78,5 @@ async fn receive(mut handlers: Handlers) -> ! {
         Err(_) => handlers.next().await,
     };
     late::report(second, LISTENERS.sources()).await;
-    process::exit(second.exit_code());
+    exit(second.exit_code());
 }
