@@ -106,7 +106,8 @@ impl Faults {
                 FactoryKind::Nested(Arc::new(WrappedNest { inner, faults }))
             }
         };
-        Arc::new(ChildFactory::new(Arc::clone(factory.name()), kind))
+        let identity = Arc::clone(&factory.identity);
+        Arc::new(ChildFactory { identity, kind, defined_at: factory.defined_at })
     }
 
     /// Adds a new incarnation to the table.

@@ -443,3 +443,21 @@ async fn children_can_share_a_section_that_is_none_of_theirs() {
     let error = try_apply(&tree, "[sotrage.config]\nport = 2").await.unwrap_err();
     assert!(error.starts_with("app.toml:1:2: there is no `app/sotrage`"), "{error}");
 }
+
+/// The kit wraps what makes a child, and keeps what its spec says.
+#[cfg(feature = "testing")]
+#[tokio::test(start_paused = true)]
+async fn a_child_in_the_test_kit_has_its_configuration() {
+    let run = async |ctx: Context| -> Exit {
+        let mut config = ctx.config::<Server>()?;
+        ctx.set_status(format!("port {}", config.get().port));
+        ctx.cancelled().await;
+        Ok(())
+    };
+    let spec = worker("server", run).config(ChildConfig::<Server>::new());
+    let tree = verger::testing::TestTree::start(Supervisor::builder("app").child(spec)).await;
+    settle().await;
+    let server = tree.handle().which_child("server").await.unwrap();
+    assert_eq!(server.status.as_deref(), Some("port 80"));
+    tree.stop().await;
+}
