@@ -11,8 +11,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 const DASHBOARD: &str = include_str!("../grafana-dashboard.json");
-const CHAPTER: &str = include_str!("../../../book/src/metrics.md");
-const MAIN: &str = include_str!("../src/main.rs");
 
 /// The service, which is killed if the test fails before it has ended.
 struct Service {
@@ -131,16 +129,4 @@ fn the_dashboard_queries_each_metric_of_verger_and_no_other() {
     assert!(
         panels.iter().all(|panel| panel["gridPos"]["w"].is_u64() && panel["title"].is_string())
     );
-}
-
-#[test]
-fn the_recipe_of_the_chapter_is_what_the_service_does() {
-    let blocks: Vec<_> = CHAPTER.split("```rust,ignore\n").skip(1).collect();
-    assert_eq!(blocks.len(), 2);
-    for block in blocks {
-        let (code, _) = block.split_once("```").unwrap();
-        for line in code.lines().map(str::trim) {
-            assert!(MAIN.lines().any(|of_service| of_service.trim() == line), "{line}");
-        }
-    }
 }
