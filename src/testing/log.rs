@@ -193,6 +193,16 @@ impl EventLog {
             .find_map(|state| state)?
     }
 
+    /// Returns how the child has ended most recently.
+    pub(super) fn last_exit(&self, path: &str) -> Option<String> {
+        let events = self.events.iter().rev().filter(|event| event.path.as_str() == path);
+        let mut reasons = events.filter_map(|event| match &event.kind {
+            EventKind::Moved { reason, .. } => reason.as_ref(),
+            _ => None,
+        });
+        reasons.next().map(ToString::to_string)
+    }
+
     /// Returns the text of the events that no test has expected yet.
     fn unexpected(&self) -> String {
         self.text_from(self.next)
