@@ -222,15 +222,19 @@ impl SupervisorHandle {
     ///
     /// use verger::{BlockingContext, RunError, Shutdown, Supervisor, blocking};
     ///
+    /// /// A driver that doesn't return.
+    /// fn stuck(_ctx: BlockingContext) {
+    ///     loop {
+    ///         std::thread::park();
+    ///     }
+    /// }
+    ///
     /// # #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let stuck = blocking("stuck", |_ctx: BlockingContext| loop {
-    ///     std::thread::park(); // A driver that doesn't return.
-    /// });
     /// let app = Supervisor::builder("app")
     ///     .leak_timeout(Duration::from_millis(1))
     ///     .child(Supervisor::builder("cache"))
-    ///     .child(stuck.shutdown(Shutdown::BrutalKill))
+    ///     .child(blocking("stuck", stuck).shutdown(Shutdown::BrutalKill))
     ///     .build()?
     ///     .start()
     ///     .await?;
