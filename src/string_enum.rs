@@ -8,6 +8,14 @@ use std::fmt;
 /// An error for a word that isn't one of the known words of a setting.
 ///
 /// The text of `Display` lists the known words.
+///
+/// ```
+/// use verger::policy::Start;
+///
+/// let error = "at once".parse::<Start>().unwrap_err();
+/// assert!(error.known().contains(&"concurrent"));
+/// println!("{error}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWord {
     what: &'static str,

@@ -329,6 +329,15 @@ impl fmt::Debug for Application {
 /// What an [`Application`] can be made from.
 ///
 /// This trait is sealed and can't be implemented outside of this crate.
+///
+/// ```
+/// use verger::{Application, Supervisor};
+///
+/// let of_a_builder = Application::new(Supervisor::builder("app"));
+/// let of_a_tree = Application::new(Supervisor::builder("app").build()?);
+/// # drop((of_a_builder, of_a_tree));
+/// # Ok::<_, verger::BuildError>(())
+/// ```
 pub trait IntoTree: sealed::Sealed {
     /// Returns the tree, or why it is invalid.
     ///

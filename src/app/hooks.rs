@@ -29,6 +29,8 @@ type Call = Box<dyn FnOnce(Arc<str>) -> Pin<Box<dyn Future<Output = Exit> + Send
 /// Something that an [`Application`](crate::Application) does before its tree stops, or after.
 ///
 /// Made by [`hook`].
+///
+/// The example of [`hook`] makes one.
 #[must_use = "a hook does nothing until it is passed to an application"]
 pub struct Hook {
     name: String,
@@ -101,6 +103,24 @@ impl fmt::Debug for Hook {
 }
 
 /// Hooks that run at once.
+///
+/// ```
+/// use verger::app::hook;
+/// use verger::{Application, Supervisor};
+///
+/// # async fn close_spool() {}
+/// # async fn deregister() {}
+/// # fn f(tree: Supervisor) -> Application {
+/// // The two run at once, and `flush` after both.
+/// Application::new(tree)
+///     .before_stop([
+///         hook("close spool", async |_cause| close_spool().await),
+///         hook("deregister", async |_cause| deregister().await),
+///     ])
+///     .before_stop(hook("flush", async |_cause| println!("flushed")))
+/// # }
+/// # drop(f);
+/// ```
 #[derive(Debug)]
 pub struct HookStep(Vec<Hook>);
 

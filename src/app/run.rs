@@ -178,6 +178,8 @@ impl IntoFuture for Supervisor {
 ///
 /// Made by [`Supervisor::with_graceful_shutdown`]. Await it, or call
 /// [`run_to_exit_code`](Self::run_to_exit_code).
+///
+/// The example of [`with_graceful_shutdown`](Supervisor::with_graceful_shutdown) awaits one.
 #[must_use = "a tree does nothing until it is run"]
 pub struct GracefulShutdown<F> {
     tree: Supervisor,

@@ -18,6 +18,8 @@ const LAST_ORDERS: Duration = Duration::from_secs(1);
 /// A stage of a termination, and how long it may take.
 ///
 /// A stage ends early if the whole tree has ended.
+///
+/// The example of [`StopStages`] sets one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {

@@ -11,6 +11,8 @@ use crate::path::Path;
 /// Error returned by [`Bus::call`](crate::bus::Bus::call) and [`Publisher::call`](crate::bus::Publisher::call).
 ///
 /// `request` is the type name of the request. `Debug` prints the same text as `Display`.
+///
+/// The example of [`Publisher::call`](crate::bus::Publisher::call) matches one.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -63,6 +65,29 @@ impl fmt::Debug for CallError {
 /// Error returned by [`Bus::channel`](crate::bus::Bus::channel) and [`Bus::answer`](crate::bus::Bus::answer).
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use verger::bus::{BusError, Request};
+/// use verger::{Context, Exit, ExitError};
+///
+/// struct Total;
+///
+/// impl Request for Total {
+///     type Reply = u64;
+/// }
+///
+/// async fn cart(ctx: Context) -> Exit {
+///     match ctx.bus().answer(|_: Arc<Total>| async { Ok::<_, ExitError>(42) }) {
+///         Ok(_) => ctx.cancelled().await,
+///         Err(BusError::AlreadyAnswered { owner, .. }) => println!("`{owner}` answers it"),
+///         Err(error) => return Err(error.into()),
+///     }
+///     Ok(())
+/// }
+/// # drop(cart);
+/// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BusError {

@@ -21,6 +21,8 @@ use crate::runtime::SupervisorShared;
 /// [`SupervisorHandle::bus`](crate::SupervisorHandle::bus) and [`Bus::publisher`](crate::bus::Bus::publisher).
 ///
 /// Cheap to clone. Dead letters name the child or supervisor that the publisher comes from.
+///
+/// The examples of [`call`](Self::call) and [`emit`](Self::emit) use one.
 #[derive(Clone)]
 pub struct Publisher {
     pub(super) shared: Arc<BusShared>,

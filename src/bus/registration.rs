@@ -16,6 +16,23 @@ use super::topics::{BusShared, HandlerId, TopicKey};
 ///
 /// Dropping it has no effect: a handler stays registered until its child ends, or until
 /// [`unregister`](Self::unregister) is called.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use verger::{Context, Exit};
+///
+/// struct Tick;
+///
+/// async fn clock(ctx: Context) -> Exit {
+///     let ticks = ctx.bus().on(|_: Arc<Tick>| async { println!("tick") });
+///     // …
+///     ticks.unregister();
+///     assert!(!ticks.is_active());
+///     Ok(())
+/// }
+/// # drop(clock);
+/// ```
 #[derive(Clone)]
 pub struct Registration(Option<Arc<Entry>>);
 

@@ -97,6 +97,8 @@ where
 /// The [`Context`] of a child that blocks its thread, with the calls that such a child needs.
 ///
 /// It dereferences to [`Context`]. See [`blocking`].
+///
+/// The example of [`blocking`] uses one.
 pub struct BlockingContext {
     ctx: Context,
     hold: Option<ClockHold>,

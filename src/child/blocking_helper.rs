@@ -77,6 +77,8 @@ impl Context {
 ///
 /// Dropping it detaches the closure from the code that holds this, and not from its child.
 ///
+/// The example of [`Context::spawn_blocking`](crate::Context::spawn_blocking) awaits one.
+///
 /// # Errors
 ///
 /// Awaiting it returns the panic of the closure as an error. If the closure was dropped before it has begun, because

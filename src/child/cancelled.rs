@@ -16,6 +16,20 @@ use crate::panic::CatchWakerPanic;
 ///
 /// The future is `'static`, so you can pass it on, for example to
 /// `axum::serve(..).with_graceful_shutdown(ctx.cancelled())`.
+///
+/// ```
+/// use verger::Context;
+///
+/// /// A server that takes a future to stop it.
+/// async fn serve(stop: impl Future<Output = ()> + Send + 'static) {
+///     stop.await;
+/// }
+///
+/// async fn http(ctx: Context) {
+///     serve(ctx.cancelled()).await;
+/// }
+/// # drop(http);
+/// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct Cancelled {
     incarnation: Arc<Incarnation>,

@@ -141,6 +141,8 @@ impl Context {
 }
 
 /// Spawns helpers whose failures are logged; see [`Context::detached_errors`].
+///
+/// The example of [`Context::detached_errors`] uses one.
 #[derive(Debug)]
 pub struct DetachedErrors<'a>(&'a Context);
 
@@ -163,6 +165,8 @@ impl DetachedErrors<'_> {
 ///
 /// Await it to wait until the helper has ended, however it ends. Dropping it detaches the helper from the code
 /// that holds this, and not from its child.
+///
+/// The example of [`Context::spawn`] spawns one.
 ///
 /// # Cancel safety
 ///

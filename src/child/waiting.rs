@@ -7,6 +7,8 @@ use super::incarnation::Incarnation;
 use crate::clock::now;
 
 /// Suspends the watchdog of a child; see [`Context::waiting`](crate::Context::waiting).
+///
+/// The example of [`Context::waiting`](crate::Context::waiting) holds one.
 #[must_use = "the child counts as waiting only until the guard is dropped"]
 pub struct Waiting {
     /// `None` if the child has no watchdog.

@@ -133,6 +133,8 @@ where
 /// The child is ready when its [`activate`](Child::activate) returns `Ok`. The factory is called in
 /// the child's own task: a panic in it is a failure of the child. The spec starts from what the type
 /// sets in [`child_spec`](Child::child_spec).
+///
+/// The example of [`Child`] describes one.
 #[track_caller]
 pub fn child<C: Child>(
     name: impl Into<String>,

@@ -7,6 +7,18 @@ use serde::Serialize;
 use crate::path::Path;
 
 /// One change of a [`Plan`](super::Plan).
+///
+/// ```
+/// use verger::config::{ChangeKind, Effect, Plan};
+///
+/// /// Returns the children that would be restarted for a new value.
+/// fn restarted(plan: &Plan) -> Vec<&str> {
+///     let changed = plan.changes().iter().filter(|change| change.kind == ChangeKind::Changed);
+///     let restarts = changed.filter(|change| change.effect == Effect::NeedsRestart);
+///     restarts.map(|change| change.path.as_str()).collect()
+/// }
+/// # drop(restarted as fn(&Plan) -> Vec<&str>);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
@@ -34,6 +46,8 @@ pub struct Change {
 }
 
 /// What a [`Change`] does to its child.
+///
+/// The example of [`Change`] compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -47,6 +61,8 @@ pub enum ChangeKind {
 }
 
 /// When a changed value counts.
+///
+/// The example of [`Change`] compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -28,6 +28,8 @@ pub(super) const KEPT: usize = 1_000;
 /// One mistake in a configuration: what is wrong, where, and what to write instead.
 ///
 /// `Display` shows the line of the file, with the value underlined. `Debug` prints the same.
+///
+/// The example of [`Config`](crate::config::Config) reads one.
 #[derive(Clone)]
 pub struct Mistake {
     file: Option<Arc<str>>,
@@ -169,6 +171,8 @@ impl fmt::Debug for Mistake {
 ///
 /// `Display` shows the first 50 of them, each with its line. `Debug` prints the same text, so that
 /// `fn main() -> Result<(), ConfigError>` is enough.
+///
+/// The example of [`Config`](crate::config::Config) shows one.
 #[derive(Clone)]
 pub struct ConfigError {
     mistakes: Vec<Mistake>,

@@ -136,6 +136,21 @@ pub struct Config {
 }
 
 /// What a function that reads a configuration returns: a [`Config`], or a `Result` of one.
+///
+/// ```
+/// use verger::config::Config;
+/// use verger::{Application, Supervisor};
+///
+/// # #[cfg(feature = "config-file")] {
+/// fn read() -> Result<Config, std::io::Error> {
+///     let text = std::fs::read_to_string("app.toml")?;
+///     Ok(Config::from_toml(&text, "app.toml"))
+/// }
+///
+/// let app = Application::new(Supervisor::builder("app")).config(read);
+/// # drop(app);
+/// # }
+/// ```
 pub trait IntoConfig {
     /// Returns the configuration, or why it can't be read.
     ///

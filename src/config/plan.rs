@@ -94,6 +94,8 @@ impl Serialize for Plan {
 }
 
 /// What applying a [`Plan`] has done.
+///
+/// The example of [`SupervisorHandle::apply`](crate::SupervisorHandle::apply) displays one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Applied {
@@ -116,6 +118,24 @@ impl fmt::Display for Applied {
 /// Why a plan wasn't applied. Everything is as it was before.
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use verger::SupervisorHandle;
+/// use verger::config::{ApplyError, Plan};
+///
+/// async fn apply(app: &SupervisorHandle, plan: Plan) {
+///     match app.apply(plan).await {
+///         Ok(applied) => println!("{applied}"),
+///         Err(ApplyError::Refused(refusals)) => {
+///             for refusal in refusals {
+///                 eprintln!("{} keeps its value: {}", refusal.path, refusal.reason);
+///             }
+///         }
+///         Err(error) => eprintln!("{error}"),
+///     }
+/// }
+/// # drop(apply);
+/// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -159,6 +179,8 @@ impl fmt::Debug for ApplyError {
 }
 
 /// A child that refuses its value, or doesn't work with it.
+///
+/// The example of [`ApplyError`] reads one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Refusal {

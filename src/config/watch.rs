@@ -101,6 +101,8 @@ impl Source {
 /// The configuration of a child; made by [`Context::config`].
 ///
 /// A clone sees the same changes.
+///
+/// The example of [`ChildConfig`](crate::config::ChildConfig) reads one.
 pub struct ConfigWatch<C> {
     receiver: watch::Receiver<ConfigState>,
     /// The value that was current last.

@@ -9,6 +9,8 @@ use serde::{Serialize, Serializer};
 /// Identifies an entry of a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore).
 ///
 /// Displayed and serialised as its [number](Self::number).
+///
+/// The example of [`ReplayError`](crate::dead_letter::ReplayError) replays an entry by it.
 // While a replayed message is in a mailbox its entry is gone, so the id carries the count of replays.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryId {

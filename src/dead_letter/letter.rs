@@ -17,6 +17,8 @@ use crate::path::Path;
 ///
 /// Clones share the message: the first [`take`](Self::take) returns it. The serialised form has all
 /// fields except the message.
+///
+/// The example of [`take`](Self::take) reads one.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DeadLetter {

@@ -5,6 +5,8 @@ use crate::string_enum::string_enum;
 /// The reason of a [`DeadLetter`](crate::dead_letter::DeadLetter).
 ///
 /// Displayed and serialised in snake case, such as `mailbox_full`.
+///
+/// The example of [`dead_letter`](crate::dead_letter) compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DeadLetterReason {

@@ -65,6 +65,8 @@ pub(crate) trait Redeliver: Send + Sync {
 }
 
 /// Why a mailbox has refused a message that was replayed.
+///
+/// The example of [`ReplayError`](crate::dead_letter::ReplayError) matches one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refused {

@@ -5,6 +5,20 @@ use std::time::Duration;
 use crate::invisible::Visible;
 
 /// The reason why the schedule of a [periodic child](crate::periodic) is refused.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{BuildError, Supervisor, every};
+///
+/// let second = Duration::from_secs(1);
+/// let sync = every("sync", second, async |_run| {}).jitter(2 * second);
+/// let error = Supervisor::builder("app").child(sync).build().unwrap_err();
+///
+/// let BuildError::BadSchedule { problem, .. } = error else { panic!("{error}") };
+/// let advice = "a jitter of 2s isn't shorter than the period of 1s; write a shorter one, such as `100ms`";
+/// assert_eq!(problem.to_string(), advice);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleProblem {

@@ -5,6 +5,8 @@ use crate::string_enum::string_enum;
 /// The kind of an [`ExitReason`](crate::ExitReason): its variant without the values in it.
 ///
 /// Displayed, written and read as the words of [`ExitReason::kind`](crate::ExitReason::kind).
+///
+/// The example of [`kill_child`](crate::SupervisorHandle::kill_child) compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ExitKind {

@@ -6,6 +6,25 @@ use super::reason::{Exit, ExitError};
 /// into [`ExitError`].
 ///
 /// This trait is sealed and can't be implemented outside of this crate.
+///
+/// ```
+/// use verger::{Context, Exit, worker};
+///
+/// async fn endless(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// async fn fallible(_ctx: Context) -> Exit {
+///     Err("connection refused".into())
+/// }
+///
+/// async fn with_own_error(_ctx: Context) -> Result<(), std::io::Error> {
+///     std::fs::create_dir_all("/tmp/spool")
+/// }
+///
+/// let specs = [worker("a", endless), worker("b", fallible), worker("c", with_own_error)];
+/// # drop(specs);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a worker can't return `{Self}`",
     label = "expected `()` or `Result<(), E>`: a supervisor doesn't use the value",

@@ -126,6 +126,41 @@ impl SupervisorHandle {
     /// # }
     /// ```
     ///
+    /// A child that is added while its group is restarted starts with the group. If the restart fails, the call
+    /// doesn't wait for the next one:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Context, ControlError, Exit, Readiness, Strategy, Supervisor, worker};
+    ///
+    /// /// Comes up once.
+    /// async fn db(ctx: Context) -> Exit {
+    ///     if ctx.incarnation() == 1 {
+    ///         ctx.ready();
+    ///     }
+    ///     tokio::time::sleep(Duration::from_secs(1)).await;
+    ///     Err("connection refused".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app")
+    ///     .strategy(Strategy::OneForAll)
+    ///     .child(worker("db", db).readiness(Readiness::Signal))
+    ///     .build()?
+    ///     .start()
+    ///     .await?;
+    /// tokio::time::sleep(Duration::from_secs(2)).await; // `db` has failed, and is activating again.
+    ///
+    /// let http = worker("http", async |ctx: Context| ctx.cancelled().await);
+    /// let error = app.start_child(http).await.unwrap_err();
+    /// assert!(matches!(error, ControlError::Restarting { .. }));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`ControlError::InvalidSpec`] if the spec is invalid,

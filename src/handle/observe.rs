@@ -215,6 +215,42 @@ impl SupervisorHandle {
     /// # }
     /// ```
     ///
+    /// A child that blocks its thread can be leaked, and the task of a supervisor can be aborted:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{BlockingContext, RunError, Shutdown, Supervisor, blocking};
+    ///
+    /// /// A driver that doesn't return.
+    /// fn stuck(_ctx: BlockingContext) {
+    ///     loop {
+    ///         std::thread::park();
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app")
+    ///     .leak_timeout(Duration::from_millis(1))
+    ///     .child(Supervisor::builder("cache"))
+    ///     .child(blocking("stuck", stuck).shutdown(Shutdown::BrutalKill))
+    ///     .build()?
+    ///     .start()
+    ///     .await?;
+    ///
+    /// let cache = app.supervisor("cache").await?;
+    /// let (ended, killed) = tokio::join!(cache.wait(), app.kill_child("cache"));
+    /// killed?;
+    /// assert!(matches!(ended, Err(RunError::Aborted { .. })));
+    ///
+    /// let (ended, _) = tokio::join!(app.wait(), app.stop("done"));
+    /// let Err(RunError::Leaked { children }) = ended else { panic!("{ended:?}") };
+    /// assert_eq!(children[0].as_str(), "app/stuck");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`RunError::GaveUp`] if a child failed more often than the limits allow,

@@ -29,6 +29,8 @@ use serde::Serialize;
 /// 5. A holder that acquires the lease which it holds already is granted it again, with a higher token. A guard does
 ///    this if it never received the first answer.
 ///
+/// The example of [`File`](super::File) acquires a lease.
+///
 /// # Cancel safety
 ///
 /// Each future may be dropped before it has answered: a guard drops a request that takes too long. The request
@@ -74,6 +76,8 @@ impl<E: LeaseEngine + ?Sized> LeaseEngine for Arc<E> {
 }
 
 /// What a guard asks a [`LeaseEngine`] for: which lease, for which holder, and for how long.
+///
+/// The example of [`File`](super::File) makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     name: Arc<str>,
@@ -107,6 +111,8 @@ impl Claim {
 }
 
 /// The answer to a request for a lease.
+///
+/// The example of [`File`](super::File) matches one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acquired {
     /// Yes. The lease is granted, with this token.
@@ -119,6 +125,23 @@ pub enum Acquired {
 }
 
 /// The answer to a request to extend a lease.
+///
+/// ```
+/// use verger::lease::{Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+///
+/// /// Extends the lease once more, and gives it back.
+/// async fn last_term(
+///     engine: &impl LeaseEngine,
+///     claim: &Claim,
+///     token: FencingToken,
+/// ) -> Result<bool, LeaseError> {
+///     if engine.renew(claim, token).await? == Renewed::Lost {
+///         return Ok(false);
+///     }
+///     // The last work.
+///     Ok(engine.release(claim, token).await? == Released::Released)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewed {
     /// Yes. The lease is extended.
@@ -128,6 +151,8 @@ pub enum Renewed {
 }
 
 /// The answer to a request to give a lease back.
+///
+/// The example of [`Renewed`] compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
     /// Yes. The next holder is granted the lease at once.

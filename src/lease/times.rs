@@ -107,6 +107,24 @@ impl LeaseTimes {
 }
 
 /// An invalid value of a [`Lease`](super::Lease).
+///
+/// `BuildError` contains its text:
+///
+/// ```
+/// use verger::lease::Lease;
+/// use verger::{BuildError, Context, Supervisor, worker};
+///
+/// # #[cfg(feature = "testing")] {
+/// # use verger::testing::MemoryLeases;
+/// # let leases = MemoryLeases::new();
+/// let billing = worker("billing", async |ctx: Context| ctx.cancelled().await);
+/// let billing = billing.lease(Lease::new("billing", leases).advertise("10.0.0.7 8080"));
+/// let error = Supervisor::builder("app").child(billing).build().unwrap_err();
+///
+/// let BuildError::BadLease { problem, .. } = error else { panic!("{error}") };
+/// assert!(problem.ends_with("write one such as `10.0.0.7:8080`"), "{problem}");
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseProblem {

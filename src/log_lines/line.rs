@@ -22,6 +22,8 @@ const ROOM: usize = 2 * 1024;
 ///
 /// Its texts are one line each. Line breaks, terminal commands and other characters that can't be seen are
 /// escaped as in Rust. Message and fields have at most 2 KiB together; what was longer ends in `…`.
+///
+/// The example of [`log_lines`](crate::log_lines) reads some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LogLine {

@@ -107,6 +107,8 @@ struct Shared {
 }
 
 /// The last lines of one child, oldest first; see [`LogLines::of`].
+///
+/// The example of [`log_lines`](crate::log_lines) reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ChildLines {

@@ -173,6 +173,42 @@ impl<M: Send + 'static> Address<M> {
     /// }
     /// ```
     ///
+    /// A mailbox without room refuses the question, unless its overflow policy makes room. A question that is
+    /// evicted is a dead letter:
+    ///
+    /// ```
+    /// use verger::dead_letter::DeadLetterReason;
+    /// use verger::mailbox::{AskError, Overflow, Reply};
+    /// use verger::{Context, Supervisor, worker_with_mailbox};
+    ///
+    /// enum Message {
+    ///     Add(u64),
+    ///     Sum(Reply<u64>),
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (rejects, _mailbox) = verger::mailbox_with_capacity(1);
+    /// rejects.try_send(Message::Add(1))?;
+    /// let error = rejects.ask(Message::Sum).await.unwrap_err();
+    /// assert!(matches!(error, AskError::Full { capacity: 1, .. }));
+    ///
+    /// let (evicts, mailbox) = verger::mailbox_with_capacity(1);
+    /// let mailbox = mailbox.overflow(Overflow::DropOldest);
+    /// let reader = worker_with_mailbox("reader", mailbox, async |ctx: Context, _inbox| {
+    ///     ctx.cancelled().await;
+    /// });
+    /// let app = Supervisor::builder("app").child(reader).build()?.start().await?;
+    /// let (answer, sent) =
+    ///     tokio::join!(evicts.ask(Message::Sum), async { evicts.try_send(Message::Add(1)) });
+    /// sent?;
+    /// let AskError::Undelivered { reason, .. } = answer.unwrap_err() else { panic!() };
+    /// assert_eq!(reason, DeadLetterReason::MailboxFull);
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`AskError::Full`] and [`AskError::Closed`], as for [`try_send`](Self::try_send).

@@ -67,6 +67,8 @@ pub struct Inbox<M: Send + 'static> {
 }
 
 /// What [`Inbox::next`] and [`Inbox::next_delivery`] return.
+///
+/// The example of [`Inbox::next`] matches one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Next<M> {

@@ -43,6 +43,18 @@ pub enum Overflow {
 /// When an incarnation receives the messages that were queued before it started.
 ///
 /// Until then the messages can't be lost to an incarnation that fails while it starts.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::mailbox;
+/// use verger::mailbox::Drain;
+///
+/// // The connection has a second to settle before it receives what was queued.
+/// let (orders, mailbox) = mailbox::<u32>();
+/// let mailbox = mailbox.drain(Drain::After(Duration::from_secs(1)));
+/// # drop((orders, mailbox));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Drain {
@@ -62,6 +74,8 @@ pub enum Drain {
 ///
 /// Whatever is set, a mailbox is closed in the [closing stage](crate::app::Stage::Closing) of a termination:
 /// the child receives the queued messages, then the end.
+///
+/// The example of [`Inbox::next`](crate::mailbox::Inbox::next) sets one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Closing {
@@ -76,6 +90,16 @@ pub enum Closing {
 }
 
 /// What the backoff delays if a child has failed and is restarted on its own.
+///
+/// ```
+/// use verger::mailbox;
+/// use verger::mailbox::Delay;
+///
+/// // After a failure, the child starts at once and only its messages wait for the backoff.
+/// let (orders, mailbox) = mailbox::<u32>();
+/// let mailbox = mailbox.delay(Delay::Delivery);
+/// # drop((orders, mailbox));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Delay {
@@ -91,6 +115,8 @@ pub enum Delay {
 
 /// Takes a message in place of a child that is down; created by
 /// [`WhileDown::reply`](crate::mailbox::WhileDown::reply).
+///
+/// The example of [`WhileDown`](crate::mailbox::WhileDown) sets one.
 pub struct Handler<M>(Foreign<dyn Fn(M) + Send + Sync>);
 
 impl<M> Handler<M> {

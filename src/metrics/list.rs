@@ -1,6 +1,8 @@
 //! Which metrics exist: names, units, labels, help texts.
 
 /// The kind of a metric.
+///
+/// The example of [`Metric`] compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MetricKind {
@@ -13,6 +15,14 @@ pub enum MetricKind {
 }
 
 /// A metric that this crate records.
+///
+/// ```
+/// use verger::metrics::{ALL, MetricKind};
+///
+/// for metric in ALL.iter().filter(|metric| metric.kind == MetricKind::Gauge) {
+///     println!("{} ({}): {}", metric.name, metric.unit, metric.help);
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metric {

@@ -100,6 +100,8 @@ pub(crate) use self::scope::Scope;
 ///
 /// Call it once, after the recorder is installed. Metrics are recorded without it as well, and recorders then have
 /// no help texts for them.
+///
+/// The example of the [module](self) calls it.
 pub fn describe() {
     recorder::with(|recorder| ALL.iter().for_each(|metric| recorder::describe(recorder, *metric)));
 }

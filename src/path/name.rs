@@ -49,6 +49,14 @@ fn repaired(name: &str) -> String {
 }
 
 /// The reason why a name is invalid, with a valid name to use instead.
+///
+/// ```
+/// use verger::{BuildError, Supervisor};
+///
+/// let error = Supervisor::builder("a/b").build().unwrap_err();
+/// let BuildError::BadName { problem, .. } = error else { panic!("{error}") };
+/// println!("{problem}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the name {name:?} {problem}; write {instead:?}, for example")]
 pub struct NameProblem {

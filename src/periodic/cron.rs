@@ -26,6 +26,8 @@ use crate::path::Path;
 /// forward, the child was down, or the run before took too long.
 ///
 /// A run is missed if it would begin more than a minute after its planned time.
+///
+/// The example of [`cron`] sets one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missed {
@@ -93,6 +95,8 @@ where
 ///
 /// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have. An expression or a
 /// time zone that can't be used is an error when the tree is built.
+///
+/// The example of [`cron`] gives one to a supervisor.
 #[must_use = "it does nothing until it is given to a supervisor"]
 pub struct Cron<F> {
     name: String,

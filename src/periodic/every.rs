@@ -78,6 +78,8 @@ where
 /// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have. A period or a limit of
 /// zero, a jitter that isn't shorter than the period, and [`Overrun::Allow(0)`](Overrun::Allow) are errors when the tree is
 /// built.
+///
+/// The example of [`every`] sets its options.
 #[must_use = "it does nothing until it is given to a supervisor"]
 pub struct Every<F> {
     name: String,

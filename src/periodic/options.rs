@@ -10,6 +10,8 @@ use crate::panic::{Foreign, catch_panic};
 use crate::path::Path;
 
 /// What happens when a run is due and the one before it is still running.
+///
+/// The example of [`every`](crate::every) sets one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overrun {

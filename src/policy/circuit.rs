@@ -17,6 +17,20 @@ use serde::Serialize;
 use super::later;
 
 /// Whether a [`CircuitBreaker`](crate::resilience::CircuitBreaker) lets calls through.
+///
+/// ```
+/// use verger::resilience::{CircuitBreaker, CircuitState};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let vendor = CircuitBreaker::new("vendor").max_failures(1);
+/// assert_eq!(vendor.state(), CircuitState::Closed);
+///
+/// vendor.call(async || Err::<(), _>("status 500")).await.unwrap_err();
+/// assert_eq!(vendor.state(), CircuitState::Open);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CircuitState {

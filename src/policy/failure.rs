@@ -17,6 +17,8 @@ use crate::path::Path;
 use crate::properties::Properties;
 
 /// A failure that [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) decides on.
+///
+/// The example of [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) reads one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChildFailure {
@@ -61,6 +63,8 @@ impl ChildFailure {
 /// What becomes of a child that has failed.
 ///
 /// A `bool` converts into a decision: `true` restarts, `false` gives up.
+///
+/// The example of [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) returns one.
 #[derive(Clone, Debug)]
 #[must_use = "a decision does nothing until it is returned"]
 pub struct FailureDecision {
@@ -145,6 +149,8 @@ impl From<bool> for FailureDecision {
 ///
 /// It is a [`FailureDecision`], a `bool`, or a `Result` of one of them. An error is logged, and the
 /// failure escalates.
+///
+/// The example of [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) returns a decision, and a `bool`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what becomes of a child that failed",
     label = "is not a decision",
@@ -181,6 +187,8 @@ impl<D: Into<FailureDecision>, E: Into<ExitError>> FailureOutcome for Result<D, 
 /// A [`FailureOutcome`], or a future of one, so that a callback may be a function or an async function.
 ///
 /// The compiler infers `When`, which distinguishes the two.
+///
+/// The example of [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) passes a function of either kind.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what becomes of a child that failed",
     label = "is neither a decision nor a future of one that is `Send`",

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::string_enum::string_enum;
 
 /// A log level of `tracing`.
+///
+/// The example of [`FailureLog`](crate::policy::FailureLog) sets two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
     /// The most verbose level.

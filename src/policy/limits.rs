@@ -222,6 +222,15 @@ pub(crate) fn set<T>(
 ///
 /// A task can be aborted only at an await point; code that blocks its thread continues to run. A
 /// leaked incarnation is always reported. OTP has no such case, because it can kill every process.
+///
+/// ```
+/// use verger::policy::OnLeak;
+/// use verger::{Context, worker};
+///
+/// // A second incarnation must not open the device while the first one still blocks in its driver.
+/// let device = worker("device", async |ctx: Context| ctx.cancelled().await).on_leak(OnLeak::Park);
+/// # drop(device);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnLeak {
     /// Starts the next incarnation as after any failure. The default.

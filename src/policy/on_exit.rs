@@ -5,6 +5,8 @@ use crate::string_enum::string_enum;
 /// What a supervisor does when a child exits by itself.
 ///
 /// Displayed and written in snake case, as in `end_supervisor`.
+///
+/// The example of [`Trigger`](crate::policy::Trigger) sets one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExit {

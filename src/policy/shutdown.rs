@@ -119,6 +119,14 @@ impl<'de> Deserialize<'de> for Shutdown {
 }
 
 /// A string that can't be parsed as a [`Shutdown`].
+///
+/// ```
+/// use verger::Shutdown;
+///
+/// let error = "soon".parse::<Shutdown>().unwrap_err();
+/// let advice = "unknown shutdown `soon`; write a time such as `5s`, `brutal_kill` or `infinity`";
+/// assert_eq!(error.to_string(), advice);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown shutdown `{text}`; write a time such as `5s`, `brutal_kill` or `infinity`")]
 pub struct UnknownShutdown {

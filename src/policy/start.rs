@@ -3,6 +3,8 @@
 use crate::string_enum::string_enum;
 
 /// Whether the children of a supervisor start one after another or concurrently.
+///
+/// The example of [`SupervisorBuilder`](crate::SupervisorBuilder) sets one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Start {
     /// Starts each child when the one before it is active or down for good. The default, as in OTP.

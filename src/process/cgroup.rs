@@ -22,6 +22,20 @@ use super::members;
 /// systemd lets a service create cgroups there if its unit has `Delegate=yes`. It also needs
 /// `DelegateSubgroup=main`, or an equivalent, if controllers such as `memory` are enabled below.
 ///
+/// ```
+/// use std::process::Command;
+///
+/// use verger::command;
+/// use verger::process::own_cgroup;
+///
+/// # fn f() -> std::io::Result<()> {
+/// let import = command("import", || Command::new("import")).cgroup(own_cgroup()?.join("children"));
+/// # drop(import);
+/// # Ok(())
+/// # }
+/// # drop(f);
+/// ```
+///
 /// # Errors
 ///
 /// If no cgroup v2 is mounted, or `/proc` can't be read.

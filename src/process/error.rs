@@ -18,6 +18,28 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 ///
 /// It is the error in [`ExitReason::ActivationFailed`](crate::ExitReason::ActivationFailed), so the child is started
 /// again as its backoff says. `Display` names the path, and says what the operating system has answered.
+///
+/// ```
+/// use std::process::Command;
+///
+/// use verger::policy::FirstStart;
+/// use verger::process::CommandError;
+/// use verger::{ExitReason, StartError, Supervisor, command};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tool = command("tool", || Command::new("no-such-tool"));
+/// let app = Supervisor::builder("app").first_start(FirstStart::Fail).child(tool).build()?;
+///
+/// let error = app.start().await.unwrap_err();
+/// let StartError::ChildFailed { reason: ExitReason::ActivationFailed(error), .. } = error else {
+///     panic!("{error}");
+/// };
+/// let error = error.downcast_ref::<CommandError>();
+/// assert!(matches!(error, Some(CommandError::NotInPath { program, .. }) if program == "no-such-tool"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CommandError {

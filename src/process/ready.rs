@@ -26,6 +26,8 @@ const COMMAND: Duration = Duration::from_secs(10);
 ///
 /// Until then the child is activating: siblings that are declared after it wait, and its
 /// [`activation_timeout`](crate::ChildSpec::activation_timeout) limits that.
+///
+/// The example of [`command`](crate::command) waits for a line.
 #[derive(Clone, Debug)]
 pub struct ReadyWhen(pub(super) Condition);
 

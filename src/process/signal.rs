@@ -5,6 +5,19 @@ use rustix::process::Signal;
 /// A signal that stops a process, or with which a process may end in order.
 ///
 /// For other signals, such as `SIGRTMIN + 3`, put a wrapper in front of the program that translates one of these.
+///
+/// ```
+/// use std::process::Command;
+///
+/// use verger::command;
+/// use verger::process::{Output, StopSignal};
+///
+/// let proxy = command("proxy", || Command::new("nginx"))
+///     .stop_signal(StopSignal::Quit)
+///     .success_signals([StopSignal::Quit])
+///     .stdout(Output::Null);
+/// # drop(proxy);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopSignal {

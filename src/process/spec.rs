@@ -70,6 +70,8 @@ where
 ///
 /// It converts into a [`ChildSpec`], so it can be given to a supervisor as it is. In a struct with
 /// [`#[supervisor]`](macro@crate::supervisor), a field with `#[child]` can be of this type.
+///
+/// The example of [`command`] sets its options.
 #[derive(Clone)]
 #[must_use = "a spec does nothing until it is given to a supervisor"]
 pub struct CommandSpec {

@@ -12,6 +12,8 @@ use tokio::process::{ChildStdin, Command};
 use crate::panic::Foreign;
 
 /// Where the stdout or the stderr of a process goes.
+///
+/// The example of [`StopSignal`](crate::process::StopSignal) sets one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Output {

@@ -301,6 +301,8 @@ impl<E> fmt::Debug for CircuitBreaker<E> {
 ///
 /// [`Failed`](Self::Failed) displays as the error that it contains. It also returns that error as
 /// its [`source`](Error::source), so that code that searches an error chain by type finds it.
+///
+/// The example of [`CircuitBreaker::call`] matches one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError<E> {

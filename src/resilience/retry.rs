@@ -316,6 +316,8 @@ impl<T, E> fmt::Debug for Retry<T, E> {
 ///
 /// [`Failed`](Self::Failed) displays as the error that it contains. It also returns that error as its
 /// [`source`](Error::source), so that code that searches an error chain by type finds it.
+///
+/// The example of [`Retry`] compares one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetryError<E> {
@@ -344,6 +346,17 @@ impl<E: Error + 'static> Error for RetryError<E> {
 }
 
 /// The reason why a [`Retry`] is invalid, with what to write instead.
+///
+/// ```
+/// use verger::resilience::{Retry, RetryError, RetryProblem, retry};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let result = retry(Retry::new().attempts(0), async || Err::<(), _>("busy")).await;
+/// assert_eq!(result, Err(RetryError::Policy(RetryProblem::NoAttempts)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RetryProblem {

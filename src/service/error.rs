@@ -7,6 +7,24 @@ use crate::path::Path;
 /// The reason why a child can't provide a value.
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use verger::service::ServiceError;
+/// use verger::{Context, Exit};
+///
+/// #[derive(Clone)]
+/// struct Pool(&'static str);
+///
+/// async fn replica(ctx: Context) -> Exit {
+///     if let Err(ServiceError::AlreadyProvided { provider, .. }) = ctx.provide(Pool("db-2")) {
+///         println!("`{provider}` provides the primary");
+///         ctx.provide_named("replica", Pool("db-2"))?;
+///     }
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+/// # drop((replica, Pool("").0));
+/// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {

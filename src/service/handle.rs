@@ -10,6 +10,29 @@ use crate::handle::SupervisorHandle;
 use crate::path::Path;
 
 /// A value that a child provides.
+///
+/// ```
+/// use verger::{Context, Exit, Readiness, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// async fn settings(ctx: Context) -> Exit {
+///     ctx.provide(42_u16)?;
+///     ctx.ready();
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+///
+/// let settings = worker("settings", settings).readiness(Readiness::Signal);
+/// let app = Supervisor::builder("app").child(settings).build()?.start().await?;
+///
+/// let services = app.services();
+/// assert_eq!(services[0].service, "u16");
+/// assert_eq!(services[0].provider.as_str(), "app/settings");
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServiceInfo {

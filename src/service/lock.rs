@@ -48,6 +48,8 @@ impl Context {
 }
 
 /// A lock that a child has taken; see [`Context::lock`]. Dropping it releases the lock.
+///
+/// The example of [`Context::lock`] holds one.
 #[must_use = "the lock is released when this is dropped"]
 pub struct Lock {
     guard: Option<OwnedMutexGuard<()>>,

@@ -18,6 +18,8 @@ use crate::path::Path;
 use crate::policy::{EffectivePolicy, RestartType};
 
 /// The state of one child.
+///
+/// The example of [`which_child`](crate::SupervisorHandle::which_child) reads one.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ChildInfo {
@@ -110,6 +112,23 @@ pub struct ChildInfo {
 }
 
 /// The fill level of a mailbox.
+///
+/// ```
+/// use verger::{Context, Supervisor, mailbox_with_capacity, worker_with_mailbox};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (orders, mailbox) = mailbox_with_capacity(10);
+/// let clerk = worker_with_mailbox("clerk", mailbox, async |ctx: Context, _inbox| ctx.cancelled().await);
+/// let shop = Supervisor::builder("shop").child(clerk).build()?.start().await?;
+/// orders.try_send("two apples")?;
+///
+/// let mailbox = shop.which_child("clerk").await?.mailbox.unwrap();
+/// assert_eq!((mailbox.len, mailbox.capacity), (1, 10));
+/// # shop.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MailboxInfo {
@@ -120,6 +139,23 @@ pub struct MailboxInfo {
 }
 
 /// Whether a child is a worker or a supervisor.
+///
+/// ```
+/// use verger::status::ChildKind;
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ingest = Supervisor::builder("ingest");
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(ingest).child(db).build()?.start().await?;
+///
+/// let kinds: Vec<_> = app.which_children().await?.iter().map(|child| child.kind).collect();
+/// assert_eq!(kinds, [ChildKind::Supervisor, ChildKind::Worker]);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -131,6 +167,31 @@ pub enum ChildKind {
 }
 
 /// An attempt to start a child that is waiting for its backoff.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{Backoff, Context, Exit, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// async fn refused(_ctx: Context) -> Exit {
+///     Err("connection refused".into())
+/// }
+///
+/// let minute = Duration::from_secs(60);
+/// let db = worker("db", refused).backoff(Backoff::constant(minute));
+/// let app = Supervisor::builder("app").child(db.restarts(5, 60 * minute)).build()?.start().await?;
+/// tokio::time::sleep(minute / 2).await;
+///
+/// let db = app.which_child("db").await?;
+/// assert_eq!(db.next.unwrap().attempt, 1);
+/// assert!(db.next.unwrap().remaining > Duration::ZERO);
+/// assert_eq!(db.limit.unwrap().max_restarts, 5);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NextAttempt {
@@ -150,6 +211,8 @@ pub struct NextAttempt {
 /// How an incarnation of a child ended.
 ///
 /// Displayed as its [reason](Self::reason).
+///
+/// The example of [`kill_child`](crate::SupervisorHandle::kill_child) reads one.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct LastExit {
@@ -172,6 +235,8 @@ impl fmt::Display for LastExit {
 }
 
 /// How much of a limit on restarts is used.
+///
+/// The example of [`NextAttempt`] reads one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LimitUse {
@@ -189,6 +254,24 @@ pub struct LimitUse {
 /// A call that has changed a child and named its caller.
 ///
 /// Made by the handle that [`on_behalf_of`](crate::SupervisorHandle::on_behalf_of) returns.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// app.on_behalf_of("operator", "disk swap").restart("db").await?;
+///
+/// let call = app.which_child("db").await?.last_call.unwrap();
+/// assert_eq!((call.call, &*call.by), ("restart", "operator"));
+/// assert_eq!(call.reason.as_deref(), Some("disk swap"));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LastCall {

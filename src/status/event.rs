@@ -17,6 +17,8 @@ use crate::path::Path;
 /// Subscribe with [`SupervisorHandle::events`](crate::SupervisorHandle::events). Events of one
 /// supervisor arrive in the order in which they happened. Events of different supervisors may
 /// arrive in a different order than their [`seq`](Self::seq).
+///
+/// The example of [`SupervisorHandle::events`](crate::SupervisorHandle::events) reads one.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Event {
@@ -35,6 +37,8 @@ pub struct Event {
 }
 
 /// What happened to a child.
+///
+/// The example of [`SupervisorHandle::events`](crate::SupervisorHandle::events) matches one.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -28,6 +28,19 @@ const QUIET: Duration = Duration::from_secs(600);
 const TEXT: usize = 2 * 1024;
 
 /// How much attention an event needs.
+///
+/// ```
+/// use verger::status::{EventLevel, EventLog};
+///
+/// /// Prints the failures, and nothing about children that work as intended.
+/// fn failures(log: &EventLog) {
+///     for entry in log.entries().filter(|entry| entry.level >= EventLevel::Warn) {
+///         println!("{}: {}", entry.path, entry.text);
+///     }
+/// }
+///
+/// failures(&EventLog::new(100));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -41,6 +54,8 @@ pub enum EventLevel {
 }
 
 /// Events of one child and of one kind.
+///
+/// The example of [`EventLog`] reads some.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct LoggedEvent {

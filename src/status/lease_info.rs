@@ -5,6 +5,19 @@ use std::sync::Arc;
 use serde::Serialize;
 
 /// The lease that a child needs, as far as its supervisor knows it.
+///
+/// ```
+/// use verger::{ControlError, SupervisorHandle};
+///
+/// /// Prints why the child isn't active here.
+/// async fn standby(app: &SupervisorHandle, child: &str) -> Result<(), ControlError> {
+///     match app.which_child(child).await?.lease {
+///         Some(lease) if lease.token.is_none() => println!("{:?} has {}", lease.holder, lease.name),
+///         _ => println!("{child} waits for no lease"),
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeaseInfo {

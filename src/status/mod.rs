@@ -196,6 +196,8 @@ impl Status {
 }
 
 /// A child in a snapshot, with its own children.
+///
+/// The example of [`status`](crate::status) reads one.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Node {
@@ -209,6 +211,25 @@ pub struct Node {
 }
 
 /// The settings of a child, with every default filled in.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::policy::PolicySource;
+/// use verger::{Context, Shutdown, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let spec = app.child_spec("db").await?;
+/// assert_eq!(spec.shutdown, Shutdown::Timeout(Duration::from_secs(5)));
+/// assert_eq!(spec.sources.restart, PolicySource::Default);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ChildSpecInfo {

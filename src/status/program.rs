@@ -9,6 +9,22 @@ use crate::lifecycle::Lifecycle;
 use crate::millis;
 
 /// The program that a tree runs in.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let program = app.status().await?.program;
+/// assert_eq!(program.pid, std::process::id());
+/// println!("up for {:?}", program.uptime);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ProgramInfo {
@@ -28,6 +44,21 @@ pub struct ProgramInfo {
 ///
 /// The counters never decrease while the tree runs, and count the whole tree, whatever part of it the
 /// snapshot is of. A rate, such as restarts a minute, is the difference of two snapshots.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let totals = app.status().await?.totals;
+/// assert_eq!((totals.children, totals.failures), (1, 0));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Totals {

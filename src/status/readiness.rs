@@ -12,6 +12,24 @@ use crate::path::Path;
 /// A child that isn't ready.
 ///
 /// Displayed as a line of text: `app/db: restarting, attempt 4 in 3.2s, last: failed: no route`.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// app.terminate_child("db").await?;
+///
+/// let status = app.status().await?;
+/// assert!(!status.is_ready());
+/// assert_eq!(status.problems()[0].path.as_str(), "app/db");
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Problem {

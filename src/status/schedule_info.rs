@@ -9,6 +9,26 @@ use crate::millis;
 use crate::string_enum::string_enum;
 
 /// The schedule of a [periodic child](crate::periodic), and its runs since its supervisor was started.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::status::RunOutcome;
+/// use verger::{Exit, Supervisor, every};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sync = every("sync", Duration::from_secs(10), async |_run| -> Exit { Ok(()) });
+/// let app = Supervisor::builder("app").child(sync).build()?.start().await?;
+/// tokio::time::sleep(Duration::from_secs(15)).await;
+///
+/// let schedule = app.which_child("sync").await?.schedule.unwrap();
+/// assert_eq!(schedule.failed, 0);
+/// assert_eq!(schedule.last.unwrap().outcome, RunOutcome::Done);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ScheduleInfo {
@@ -31,6 +51,8 @@ pub struct ScheduleInfo {
 }
 
 /// A run of a periodic child that has ended.
+///
+/// The example of [`ScheduleInfo`] reads one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LastRun {
@@ -50,6 +72,8 @@ pub struct LastRun {
 }
 
 /// How a run of a periodic child ended.
+///
+/// The example of [`ScheduleInfo`] compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunOutcome {

@@ -8,6 +8,8 @@ use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 
 /// A child's current state.
+///
+/// The example of [`StatusStream`] reads some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusChange {
@@ -21,6 +23,28 @@ pub struct StatusChange {
 
 /// A stream of the current state of every child, followed by each change; see
 /// [`SupervisorHandle::subscribe_status`](crate::SupervisorHandle::subscribe_status).
+///
+/// ```
+/// use verger::Lifecycle;
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let mut changes = app.subscribe_status().await?;
+/// // The current states come first.
+/// while let Some(change) = changes.next().await {
+///     if change.path.as_str() == "app/db" {
+///         assert_eq!(change.lifecycle, Some(Lifecycle::Active));
+///         break;
+///     }
+/// }
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct StatusStream {
     /// In reverse order.

@@ -12,6 +12,22 @@ use crate::path::Path;
 use crate::policy::Intensity;
 
 /// What a running supervisor has in addition to [`ChildInfo`](crate::status::ChildInfo).
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let supervisor = app.status().await?.root.supervisor.unwrap();
+/// assert_eq!(supervisor.strategy, "one_for_one");
+/// assert_eq!((supervisor.restarts_in_period, supervisor.counts.active), (0, 1));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SupervisorInfo {
@@ -49,6 +65,8 @@ pub struct SupervisorInfo {
 }
 
 /// How many children a supervisor has, not counting children of its children.
+///
+/// The example of [`count_children`](crate::SupervisorHandle::count_children) reads them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
@@ -65,6 +83,23 @@ pub struct Counts {
 }
 
 /// A child that its supervisor has removed.
+///
+/// ```
+/// use verger::{Exit, Supervisor};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Supervisor::builder("app").build()?.start().await?;
+/// app.start_once("import", async |_| -> Exit { Err("no such file".into()) }).await?;
+/// # tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+///
+/// let gone = app.status().await?.root.supervisor.unwrap().gone;
+/// assert_eq!(gone[0].path.as_str(), "app/import");
+/// assert_eq!(gone[0].reason.as_ref().unwrap().to_string(), "failed: no such file");
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct GoneChild {

@@ -11,6 +11,8 @@ use crate::path::Path;
 /// The reason why a [`Task`](super::Task) has no value.
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// The example of [`Task`](super::Task) matches three kinds.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {

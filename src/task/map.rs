@@ -12,6 +12,8 @@ use super::stream::TaskStream;
 use super::supervisor::TaskSupervisor;
 
 /// A builder of a [`TaskStream`], created by [`TaskSupervisor::map`].
+///
+/// The example of [`TaskSupervisor::map`] sets its options.
 #[must_use = "a builder does nothing until `stream` is called and polled"]
 pub struct TaskMap<I: Iterator, F, T, O = TaskResult<T>> {
     tasks: TaskSupervisor,

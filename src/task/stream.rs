@@ -31,6 +31,8 @@ type NextTask<'a, O> = Box<dyn FnMut() -> Option<Running<'a, O>> + Send + 'a>;
 ///
 /// Dropping the stream aborts the tasks that run. When the iterator is over and every result was returned, the
 /// stream has ended and can be polled further.
+///
+/// The example of [`TaskSupervisor::map`](super::TaskSupervisor::map) reads one.
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct TaskStream<'a, O> {
     /// `None` once the iterator is over.

@@ -7,6 +7,8 @@ use crate::spec::{DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 /// The builder of a supervisor, from which a [`TestTree`](super::TestTree) is made.
 ///
 /// This trait is sealed and can't be implemented outside of this crate.
+///
+/// The example of [`TestTree`](super::TestTree) passes one.
 pub trait Builder: sealed::Sealed {}
 
 impl Builder for SupervisorBuilder {}

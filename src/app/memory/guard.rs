@@ -47,6 +47,8 @@ enum Source {
 }
 
 /// An invalid value of a [`MemoryGuard`].
+///
+/// The example of [`MemoryGuard`] shows one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryGuardProblem {
@@ -207,6 +209,8 @@ impl fmt::Debug for MemoryGuard {
 ///
 /// `Display` writes the usage, such as `92 % of 512 MiB (cgroup v2)`. As a [`StopCause`] it is
 /// `memory at 92 % of 512 MiB (cgroup v2)`.
+///
+/// The example of [`memory`](crate::app::memory) shows it as the cause of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryPressure {

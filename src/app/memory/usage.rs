@@ -6,6 +6,8 @@ use std::fmt;
 ///
 /// `Display` writes the percentage, rounded down, the limit, and where it was found:
 /// `92 % of 512 MiB (cgroup v2)`.
+///
+/// The example of [`MemorySource`](crate::app::memory::MemorySource) makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUsage {
@@ -18,6 +20,13 @@ pub struct MemoryUsage {
 }
 
 /// Where a memory limit was found.
+///
+/// ```
+/// use verger::app::memory::{MemoryLimit, MemoryUsage};
+///
+/// let usage = MemoryUsage::new(300 << 20, 512 << 20);
+/// assert_eq!(usage.found, MemoryLimit::Custom);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryLimit {

@@ -117,6 +117,8 @@ pub fn signals() -> Signals {
 /// A future that resolves at the first signal that stops the program; made by [`signals`].
 ///
 /// Dropping it changes nothing for the other futures. It may be polled again after it has resolved.
+///
+/// The example of [`signals`] waits for one.
 #[must_use = "futures do nothing unless polled"]
 pub struct Signals {
     /// `None` if the handlers can't be installed, which was logged.

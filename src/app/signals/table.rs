@@ -17,6 +17,18 @@ use crate::app::stop_cause::StopCause;
 /// | `Break` | `CTRL_BREAK` | Windows | 149 |
 /// | `Close` | `CTRL_CLOSE` | Windows | 143 |
 /// | `Shutdown` | `CTRL_SHUTDOWN` | Windows | 143 |
+///
+/// ```
+/// use verger::{OsSignal, signals};
+///
+/// # async fn f() {
+/// match signals().await {
+///     OsSignal::Interrupt => println!("stopped by Ctrl-C"),
+///     signal => println!("stopped by {signal}"),
+/// }
+/// # }
+/// # drop(f);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OsSignal {

@@ -12,6 +12,8 @@ use crate::dead_letter::undelivered::Refused;
 use crate::path::Path;
 
 /// A dead letter that is kept in a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore).
+///
+/// The example of [`DeadLetterStore`](crate::dead_letter::DeadLetterStore) reads one.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DeadLetterEntry {
@@ -27,6 +29,8 @@ pub struct DeadLetterEntry {
 }
 
 /// How many letters a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore) has received.
+///
+/// The example of [`DeadLetterStore`](crate::dead_letter::DeadLetterStore) reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeadLetterCounts {
@@ -57,6 +61,24 @@ impl DeadLetterCounts {
 /// [`replay_to`](crate::dead_letter::DeadLetterStore::replay_to).
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use verger::dead_letter::{DeadLetterStore, Refused, ReplayError};
+///
+/// /// Delivers the letters that are kept, until a mailbox is full.
+/// fn replay(store: &DeadLetterStore) {
+///     for entry in store.entries() {
+///         match store.replay(entry.id) {
+///             Ok(()) => println!("{} was delivered", entry.id),
+///             Err(ReplayError::Quarantined { id, .. }) => drop(store.remove(id)),
+///             Err(ReplayError::Refused { why: Refused::Full, .. }) => break,
+///             Err(error) => eprintln!("{error}"),
+///         }
+///     }
+/// }
+///
+/// replay(&DeadLetterStore::ring(100));
+/// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {

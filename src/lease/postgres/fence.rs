@@ -10,6 +10,24 @@ use crate::exit::causes::chain;
 /// Why a write isn't made: the answer of [`fence`].
 ///
 /// Roll the transaction back in each case.
+///
+/// ```
+/// use verger::lease::{Fenced, FencingToken, fence};
+///
+/// async fn is_current(transaction: &tokio_postgres::Transaction<'_>, token: FencingToken) -> bool {
+///     match fence(transaction, "billing", token).await {
+///         Ok(()) => true,
+///         Err(Fenced::Stale { name, .. }) => {
+///             println!("`{name}` was granted again, so its new holder does this work");
+///             false
+///         }
+///         Err(error) => {
+///             eprintln!("{error}");
+///             false
+///         }
+///     }
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fenced {

@@ -9,6 +9,18 @@ use crate::error::ControlError;
 use crate::mailbox::Address;
 
 /// Where a shard is, as [`Sharded::locate`](super::Sharded::locate) returns it.
+///
+/// ```
+/// use verger::lease::{LeaseError, Located, Sharded};
+///
+/// async fn answer(orders: &Sharded, customer: &str) -> Result<String, LeaseError> {
+///     Ok(match orders.locate(customer).await? {
+///         Located::Here => "answer the request".to_owned(),
+///         Located::Elsewhere { owner: Some(owner) } => format!("send it to {:?}", owner.address()),
+///         _ => "try again later".to_owned(),
+///     })
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Located {
@@ -27,6 +39,8 @@ pub enum Located {
 ///
 /// Messages don't leave the process. For a shard of another member, send a request of your own to the address that its
 /// [owner](Owner::address) advertises.
+///
+/// The example of [`Sharded`](super::Sharded) sends a message to one.
 #[derive(Clone, Debug)]
 pub enum ShardAddress<M> {
     /// This member has the shard. The address is that of its mailbox, and is closed once the shard is handed over.
@@ -41,6 +55,19 @@ pub enum ShardAddress<M> {
 }
 
 /// Why a shard isn't found.
+///
+/// ```
+/// use verger::lease::{ShardAddress, ShardError, Sharded};
+///
+/// async fn order(orders: &Sharded, customer: &str) {
+///     match orders.address::<String, _>(customer).await {
+///         Ok(ShardAddress::Here(address)) => drop(address.try_send("two apples".to_owned())),
+///         Ok(_) => println!("not here"),
+///         Err(ShardError::Lease(error)) => println!("the store gives no answer: {error}"),
+///         Err(error) => eprintln!("{error}"),
+///     }
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
@@ -53,6 +80,8 @@ pub enum ShardError {
 }
 
 /// What a member knows of a sharded service, as [`Sharded::status`](super::Sharded::status) returns it.
+///
+/// The example of [`Sharded::status`](super::Sharded::status) reads one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ShardsStatus {

@@ -12,6 +12,8 @@ use crate::policy::random::Random;
 /// It never ends, except for the backoff of an iterator that ends. Settings that depend on a
 /// supervisor have no effect: [`first_at_once`](Backoff::first_at_once),
 /// [`at_once_after_reset`](Backoff::at_once_after_reset), and the rules for resets.
+///
+/// The example of [`Backoff::delays`] reads the first four.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Delays {
     backoff: Backoff,

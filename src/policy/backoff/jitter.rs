@@ -9,6 +9,8 @@ use crate::policy::random::{Random, draw};
 ///
 /// A number converts into [`Additive`](Self::Additive), which never shortens a delay:
 /// `backoff.jitter(0.2)`.
+///
+/// The example of [`Backoff`](crate::Backoff) sets one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {

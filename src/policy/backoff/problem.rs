@@ -1,6 +1,19 @@
 //! The error for an invalid backoff.
 
 /// The reason why a [`Backoff`](crate::Backoff) is invalid, with what to write instead.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{Backoff, BuildError, Supervisor};
+///
+/// let backoff = Backoff::constant(Duration::from_secs(1)).jitter(-0.5);
+/// let db = verger::worker("db", async |_| {}).backoff(backoff);
+/// let error = Supervisor::builder("app").child(db).build().unwrap_err();
+///
+/// let BuildError::BadBackoff { path, problem } = error else { panic!("{error}") };
+/// println!("{path}: {problem}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` of the backoff is {value}; {advice}")]
 pub struct BackoffProblem {

@@ -7,6 +7,18 @@ use std::time::Duration;
 /// A reset also starts the count of consecutive failures again. The time for which a child was active
 /// is measured from its readiness to its exit. It is evaluated when the child fails, and for the
 /// status.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::Backoff;
+/// use verger::policy::Reset;
+///
+/// let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(30));
+/// // The first delay again, after a failure that follows 10 minutes of work.
+/// let backoff = backoff.reset(Reset::ActiveFor(Duration::from_secs(600)));
+/// # drop(backoff);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reset {

@@ -20,6 +20,8 @@ use super::{
 use crate::string_enum::string_enum;
 
 /// The source of a value in the effective policy of a child. Later variants take precedence.
+///
+/// The example of [`Effective`] compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum PolicySource {
@@ -57,6 +59,25 @@ string_enum!(
 );
 
 /// An effective value of a policy, and its source.
+///
+/// ```
+/// use verger::policy::PolicySource;
+/// use verger::{Context, RestartType, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let import = worker("import", async |ctx: Context| ctx.cancelled().await);
+/// let import = import.restart(RestartType::Transient);
+/// let app = Supervisor::builder("app").child(import).build()?.start().await?;
+///
+/// let policy = app.which_child("import").await?.policy.unwrap();
+/// assert_eq!(policy.restart().value, RestartType::Transient.into());
+/// assert_eq!(policy.restart().source, PolicySource::Spec);
+/// assert_eq!(policy.sources().backoff, PolicySource::Default);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Effective<T> {
@@ -73,6 +94,8 @@ impl<T> Effective<T> {
 }
 
 /// The sources of all values of a policy. For a limit that isn't set, [`PolicySource::Default`].
+///
+/// The example of [`Effective`] reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PolicySources {

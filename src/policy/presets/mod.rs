@@ -42,6 +42,15 @@ use crate::exit::ExitKind;
 ///
 /// A preset doesn't change settings that the other system doesn't have: strategies, the order of
 /// starts, and how children stop. Each constructor says where the preset differs from its system.
+///
+/// ```
+/// use verger::Supervisor;
+/// use verger::policy::Preset;
+///
+/// let app = Supervisor::builder("app").preset(Preset::otp());
+/// assert_eq!("otp".parse::<Preset>().unwrap().name(), Preset::otp().name());
+/// # drop(app);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Preset {
     name: &'static str,

@@ -55,6 +55,8 @@ pub struct StatusDiff {
 }
 
 /// A child that differs between two snapshots.
+///
+/// The example of [`ChildChange`] reads one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ChildDiff {
@@ -68,6 +70,27 @@ pub struct ChildDiff {
 /// How a child differs between two snapshots.
 ///
 /// Serialised with a field `change`: `added`, `removed` or `changed`.
+///
+/// ```
+/// use verger::status::{ChildChange, Fact};
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let before = app.status().await?;
+/// app.restart("db").await?;
+/// let diff = before.diff(&app.status().await?);
+///
+/// let ChildChange::Changed { facts } = &diff.children[0].change else { panic!("{diff}") };
+/// assert_eq!(facts[0].fact, Fact::Incarnation);
+/// assert_eq!(facts[0].before.as_deref(), Some("1"));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -90,6 +113,8 @@ pub enum ChildChange {
 }
 
 /// A fact of a child that differs between two snapshots.
+///
+/// The example of [`ChildChange`] reads one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FactChange {
@@ -104,6 +129,8 @@ pub struct FactChange {
 /// A fact of a child that two snapshots are compared by.
 ///
 /// Displayed and serialised in snake case, as in `last_exit`.
+///
+/// The example of [`ChildChange`] compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Fact {

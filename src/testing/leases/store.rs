@@ -112,6 +112,8 @@ pub struct LeaseEvent {
 }
 
 /// A request to [`MemoryLeases`](super::MemoryLeases).
+///
+/// The example of [`MemoryLeases`](super::MemoryLeases) displays some, each with its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseRequest {
     /// [`LeaseEngine::acquire`](crate::lease::LeaseEngine::acquire).
@@ -123,6 +125,8 @@ pub enum LeaseRequest {
 }
 
 /// What a request to [`MemoryLeases`](super::MemoryLeases) has done.
+///
+/// The example of [`MemoryLeases`](super::MemoryLeases) displays some, each with its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseEffect {
