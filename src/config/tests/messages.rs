@@ -162,8 +162,7 @@ fn keys_that_exclude_or_need_each_other_are_mistakes() {
         ),
         (
             "[a.system]\nrestart_polcy = 1",
-            "2:1 a.system.restart_polcy: unknown key `restart_polcy`; did you mean `restart_policy`? write \
-             `restart_policy`",
+            "2:1 a.system.restart_polcy: unknown key `restart_polcy`; did you mean `restart_policy`?",
         ),
         (
             "[a]\nsystem = 1",
