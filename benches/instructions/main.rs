@@ -111,7 +111,7 @@ fn full() -> Running {
 }
 
 // One declared child.
-#[library_benchmark(config = at_most(1_650))]
+#[library_benchmark(config = at_most(1_750))]
 #[bench::each(declared())]
 fn build(app: SupervisorBuilder) -> Supervisor {
     app.build().expect("a tree")
@@ -134,7 +134,7 @@ fn start_child(running: Running) -> Running {
 
 // One declared child in order, one child of a dynamic supervisor, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (Running::start(declared().build())), config = at_most(7_400))]
+#[bench::child(args = (Running::start(declared().build())), config = at_most(7_700))]
 #[bench::dynamic(args = (full()), config = at_most(8_500))]
 #[bench::supervisor(args = (Running::start(chain().build())), config = at_most(15_000))]
 fn stop(running: Running) -> Running {
