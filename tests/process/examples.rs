@@ -5,8 +5,9 @@
 
 #![cfg(feature = "macros")]
 
-use std::process::{Command, ExitCode, Output, Termination};
-use std::time::Duration;
+use std::process::{Command, Output, Termination};
+
+use crate::entry;
 
 #[path = "../../examples/backoff_broker.rs"]
 mod backoff_broker;
@@ -40,12 +41,7 @@ const CHOICE: &str = "VERGER_TEST_EXAMPLE";
 #[test]
 fn example() {
     let Ok(name) = std::env::var(CHOICE) else { return };
-    // No example outlives this limit, even if its test hangs.
-    std::thread::spawn(|| {
-        std::thread::park_timeout(Duration::from_secs(60));
-        std::process::exit(99);
-    });
-    let code = match name.as_str() {
+    entry::run(|| match name.as_str() {
         "backoff_broker" => backoff_broker::main().report(),
         "broker" => broker::main().report(),
         #[cfg(feature = "config")]
@@ -61,9 +57,7 @@ fn example() {
         "shared_pool" => shared_pool::main().report(),
         "tcp_chat" => tcp_chat::main().report(),
         other => panic!("there is no example {other:?}"),
-    };
-    let ended_well = format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS);
-    std::process::exit(if ended_well { 0 } else { 1 });
+    })
 }
 
 /// Returns the command that runs an example.

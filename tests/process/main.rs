@@ -1,6 +1,7 @@
 //! Whole programs as processes of their own: signals, output, exit codes, and the examples.
 
 mod application;
+mod entry;
 mod example_index;
 mod examples;
 mod host;

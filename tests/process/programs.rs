@@ -27,7 +27,7 @@ use verger::{
 
 #[cfg(target_os = "linux")]
 use crate::host;
-use crate::{application, signals};
+use crate::{application, entry, signals};
 
 const CHOICE: &str = "VERGER_TEST_PROGRAM";
 
@@ -37,12 +37,7 @@ const CHOICE: &str = "VERGER_TEST_PROGRAM";
 #[test]
 fn program() {
     let Some((name, threads)) = chosen() else { return };
-    // No program outlives this limit, even if its test hangs.
-    std::thread::spawn(|| {
-        std::thread::park_timeout(Duration::from_secs(60));
-        std::process::exit(99);
-    });
-    let code = match name.as_str() {
+    entry::run(|| match name.as_str() {
         #[cfg(target_os = "linux")]
         "memory" => runtime(threads).block_on(host::memory(false)),
         #[cfg(target_os = "linux")]
@@ -73,20 +68,13 @@ fn program() {
         other => {
             application::program(other, threads).unwrap_or_else(|| signals::program(other, threads))
         }
-    };
-    exit(code)
+    })
 }
 
 fn chosen() -> Option<(String, usize)> {
     let choice = std::env::var(CHOICE).ok()?;
     let (name, threads) = choice.split_once('/')?;
     Some((name.to_owned(), threads.parse().ok()?))
-}
-
-/// Does what the end of `main` does, which has no public equivalent.
-fn exit(code: ExitCode) -> ! {
-    let is_it = |number: &u8| format!("{:?}", ExitCode::from(*number)) == format!("{code:?}");
-    std::process::exit((0..=u8::MAX).find(is_it).expect("it is one of them").into())
 }
 
 /// Returns a runtime with one thread or several.

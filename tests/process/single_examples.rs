@@ -7,7 +7,9 @@
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitCode, Stdio, Termination};
+use std::process::{Child, ChildStdout, Command, Stdio, Termination};
+
+use crate::entry;
 
 #[path = "../../examples/backon_iterator.rs"]
 mod backon_iterator;
@@ -33,12 +35,7 @@ const CHOICE: &str = "VERGER_TEST_SINGLE_EXAMPLE";
 #[test]
 fn example() {
     let Ok(name) = std::env::var(CHOICE) else { return };
-    // No example outlives this limit, even if its test hangs.
-    std::thread::spawn(|| {
-        std::thread::park_timeout(std::time::Duration::from_secs(60));
-        std::process::exit(99);
-    });
-    let code = match name.as_str() {
+    entry::run(|| match name.as_str() {
         "backon_iterator" => backon_iterator::main().report(),
         "config_reload" => config_reload::main().report(),
         "dynamic" => dynamic::main().report(),
@@ -49,10 +46,7 @@ fn example() {
         "singleton" => singleton::main().report(),
         "strategies" => strategies::main().report(),
         other => panic!("there is no example {other:?}"),
-    };
-    // Does what the end of `main` does, which has no public equivalent.
-    let is_it = |number: &u8| format!("{:?}", ExitCode::from(*number)) == format!("{code:?}");
-    std::process::exit((0..=u8::MAX).find(is_it).expect("it is one of them").into());
+    })
 }
 
 /// An example that runs, and its lines. It is killed when this is dropped.
