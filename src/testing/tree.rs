@@ -275,17 +275,17 @@ impl TestTree {
         if self.faults.hang(&full) {
             return;
         }
-        let (state, exit) = {
-            let log = self.recorder.log();
-            (log.last_state(&full), log.last_exit(&full))
-        };
-        let exit = exit.map_or_else(String::new, |exit| format!(" ({exit})"));
+        let state = self.recorder.log().last_state(&full);
         match state {
             // The task was spawned and has not been polled yet.
             Some(Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating) => {
                 self.faults.at_start(&full, StartFault::Hang);
             }
-            Some(state) => panic!("`{full}` can't hang: it is {state}{exit}"),
+            Some(state) => {
+                let exit = self.recorder.log().last_exit(&full);
+                let exit = exit.map_or_else(String::new, |exit| format!(" ({exit})"));
+                panic!("`{full}` can't hang: it is {state}{exit}")
+            }
             None => panic!("`{full}` can't hang: there is no such child"),
         }
     }
