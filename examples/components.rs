@@ -48,7 +48,7 @@ struct Archive {
     max_uploads: usize,
 }
 
-#[supervisor(backoff(linear, base = "400ms", max = "5s"))]
+#[supervisor(backoff(linear, base = "400ms", max = "5s", jitter = 0))]
 struct Sensors {
     #[child]
     north: ChildSpec,

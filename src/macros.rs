@@ -208,13 +208,13 @@
 ///
 /// | curve | settings |
 /// | --- | --- |
-/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2), `jitter`, `reset_after` |
-/// | `backoff(linear, base = "2s")` | `base`, `step` (the same as `base`), `max` (30 s), `jitter`, `reset_after` |
+/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2), `jitter` (0.2), `reset_after` |
+/// | `backoff(linear, base = "2s")` | `base`, `step` (the same as `base`), `max` (30 s), `jitter` (0.2), `reset_after` |
 /// | `backoff(constant, delay = "5s")` | `delay`, `jitter`, `reset_after` |
 /// | `backoff(none)` | none |
 ///
-/// `jitter` is a number from 0 to 1, or a [`Jitter`](crate::policy::Jitter). Other curves and settings take
-/// an expression:
+/// `jitter` is a number from 0 to 1, or a [`Jitter`](crate::policy::Jitter); 0 removes it. Other curves
+/// and settings take an expression:
 ///
 /// ```
 /// use std::time::Duration;

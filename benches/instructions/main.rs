@@ -194,7 +194,10 @@ async fn wait() {
 #[bench::error(args = (flaky(error, Backoff::none())), config = at_most(9_600))]
 #[bench::panic(args = (panicking()), config = at_most(51_200))]
 #[bench::backoff(
-    args = (flaky(error, Backoff::exponential(Duration::from_millis(10), Duration::from_secs(1)))),
+    args = (flaky(
+        error,
+        Backoff::exponential(Duration::from_millis(10), Duration::from_secs(1)).jitter(0.0)
+    )),
     config = at_most(17_200)
 )]
 fn restart(app: Result<Supervisor, BuildError>) -> Running {

@@ -35,7 +35,7 @@ fn archive(writer: Writer, max_uploads: usize) -> SupervisorBuilder {
 
 fn sensors() -> SupervisorBuilder {
     let base = Duration::from_millis(400);
-    let backoff = Backoff::linear(base, base, Duration::from_secs(5));
+    let backoff = Backoff::linear(base, base, Duration::from_secs(5)).jitter(0.0);
     Supervisor::builder("sensors")
         .defaults(|child| child.backoff(backoff))
         .child(sensor("north", Line::new(None)))

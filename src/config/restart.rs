@@ -17,8 +17,8 @@ use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
 use super::mistake::Mistake;
 use super::node::{Node, join};
 use crate::policy::{
-    Backoff, FailureLog, HumanDuration, Intensity, OnExhausted, Places, RestartPolicy, RestartType,
-    Trigger,
+    Backoff, FailureLog, HumanDuration, Intensity, Jitter, OnExhausted, Places, RestartPolicy,
+    RestartType, Trigger,
 };
 
 /// The value of `restart`.
@@ -72,7 +72,8 @@ impl RestartTable {
         {
             let HumanDuration(reset) = self.auto_reset.unwrap_or(HumanDuration(min));
             let backoff = Backoff::exponential(min, max).factor(self.factor.unwrap_or(2.0));
-            let backoff = backoff.reset_after(reset).at_once_after_reset();
+            // elfo has no jitter.
+            let backoff = backoff.jitter(Jitter::None).reset_after(reset).at_once_after_reset();
             let mistake = |name: &str, message: String| {
                 let location = node.get(name).and_then(|node| node.location.as_ref());
                 Mistake::new(location, join(key, name), message)

@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use crate::policy::{Backoff, BackoffProblem, Delays, Random};
+use crate::policy::{Backoff, BackoffProblem, Delays, Jitter, Random};
 
 /// The number of attempts unless it is set.
 const ATTEMPTS: u32 = 3;
@@ -155,7 +155,11 @@ impl<T, E> Retry<T, E> {
                 return Err(RetryProblem::MaxBelowDelay { delay: *delay, max: *max });
             }
             RetryDelays::Own(own) if own.delay.is_zero() => Backoff::none(),
-            RetryDelays::Own(own) => Backoff::exponential(own.delay, own.max).factor(own.factor),
+            // The documented delays are exact.
+            RetryDelays::Own(own) => {
+                let backoff = Backoff::exponential(own.delay, own.max).factor(own.factor);
+                backoff.jitter(Jitter::None)
+            }
         };
         let delays = backoff.delays();
         Ok(match self.random.take() {

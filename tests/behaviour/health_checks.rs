@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{conns, settle, start};
 use tokio::time::Instant;
-use verger::policy::OnExhausted;
+use verger::policy::{Jitter, OnExhausted};
 use verger::status::{ChildInfo, Event, EventKind, Subscription};
 use verger::{
     Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, Exit, ExitError, ExitKind,
@@ -440,7 +440,7 @@ fn an_invalid_check_is_refused_when_the_tree_is_built() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_is_always_unhealthy_is_given_up() {
     let check = HealthCheck::new(async |_: Context| Exit::Err("no ping".into())).restarts();
-    let backoff = Backoff::exponential(Duration::from_millis(200), secs(30));
+    let backoff = Backoff::exponential(Duration::from_millis(200), secs(30)).jitter(Jitter::None);
     let app = Supervisor::builder("app").child(idle("db").health_check(check).backoff(backoff));
     let app = app.build().unwrap();
     assert_eq!(app.warnings(), []);

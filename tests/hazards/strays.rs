@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use verger::mailbox::Reply;
+use verger::policy::Jitter;
 use verger::{
     Backoff, Context, ControlError, Exit, Lifecycle, Readiness, Supervisor, SupervisorHandle,
     mailbox, worker, worker_with, worker_with_mailbox,
@@ -47,7 +48,7 @@ fn keeper(kept: &Arc<Mutex<Vec<Context>>>) -> verger::ChildSpec {
 #[tokio::test(start_paused = true)]
 async fn calls_through_the_context_of_an_earlier_incarnation_are_ignored() {
     let kept = Arc::default();
-    let backoff = Backoff::exponential(secs(1), secs(60));
+    let backoff = Backoff::exponential(secs(1), secs(60)).jitter(Jitter::None);
     let tree = Supervisor::builder("app").start(verger::policy::Start::Concurrent);
     let tree = tree.child(keeper(&kept).backoff(backoff)).build().unwrap();
     let starting = tokio::spawn(tree.start());

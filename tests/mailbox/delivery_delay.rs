@@ -1,12 +1,12 @@
 //! The child restarts at once, and its messages are delayed.
 
 use verger::mailbox::Delay;
-use verger::policy::{Preset, Reset};
+use verger::policy::{Jitter, Preset, Reset};
 
 use super::*;
 
 fn doubled() -> Backoff {
-    Backoff::exponential(secs(1), secs(60)).reset(Reset::OnAck)
+    Backoff::exponential(secs(1), secs(60)).jitter(Jitter::None).reset(Reset::OnAck)
 }
 
 async fn tree() -> Tree {

@@ -1,6 +1,6 @@
 //! Children that are started by a message.
 
-use verger::policy::StartCause;
+use verger::policy::{Jitter, StartCause};
 use verger::{Lifecycle, RestartType};
 
 use super::*;
@@ -106,7 +106,7 @@ async fn kin_75_a_child_that_has_ended_is_started_by_a_message() {
 async fn kin_74_a_child_that_fails_at_each_message_runs_again_after_each_doubled_delay() {
     let (address, mailbox) = mailbox();
     let reader = Reader::new();
-    let wait = Backoff::exponential(secs(5), secs(30));
+    let wait = Backoff::exponential(secs(5), secs(30)).jitter(Jitter::None);
     let spec = reader.spec(mailbox).start_on_message().backoff(wait);
     let app = Supervisor::builder("app").unlimited_restarts().child(spec);
     let tree = app.build().unwrap().start().await.unwrap();

@@ -3,6 +3,7 @@
 use tracing::level_filters::LevelFilter;
 use verger::dead_letter::{DeadLetterReason, DeadLetterStore};
 use verger::mailbox::{Overflow, WhileDown};
+use verger::policy::Jitter;
 
 use super::*;
 use crate::log::Log;
@@ -189,7 +190,7 @@ async fn kin_65_without_a_stash_each_incarnation_is_fresh_and_messages_between_a
     let reader = Reader::new();
     let (address, mailbox) = mailbox();
     let spec = reader.spec(mailbox.while_down(WhileDown::DeadLetter));
-    let doubled = Backoff::exponential(secs(1), secs(60));
+    let doubled = Backoff::exponential(secs(1), secs(60)).jitter(Jitter::None);
     let app = Supervisor::builder("app").unlimited_restarts().child(spec.backoff(doubled));
     let handle = app.build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();

@@ -8,7 +8,7 @@ use crate::journal::{ignores_cancellation, seconds};
 use crate::log::Log;
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
-use verger::policy::{FailureLog, Intensity, LogLevel, OnExhausted, Preset};
+use verger::policy::{FailureLog, Intensity, Jitter, LogLevel, OnExhausted, Preset};
 use verger::status::EventKind;
 use verger::{
     Backoff, DynamicSupervisor, RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder,
@@ -431,7 +431,9 @@ async fn seed0_56_children_killed_together_are_logged_with_their_own_run_time() 
 async fn seed0_56_a_decision_is_logged_with_child_cause_delay_count_and_run_time() {
     let log = Log::at(LevelFilter::WARN);
     let fakes = FakeChildren::new();
-    let child = fakes.child("a").backoff(Backoff::exponential(seconds(1), seconds(60)));
+    let child = fakes
+        .child("a")
+        .backoff(Backoff::exponential(seconds(1), seconds(60)).jitter(Jitter::None));
     let tree = start(app().unlimited_restarts().child(child)).await;
     sleep(seconds(2)).await;
     fakes.end("a", End::Error).await;

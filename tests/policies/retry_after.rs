@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{settle, start};
 use tokio::time::{Instant, sleep};
-use verger::policy::{OnExit, Preset, RestartPolicy};
+use verger::policy::{Jitter, OnExit, Preset, RestartPolicy};
 use verger::resilience::CallError;
 use verger::{
     Backoff, ChildSpec, Context, DynamicSupervisor, ExitKind, Lifecycle, RestartType, RunError,
@@ -102,7 +102,7 @@ async fn a_dynamic_child_waits_for_the_requested_delay() {
 async fn an_error_without_a_requested_delay_uses_the_backoff() {
     let answers = [None, Some(secs(5)), None];
     let fails = move |incarnation: u32| Some(refused(*answers.get(incarnation as usize - 1)?));
-    let backoff = Backoff::linear(secs(60), secs(60), secs(600));
+    let backoff = Backoff::linear(secs(60), secs(60), secs(600)).jitter(Jitter::None);
     let tree = Supervisor::builder("app").restarts(9, secs(3_600));
     let tree = start(tree.child(poller(fails).backoff(backoff).retry_after(retry_after))).await;
     let mut waits = Vec::new();

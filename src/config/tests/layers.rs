@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::{Config, Section};
 use crate::policy::{
-    AutoShutdown, Backoff, FailureLog, Intensity, LogLevel, OnExhausted, OnLeak, Preset,
+    AutoShutdown, Backoff, FailureLog, Intensity, Jitter, LogLevel, OnExhausted, OnLeak, Preset,
     RestartPolicy, RestartType, Shutdown, Start, Strategy,
 };
 
@@ -64,7 +64,7 @@ auto_reset = "5s"
 
 #[test]
 fn the_keys_of_elfo_have_their_meaning() {
-    let elfo = |min, max| Backoff::exponential(min, max).at_once_after_reset();
+    let elfo = |min, max| Backoff::exponential(min, max).jitter(Jitter::None).at_once_after_reset();
     let table = [
         ("when = \"OnFailure\"", RestartPolicy::new().restart(RestartType::Transient)),
         ("restart = \"on_failure\"", RestartPolicy::new().restart(RestartType::Transient)),
@@ -176,7 +176,10 @@ fn a_limit_replaces_one_beneath_that_is_written_differently() {
     assert_eq!(a.child.policy, expected);
     let b = section(text, "b");
     assert_eq!(b.supervisor.intensity, Some(Some(Intensity::sliding(1, secs(1)))));
-    let backoff = Backoff::exponential(secs(1), secs(2)).reset_after(secs(1)).at_once_after_reset();
+    let backoff = Backoff::exponential(secs(1), secs(2))
+        .jitter(Jitter::None)
+        .reset_after(secs(1))
+        .at_once_after_reset();
     let expected = always.clone().backoff(backoff);
     let expected = expected.consecutive_restarts(3).on_exhausted(OnExhausted::StopChild);
     assert_eq!(b.child.policy, expected);

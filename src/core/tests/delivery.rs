@@ -7,11 +7,11 @@ use crate::core::verify::simulation::{
 };
 use crate::core::{ChildRequest, MachineEvent};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, Intensity, OnExhausted, Reset, Rules, StartCause, Strategy};
+use crate::policy::{Backoff, Intensity, Jitter, OnExhausted, Reset, Rules, StartCause, Strategy};
 
 /// A delay of a second before the first restart, doubled before each further one.
 fn doubling() -> Rules {
-    Rules { backoff: Backoff::exponential(secs(1), secs(60)), ..rules() }
+    Rules { backoff: Backoff::exponential(secs(1), secs(60)).jitter(Jitter::None), ..rules() }
 }
 
 fn busy(name: &str) -> FakeChild {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::core::history::FailureHistory;
-use crate::policy::{Backoff, Limits, Reset};
+use crate::policy::{Backoff, Jitter, Limits, Reset};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -29,7 +29,7 @@ fn after(history: &mut FailureHistory, backoff: &Backoff, life: Duration) -> Dur
 }
 
 fn doubled(min: u64, max: u64) -> Backoff {
-    Backoff::exponential(secs(min), secs(max))
+    Backoff::exponential(secs(min), secs(max)).jitter(Jitter::None)
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn any_of_several_rules_is_enough() {
 
 #[test]
 fn seed0_39_a_child_that_lived_as_long_as_the_first_delay_begins_again() {
-    let backoff = Backoff::exponential(ms(200), secs(9)).reset_after(ms(200));
+    let backoff = Backoff::exponential(ms(200), secs(9)).jitter(Jitter::None).reset_after(ms(200));
     let lives = [NONE, NONE, ms(200) - TICK, ms(200)];
     assert_eq!(waits(&backoff, &lives), [200, 400, 800, 200].map(ms));
 }
@@ -246,7 +246,8 @@ fn kin_25_kubelet_forgives_only_more_than_ten_minutes() {
 
 #[test]
 fn kin_79_a_restart_number_reads_zero_once_the_child_has_lived_for_long_enough() {
-    let pebble = Backoff::exponential(ms(1), ms(500)).factor(10.0).reset_after(ms(500));
+    let pebble =
+        Backoff::exponential(ms(1), ms(500)).jitter(Jitter::None).factor(10.0).reset_after(ms(500));
     let mut history = FailureHistory::default();
     for expected in [1, 2] {
         after(&mut history, &pebble, NONE);

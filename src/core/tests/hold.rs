@@ -3,7 +3,7 @@
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Simulation, fake, rules, secs};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, Intensity, Rules, Strategy};
+use crate::policy::{Backoff, Intensity, Jitter, Rules, Strategy};
 
 #[test]
 fn a_held_child_runs_on_and_is_discovered_once_it_has_failed() {
@@ -107,7 +107,7 @@ fn a_release_reports_the_requirement_that_the_child_waits_for() {
 #[test]
 fn a_reset_begins_the_window_and_the_backoff_again() {
     let intensity = Some(Intensity::sliding(2, secs(60)));
-    let growing = Backoff::exponential(secs(1), secs(8));
+    let growing = Backoff::exponential(secs(1), secs(8)).jitter(Jitter::None);
     let mut sim = Simulation::running(Rules { intensity, ..rules() }, [fake("a").backoff(growing)]);
     for round in 0..3 {
         for wait in [1, 2] {

@@ -6,7 +6,7 @@ use crate::core::verify::simulation::{
 use crate::core::{ChildRequest, MachineEvent};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, Intensity, OnExhausted, Rules, Strategy};
+use crate::policy::{Backoff, Intensity, Jitter, OnExhausted, Rules, Strategy};
 
 fn none(on_exhausted: OnExhausted) -> Rules {
     Rules { intensity: at_most(0), on_exhausted, ..rules() }
@@ -177,7 +177,7 @@ fn a_fallback_takes_over_where_the_child_was() {
 
 #[test]
 fn a_fallback_forgets_the_failures_of_the_child() {
-    let wait = || Backoff::exponential(secs(1), secs(8));
+    let wait = || Backoff::exponential(secs(1), secs(8)).jitter(Jitter::None);
     let a = fake("a").backoff(wait()).consecutive(2).fallback(fake("x").backoff(wait()));
     let mut sim = Simulation::running(rules(), [a]);
     for _ in 0..4 {

@@ -14,13 +14,13 @@ use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::Resolution;
 use crate::policy::{
-    Backoff, FirstStart, Intensity, OnExhausted, OnExit, Reset, RestartPolicy, RestartType, Rules,
-    Strategy, Trigger,
+    Backoff, FirstStart, Intensity, Jitter, OnExhausted, OnExit, Reset, RestartPolicy, RestartType,
+    Rules, Strategy, Trigger,
 };
 
 /// A delay of a minute before the first restart, doubled before each further one.
 fn waiting() -> Rules {
-    Rules { backoff: Backoff::exponential(secs(60), secs(600)), ..rules() }
+    Rules { backoff: Backoff::exponential(secs(60), secs(600)).jitter(Jitter::None), ..rules() }
 }
 
 fn limited(max: u32) -> Rules {
@@ -347,7 +347,7 @@ fn what_is_shown_of_a_groups_wait_is_when_the_group_starts() {
 #[test]
 fn being_ready_begins_the_backoff_anew_if_that_is_its_rule() {
     for (rule, expected) in [(Reset::OnReady, 60), (Reset::Never, 120)] {
-        let backoff = Backoff::exponential(secs(60), secs(600)).reset(rule);
+        let backoff = Backoff::exponential(secs(60), secs(600)).jitter(Jitter::None).reset(rule);
         let mut sim = Simulation::running(rules(), [fake("a").backoff(backoff)]);
         sim.fail("a");
         assert_eq!(next(&sim, "a"), Some((1, secs(60))));
@@ -365,7 +365,7 @@ fn nothing_is_kept_of_a_child_that_never_failed_unless_its_backoff_wants_it() {
         sim.end("a");
         sim.machine.view(sim.key("a"), sim.now).is_some_and(|view| view.history.is_some())
     };
-    let backoff = || Backoff::exponential(secs(5), secs(30));
+    let backoff = || Backoff::exponential(secs(5), secs(30)).jitter(Jitter::None);
     assert!(!kept(backoff()));
     assert!(kept(backoff().at_once_after_reset()), "that it was healthy");
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use humantime_serde::re::humantime::format_duration;
 
-use super::{BackoffProblem, BinarySlots};
+use super::{BackoffProblem, BinarySlots, Jitter};
 use crate::panic::{Foreign, catch_panic};
 use crate::policy::random::Random;
 
@@ -144,6 +144,19 @@ impl Shape {
             Self::Constant(delay) => Some(*delay),
             Self::Slots(slots) => Some(slots.longest()),
             _ => self.max(),
+        }
+    }
+
+    /// Returns the jitter unless one is written.
+    pub(in crate::policy) const fn default_jitter(&self) -> Jitter {
+        match self {
+            Self::Linear { .. }
+            | Self::Exponential { .. }
+            | Self::Geometric { .. }
+            | Self::Fibonacci { .. } => Jitter::OF_GROWING,
+            Self::Constant(_) | Self::Slots(_) | Self::Custom(_) | Self::Iterator(_) => {
+                Jitter::None
+            }
         }
     }
 

@@ -27,9 +27,11 @@ impl Backoff {
     /// use std::time::Duration;
     ///
     /// use verger::Backoff;
+    /// use verger::policy::Jitter;
     ///
     /// let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(1));
-    /// let waits: Vec<_> = backoff.delays().take(4).map(|wait| wait.as_millis()).collect();
+    /// let exact = backoff.jitter(Jitter::None);
+    /// let waits: Vec<_> = exact.delays().take(4).map(|wait| wait.as_millis()).collect();
     /// assert_eq!(waits, [200, 400, 800, 1_000]);
     /// ```
     pub fn delays(&self) -> Delays {

@@ -14,7 +14,7 @@ use crate::policy::random::{Random, draw};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
-    /// No jitter. The default.
+    /// No jitter. The default of curves that don't grow.
     #[default]
     None,
     /// Adds or subtracts up to this fraction (0 to 1) of the delay, as in actor-ts.
@@ -33,6 +33,9 @@ pub enum Jitter {
 }
 
 impl Jitter {
+    /// The jitter of growing curves unless one is written.
+    pub(super) const OF_GROWING: Self = Self::Additive(0.2);
+
     /// Applies the jitter to `base`. Draws once, and only if the result is random.
     pub(crate) fn apply(self, base: Duration, random: &mut dyn Random) -> Duration {
         let (least, most) = self.bounds(base);

@@ -83,7 +83,7 @@ pub struct Backoff {
 impl Backoff {
     /// Waits `min` before the first restart and twice as long before each further one, up to `max`.
     ///
-    /// There is no jitter by default. [`factor`](Self::factor) replaces the 2.
+    /// [`factor`](Self::factor) replaces the 2. The default [jitter](Self::jitter) adds up to 20 %.
     #[must_use]
     pub const fn exponential(min: Duration, max: Duration) -> Self {
         Self::with(Shape::Exponential { min, factor: 2.0, max, compounding: false })
@@ -91,7 +91,7 @@ impl Backoff {
 
     /// Waits `min` before the first restart and `step` longer before each further one, up to `max`.
     ///
-    /// There is no jitter by default.
+    /// The default [jitter](Self::jitter) adds up to 20 %.
     #[must_use]
     pub const fn linear(min: Duration, step: Duration, max: Duration) -> Self {
         Self::with(Shape::Linear { min, step, max })
@@ -99,7 +99,8 @@ impl Backoff {
 
     /// Waits `delay` before each restart.
     ///
-    /// There is no jitter by default. With additive jitter, `delay` is the shortest delay.
+    /// There is no jitter unless [`jitter`](Self::jitter) sets one. With additive jitter, `delay` is the
+    /// shortest delay.
     #[must_use]
     pub const fn constant(delay: Duration) -> Self {
         Self::with(Shape::Constant(delay))
@@ -117,13 +118,15 @@ impl Backoff {
     /// Grows from `min` to `max` in `steps` steps, each by the same factor.
     ///
     /// The first delay is `min`, and the delay is `max` from restart `steps` on (counted from 0). This
-    /// is systemd's `RestartSteps`.
+    /// is systemd's `RestartSteps`. The default [jitter](Self::jitter) adds up to 20 %.
     #[must_use]
     pub const fn geometric(min: Duration, max: Duration, steps: u32) -> Self {
         Self::with(Shape::Geometric { min, steps, max })
     }
 
     /// Waits `min` before the first two restarts, and then the sum of the last two delays, up to `max`.
+    ///
+    /// The default [jitter](Self::jitter) adds up to 20 %.
     #[must_use]
     pub const fn fibonacci(min: Duration, max: Duration) -> Self {
         Self::with(Shape::Fibonacci { min, max })
@@ -168,11 +171,11 @@ impl Backoff {
         Self::with(Shape::Iterator(Foreign::new(Arc::new(move || Box::new(factory().into_iter())))))
     }
 
-    /// Creates a backoff with this curve and nothing else.
+    /// Creates a backoff with this curve, its default jitter, and nothing else.
     pub(super) const fn with(shape: Shape) -> Self {
         Self {
+            jitter: shape.default_jitter(),
             shape,
-            jitter: Jitter::None,
             jitter_first: false,
             cap: None,
             soft_cap: false,
@@ -212,6 +215,10 @@ impl Backoff {
     }
 
     /// Sets the jitter, which keeps children that failed together from restarting together.
+    ///
+    /// Curves that grow ([`exponential`](Self::exponential), [`linear`](Self::linear),
+    /// [`geometric`](Self::geometric), [`fibonacci`](Self::fibonacci)) have `0.2` by default. All other
+    /// curves have none. [`Jitter::None`] and `0.0` remove the jitter.
     ///
     /// A number is [`Jitter::Additive`]: it adds up to this fraction of the delay. No delay exceeds
     /// `max` unless there is a [`soft_cap`](Self::soft_cap). A [`constant`](Self::constant) backoff has
@@ -319,6 +326,6 @@ impl Backoff {
 /// 200 ms, doubling to 30 s, plus up to 20 % jitter.
 impl Default for Backoff {
     fn default() -> Self {
-        Self::exponential(Duration::from_millis(200), Duration::from_secs(30)).jitter(0.2)
+        Self::exponential(Duration::from_millis(200), Duration::from_secs(30))
     }
 }

@@ -24,7 +24,7 @@ use crate::exit::ExitKind;
 ///
 /// | preset | delays | resets after | restart limit, then | restarts after |
 /// | --- | --- | --- | --- | --- |
-/// | without | 200 ms to 30 s, doubling | 30 s | 5 in 60 s, escalates | any exit |
+/// | without | 200 ms to 30 s, doubling, +20 % | 30 s | 5 in 60 s, escalates | any exit |
 /// | [`actor_ts`](Self::actor_ts) | 200 ms to 10 s, doubling, ±20 % | 200 ms | none | any exit |
 /// | [`pekko_on_stop`](Self::pekko_on_stop) | 3 s to 30 s, doubling, +20 % | 3 s | none | any exit |
 /// | [`pekko_on_failure`](Self::pekko_on_failure) | the same | 3 s | none | failures of active children; any other exit ends the supervisor |
@@ -183,7 +183,8 @@ impl Preset {
         let trigger = Trigger::from(RestartType::Transient).activation_only();
         // A supervisor is active when it gives up, and its supervisor hears of it.
         let trigger = trigger.on(ExitKind::Escalated, OnExit::Restart);
-        let backoff = Backoff::exponential(secs(1), secs(60)).reset_after(secs(60));
+        let backoff = Backoff::exponential(secs(1), secs(60)).jitter(Jitter::None);
+        let backoff = backoff.reset_after(secs(60));
         Self {
             of_each: Some(Intensity::sliding(3, secs(60))),
             parks_at_root: true,
@@ -199,8 +200,9 @@ impl Preset {
     /// at least the first delay is then restarted at once.
     #[must_use]
     pub fn elfo() -> Self {
-        let backoff = Backoff::exponential(secs(5), secs(30)).reset_after(secs(5));
-        Self::of("elfo", RestartType::Temporary.into(), backoff.at_once_after_reset())
+        let backoff = Backoff::exponential(secs(5), secs(30)).jitter(Jitter::None);
+        let backoff = backoff.reset_after(secs(5)).at_once_after_reset();
+        Self::of("elfo", RestartType::Temporary.into(), backoff)
     }
 
     /// Erlang/OTP: one restart in 5 s, at once, and giving up is a clean exit.
@@ -270,7 +272,8 @@ impl Preset {
     #[must_use]
     pub fn kubelet() -> Self {
         let more_than_ten_minutes = secs(600) + Duration::from_nanos(1);
-        let backoff = Backoff::exponential(secs(10), secs(300)).reset_after(more_than_ten_minutes);
+        let backoff = Backoff::exponential(secs(10), secs(300)).jitter(Jitter::None);
+        let backoff = backoff.reset_after(more_than_ten_minutes);
         Self::of("kubelet", Trigger::any(), backoff.first_at_once().at_once_after_reset())
     }
 

@@ -174,7 +174,7 @@ impl TryFrom<BackoffTable> for Backoff {
             return Err(format!("the curve `{kind}` has no `{key}`; it takes {keys}"));
         }
         let mut backoff = Self::with(table.shape(kind)?);
-        backoff.jitter = table.jitter.unwrap_or_default();
+        backoff.jitter = table.jitter.unwrap_or(backoff.jitter);
         backoff.jitter_first = table.jitter_before_cap;
         backoff.cap = table.cap.map(|HumanDuration(cap)| cap);
         backoff.soft_cap = table.soft_cap;
@@ -192,8 +192,11 @@ impl TryFrom<BackoffTable> for Backoff {
 
 impl Serialize for Backoff {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Curves that have jitter by default are always written with theirs: without one, the file would
+        // be read with the default, and a reader of the status would have to know it.
+        let may_be_left_out = self.shape.default_jitter() == Jitter::None;
         let mut table = BackoffTable {
-            jitter: (self.jitter != Jitter::None).then_some(self.jitter),
+            jitter: (self.jitter != Jitter::None || !may_be_left_out).then_some(self.jitter),
             jitter_before_cap: self.jitter_first,
             cap: self.cap.map(HumanDuration),
             soft_cap: self.soft_cap,

@@ -52,7 +52,7 @@ mod delay {
 
     use tokio::time::Instant;
     use verger::mailbox::{Delay, Inbox};
-    use verger::policy::Reset;
+    use verger::policy::{Jitter, Reset};
     use verger::{Backoff, Context, Exit, Supervisor, mailbox, worker_with_mailbox};
 
     /// When, in milliseconds, it is started, and when it is given message 1, over which it fails three
@@ -77,7 +77,8 @@ mod delay {
         };
         let (address, mailbox) = mailbox();
         let second = Duration::from_secs(1);
-        let backoff = Backoff::exponential(second, 60 * second).reset(Reset::OnAck);
+        let backoff =
+            Backoff::exponential(second, 60 * second).jitter(Jitter::None).reset(Reset::OnAck);
         let child = worker_with_mailbox("child", mailbox.delay(delay), run).backoff(backoff);
         let app = Supervisor::builder("app").unlimited_restarts().child(child);
         let app = app.build().unwrap().start().await.unwrap();

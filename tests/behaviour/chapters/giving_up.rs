@@ -75,6 +75,7 @@ mod nested {
     use std::time::Duration;
 
     use tokio::time::{Instant, timeout};
+    use verger::policy::Jitter;
     use verger::{Backoff, ChildSpec, Context, Exit, Supervisor, worker_with};
 
     async fn broken(_ctx: Context, runs: Arc<AtomicU32>) -> Exit {
@@ -85,7 +86,8 @@ mod nested {
     /// How often the child runs under so many supervisors, and after how many milliseconds the
     /// outermost gives up.
     async fn tried(levels: u32) -> Option<(u32, u128)> {
-        let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(30));
+        let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(30))
+            .jitter(Jitter::None);
         let level = |child: ChildSpec| {
             let level = Supervisor::builder("level").child(child);
             level.defaults(|child| child.backoff(backoff.clone()))
@@ -213,6 +215,7 @@ mod flapping {
     use std::time::Duration;
 
     use tokio::time::sleep;
+    use verger::policy::Jitter;
     use verger::{Backoff, ChildSpec, Context, HealthCheck, Supervisor, worker};
 
     async fn db(ctx: Context) {
@@ -244,7 +247,8 @@ mod flapping {
 
     #[tokio::test(start_paused = true)]
     async fn a_check_that_flaps_restarts_seldom() {
-        let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(30));
+        let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(30))
+            .jitter(Jitter::None);
         let db = || worker("db", db).backoff(backoff.clone());
 
         // It reports.

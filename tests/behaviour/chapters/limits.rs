@@ -96,7 +96,7 @@ mod of_a_child {
     use std::time::Duration;
 
     use tokio::time::{Instant, sleep, timeout};
-    use verger::policy::Intensity;
+    use verger::policy::{Intensity, Jitter};
     use verger::{Backoff, ChildSpec, Context, Exit, Readiness, Supervisor, worker_with};
 
     const MINUTE: Duration = Duration::from_secs(60);
@@ -107,7 +107,8 @@ mod of_a_child {
             sleep(life).await;
             Err("no luck".into())
         };
-        let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(30));
+        let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(30))
+            .jitter(Jitter::None);
         worker_with("child", life, run).backoff(backoff)
     }
 

@@ -4,7 +4,7 @@ mod curves {
     use std::time::Duration;
 
     use verger::Backoff;
-    use verger::policy::BinarySlots;
+    use verger::policy::{BinarySlots, Jitter};
 
     /// The first eight waits, in seconds.
     fn waits(backoff: Backoff) -> Vec<f64> {
@@ -19,15 +19,15 @@ mod curves {
 
         let constant = Backoff::constant(second);
         assert_eq!(waits(constant), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
-        let linear = Backoff::linear(second, 2 * second, minute);
+        let linear = Backoff::linear(second, 2 * second, minute).jitter(Jitter::None);
         assert_eq!(waits(linear), [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0]);
-        let fibonacci = Backoff::fibonacci(second, minute);
+        let fibonacci = Backoff::fibonacci(second, minute).jitter(Jitter::None);
         assert_eq!(waits(fibonacci), [1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0]);
-        let gently = Backoff::exponential(second, minute).factor(1.5);
+        let gently = Backoff::exponential(second, minute).jitter(Jitter::None).factor(1.5);
         assert_eq!(waits(gently), [1.0, 1.5, 2.25, 3.38, 5.06, 7.59, 11.39, 17.09]);
-        let exponential = Backoff::exponential(second, minute);
+        let exponential = Backoff::exponential(second, minute).jitter(Jitter::None);
         assert_eq!(waits(exponential), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);
-        let geometric = Backoff::geometric(second, minute, 5);
+        let geometric = Backoff::geometric(second, minute, 5).jitter(Jitter::None);
         assert_eq!(waits(geometric), [1.0, 2.27, 5.14, 11.67, 26.46, 60.0, 60.0, 60.0]);
         let slots = Backoff::binary_slots(BinarySlots::new(second));
         assert_eq!(waits(slots), [1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0, 255.0]);

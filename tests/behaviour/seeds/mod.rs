@@ -6,6 +6,7 @@ mod signalpy;
 
 use std::time::Duration;
 
+use verger::policy::Jitter;
 use verger::status::{Event, EventKind, Subscription};
 use verger::{Backoff, Lifecycle, Supervisor, SupervisorBuilder, SupervisorHandle};
 
@@ -26,7 +27,9 @@ fn limited(max: u32) -> SupervisorBuilder {
 }
 
 fn waiting(builder: SupervisorBuilder) -> SupervisorBuilder {
-    builder.defaults(|child| child.backoff(Backoff::exponential(secs(2), secs(64))))
+    builder.defaults(|child| {
+        child.backoff(Backoff::exponential(secs(2), secs(64)).jitter(Jitter::None))
+    })
 }
 
 async fn start(builder: SupervisorBuilder) -> SupervisorHandle {

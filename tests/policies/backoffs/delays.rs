@@ -63,10 +63,52 @@ async fn seed0_19_by_default_jitter_adds_up_to_a_fifth() {
     assert!(text.contains("`jitter` of the backoff is 1.5"), "{text}");
 }
 
+/// Asserts the first delay of a child with this backoff, where 0.5 is drawn for the jitter.
+async fn assert_first_delay(backoff: Backoff, expected: Duration) {
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").backoff(backoff);
+    let tree = start(app().random(|| || 0.5).child(child)).await;
+    assert_eq!(fail(&tree, &fakes, "a").await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changing_one_bound_in_code_keeps_the_jitter_and_a_written_zero_removes_it() {
+    let minute = Backoff::exponential(ms(200), secs(60));
+    assert_first_delay(minute.clone(), ms(220)).await;
+    assert_first_delay(minute.clone().jitter(0.0), ms(200)).await;
+    assert_first_delay(minute.jitter(Jitter::None), ms(200)).await;
+    assert_first_delay(Backoff::constant(ms(200)), ms(200)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changing_one_bound_in_a_file_keeps_the_jitter_and_a_written_zero_removes_it() {
+    let read = |text: &str| toml::from_str::<Backoff>(text).unwrap();
+    assert_first_delay(read("min = '200ms'\nmax = '1m'"), ms(220)).await;
+    assert_first_delay(read("min = '200ms'\nmax = '1m'\njitter = 0"), ms(200)).await;
+}
+
+#[cfg(feature = "macros")]
+#[tokio::test(start_paused = true)]
+async fn changing_one_bound_in_a_macro_keeps_the_jitter_and_a_written_zero_removes_it() {
+    #[worker(backoff(exponential, max = "1m"))]
+    async fn spread(_ctx: verger::Context) -> verger::Exit {
+        Err("no luck".into())
+    }
+
+    #[worker(backoff(exponential, max = "1m", jitter = 0))]
+    async fn exact(_ctx: verger::Context) -> verger::Exit {
+        Err("no luck".into())
+    }
+
+    let tree = start(app().random(|| || 0.5).child(spread()).child(exact())).await;
+    let delay = async |name| tree.which_child(name).await.unwrap().next.unwrap().delay;
+    assert_eq!((delay("spread").await, delay("exact").await), (ms(220), ms(200)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn seed0_20_a_custom_curve_replaces_the_default() {
     let fakes = FakeChildren::new();
-    let linear = Backoff::linear(ms(500), ms(500), ms(1_200));
+    let linear = Backoff::linear(ms(500), ms(500), ms(1_200)).jitter(Jitter::None);
     let tree = start(app().child(fakes.child("a").backoff(linear))).await;
     for expected in [500, 1_000, 1_200, 1_200] {
         assert_eq!(fail(&tree, &fakes, "a").await, ms(expected));
@@ -146,7 +188,8 @@ async fn seed2_1_limits_count_and_a_backoff_delays() {
 #[tokio::test(start_paused = true)]
 async fn kin_22_the_status_of_a_crash_loop_matches_the_table_at_each_tick() {
     let fakes = FakeChildren::new();
-    let backoff = Backoff::exponential(SECOND, secs(10)).reset_after(secs(20) + ms(1));
+    let backoff =
+        Backoff::exponential(SECOND, secs(10)).jitter(Jitter::None).reset_after(secs(20) + ms(1));
     let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     // The child fails as soon as it is up, so it is only seen waiting, except at the ticks of its
     // starts.
@@ -213,8 +256,8 @@ fn fastrand_of(seed: u64) -> impl FnMut() -> f64 + Send {
 #[tokio::test(start_paused = true)]
 async fn kin_68_two_backoffs_keep_separate_state() {
     let fakes = FakeChildren::new();
-    let short = Backoff::exponential(ms(10), SECOND).reset_after(ms(50));
-    let long = Backoff::exponential(SECOND, secs(60)).reset(Reset::Never);
+    let short = Backoff::exponential(ms(10), SECOND).jitter(Jitter::None).reset_after(ms(50));
+    let long = Backoff::exponential(SECOND, secs(60)).jitter(Jitter::None).reset(Reset::Never);
     let inner = app().child(fakes.child("a").backoff(short.clone())).into_child();
     let outer = Supervisor::builder("outer")
         .unlimited_restarts()

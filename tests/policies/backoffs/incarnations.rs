@@ -9,6 +9,7 @@ use crate::common::{End, FakeChildren, settle, start};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use verger::mailbox::{Inbox, Reply};
+use verger::policy::Jitter;
 use verger::status::EventKind;
 use verger::{
     Backoff, Child, ChildSpec, Context, ControlError, Exit, Lifecycle, async_trait, child,
@@ -138,7 +139,7 @@ async fn kin_55_a_restart_increments_count_and_incarnation() {
 #[tokio::test(start_paused = true)]
 async fn kin_60_four_failures_wait_twice_as_long_each_and_incarnations_never_overlap() {
     let fakes = FakeChildren::new();
-    let backoff = Backoff::exponential(ms(200), secs(10));
+    let backoff = Backoff::exponential(ms(200), secs(10)).jitter(Jitter::None);
     let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     for expected in [200, 400, 800, 1_600] {
         fakes.end("a", End::Error).await;

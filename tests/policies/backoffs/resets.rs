@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{DAY, Recorder, SECOND, app, fail, ms, pass, secs, seen};
 use crate::common::{End, FakeChildren, settle, start};
 use tokio::sync::Semaphore;
-use verger::policy::{OnExhausted, Preset, Reset};
+use verger::policy::{Jitter, OnExhausted, Preset, Reset};
 use verger::{Backoff, Context, Lifecycle, RestartType, worker};
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +42,7 @@ async fn seed0_21_by_default_a_run_as_long_as_the_maximum_delay_resets_the_backo
 #[tokio::test(start_paused = true)]
 async fn seed0_27_the_clock_can_be_replaced() {
     let (fakes, began) = (FakeChildren::new(), std::time::Instant::now());
-    let backoff = Backoff::exponential(DAY, 30 * DAY).reset_after(365 * DAY);
+    let backoff = Backoff::exponential(DAY, 30 * DAY).jitter(Jitter::None).reset_after(365 * DAY);
     let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     for expected in [1, 2, 4] {
         assert_eq!(fail(&tree, &fakes, "a").await, expected * DAY);
@@ -98,7 +98,7 @@ async fn kin_56_a_child_can_report_itself_healthy() {
 #[tokio::test(start_paused = true)]
 async fn kin_67_after_the_reset_time_the_next_delay_is_the_first_again() {
     let fakes = FakeChildren::new();
-    let backoff = Backoff::exponential(ms(10), SECOND).reset_after(ms(100));
+    let backoff = Backoff::exponential(ms(10), SECOND).jitter(Jitter::None).reset_after(ms(100));
     let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     assert_eq!(fail(&tree, &fakes, "a").await, ms(10));
     assert_eq!(fail(&tree, &fakes, "a").await, ms(20));

@@ -188,7 +188,7 @@ async fn a_delay_requested_by_an_error_replaces_the_backoffs_for_that_attempt() 
     let calls = Calls::default();
     let waits = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&waits);
-    let policy = Retry::with(Backoff::exponential(ms(100), ms(900)))
+    let policy = Retry::with(Backoff::exponential(ms(100), ms(900)).jitter(Jitter::None))
         .attempts(6)
         .retry_after(|error: &String, attempt| {
             assert_eq!(*error, format!("no {attempt}"));

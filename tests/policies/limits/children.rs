@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{MINUTE, YEAR, comes_back, ms, patient, secs, seen};
 use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::time::{Instant, advance};
-use verger::policy::OnExhausted;
+use verger::policy::{Jitter, OnExhausted};
 use verger::{
     Backoff, ChildDefaults, Context, Exit, Lifecycle, Supervisor, SupervisorBuilder, worker,
 };
@@ -14,7 +14,7 @@ use verger::{
 async fn seed0_52_one_child_has_a_limit_that_counts_and_a_backoff_that_waits() {
     let fakes = FakeChildren::new();
     let child = fakes.child("broker").restarts(2, MINUTE).on_exhausted(OnExhausted::Park);
-    let backoff = Backoff::exponential(secs(1), secs(8)).reset_after(secs(30));
+    let backoff = Backoff::exponential(secs(1), secs(8)).jitter(Jitter::None).reset_after(secs(30));
     let tree = start(patient().child(child.backoff(backoff))).await;
 
     for wait in [1, 2] {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{MINUTE, secs};
 use tokio::time::{Instant, sleep, timeout};
-use verger::policy::OnExhausted;
+use verger::policy::{Jitter, OnExhausted};
 use verger::{
     Backoff, BuildWarning, ChildDefaults, ChildSpec, Context, DynamicSupervisor, Exit, RestartType,
     RunError, Supervisor, SupervisorBuilder, worker,
@@ -22,7 +22,7 @@ fn failing(life: Duration) -> ChildSpec {
 
 /// Removes the jitter of the default backoff, so that times are exact.
 fn exact(child: ChildDefaults) -> ChildDefaults {
-    child.backoff(Backoff::exponential(Duration::from_millis(200), secs(30)))
+    child.backoff(Backoff::exponential(Duration::from_millis(200), secs(30)).jitter(Jitter::None))
 }
 
 fn idle(name: &str) -> ChildSpec {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{MINUTE, YEAR, comes_back, ms, patient, secs, seen};
 use crate::common::{End, FakeChildren, settle, start};
 use tokio::time::advance;
-use verger::policy::{Intensity, OnExhausted};
+use verger::policy::{Intensity, Jitter, OnExhausted};
 use verger::{
     Backoff, ChildDefaults, Context, ControlError, Lifecycle, Supervisor, SupervisorBuilder, worker,
 };
@@ -109,7 +109,7 @@ async fn kin_39_two_more_restarts_are_granted_after_the_window_and_the_next_is_n
 #[tokio::test(start_paused = true)]
 async fn kin_44_quick_failures_before_and_after_a_quiet_time_are_all_restarted() {
     let fakes = FakeChildren::new();
-    let backoff = Backoff::exponential(ms(100), ms(300)).reset_after(secs(10));
+    let backoff = Backoff::exponential(ms(100), ms(300)).jitter(Jitter::None).reset_after(secs(10));
     let child = fakes.child("a").backoff(backoff).restarts(3, secs(1));
     let tree = start(patient().child(child)).await;
     for quiet in [secs(1), Duration::ZERO] {

@@ -4,10 +4,10 @@ use super::{not_restarted, on_message, returns, send};
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Simulation, at_most, fake, ms, rules, secs};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, OnExhausted, RestartType, Rules, Start, Strategy};
+use crate::policy::{Backoff, Jitter, OnExhausted, RestartType, Rules, Start, Strategy};
 
 fn doubling() -> Rules {
-    Rules { backoff: Backoff::exponential(secs(4), secs(60)), ..rules() }
+    Rules { backoff: Backoff::exponential(secs(4), secs(60)).jitter(Jitter::None), ..rules() }
 }
 
 fn both(rules: &Rules, check: fn(Simulation)) {

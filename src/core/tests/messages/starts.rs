@@ -4,7 +4,7 @@ use super::{group, not_restarted, on_message, returns, send};
 use crate::core::verify::simulation::{Script, Simulation, at_most, fake, ms, rules, secs};
 use crate::core::{ChildRequest, MachineEvent};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Start, StartCause, Strategy};
+use crate::policy::{Backoff, Jitter, OnExhausted, OnLeak, Rules, Start, StartCause, Strategy};
 
 #[test]
 fn a_message_starts_a_child_once_that_did_not_start_with_its_supervisor() {
@@ -91,7 +91,8 @@ fn kin_74_a_child_started_by_a_message_is_restarted_after_each_doubled_delay() {
         assert!(sim.causes().starts_with("a#1 on_message, a#2 restart, a#3 restart"));
         assert_eq!(sim.alive(), "a#6");
     }
-    let rules = Rules { backoff: Backoff::exponential(secs(5), secs(30)), ..rules() };
+    let rules =
+        Rules { backoff: Backoff::exponential(secs(5), secs(30)).jitter(Jitter::None), ..rules() };
     check(Simulation::running(rules.clone(), [fake("a").on_message()]));
     check(Simulation::dynamic(rules, [fake("a").on_message()]));
 }

@@ -4,7 +4,7 @@ use super::{limited, one_for_all, one_for_one, prompt, sliding, waiting};
 use crate::core::verify::simulation::{Script, Simulation, fake, ms, rules, secs};
 use crate::core::{ChildRequest, MachineEvent};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, Rules};
+use crate::policy::{Backoff, Jitter, Rules};
 
 #[test]
 fn a_restart_type_decides() {
@@ -85,7 +85,8 @@ fn a_group_costs_one_unit() {
 
 #[test]
 fn a_long_life_makes_the_next_backoff_begin_anew() {
-    let doubling = Backoff::exponential(ms(100), secs(10)).reset_after(secs(30));
+    let doubling =
+        Backoff::exponential(ms(100), secs(10)).jitter(Jitter::None).reset_after(secs(30));
     let rules = Rules { backoff: doubling, ..one_for_one() };
     let mut sim = Simulation::named(rules, "a");
     sim.fail("a");
@@ -113,7 +114,8 @@ fn a_long_life_makes_the_next_backoff_begin_anew() {
 
 #[test]
 fn a_life_exactly_as_long_as_asked_for_is_long_enough() {
-    let doubling = Backoff::exponential(ms(100), secs(10)).reset_after(secs(30));
+    let doubling =
+        Backoff::exponential(ms(100), secs(10)).jitter(Jitter::None).reset_after(secs(30));
     let mut sim = Simulation::running(one_for_one(), [fake("a").backoff(doubling)]);
     sim.fail("a");
     sim.advance(ms(30_100));

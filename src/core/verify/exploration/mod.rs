@@ -32,8 +32,8 @@ use crate::core::{ChildRequest, Machine, MachineEvent};
 use crate::exit::ExitReason;
 use crate::policy::Resolution;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, RestartPolicy, RestartType, Rules,
-    Start, Strategy,
+    AutoShutdown, Backoff, FirstStart, Intensity, Jitter, OnExhausted, RestartPolicy, RestartType,
+    Rules, Start, Strategy,
 };
 use plan::{Flavour, Plan, plans};
 use search::{CounterExample, Seen, compare_merged, explore};
@@ -184,7 +184,7 @@ fn what_is_printed_can_be_pasted() {
             strategy: Strategy::RestForOne,
             start: Start::Sequential,
             intensity: Some(Intensity::sliding(2, ms(200))),
-            backoff: Backoff::exponential(ms(100), ms(200)).reset_after(ms(100)),
+            backoff: Backoff::exponential(ms(100), ms(200)).jitter(Jitter::None).reset_after(ms(100)),
             leak_timeout: ms(100),
             on_exhausted: OnExhausted::Escalate,
             first_start: FirstStart::Retry,

@@ -8,8 +8,8 @@ use super::step::{BEAT, name, time};
 use crate::core::verify::simulation::{FakeChild, Heart, fake, rules};
 use crate::exit::ExitKind;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, Reset, RestartType,
-    Rules, Shutdown, Start, Strategy,
+    AutoShutdown, Backoff, FirstStart, Intensity, Jitter, OnExhausted, OnExit, OnLeak, Reset,
+    RestartType, Rules, Shutdown, Start, Strategy,
 };
 
 const TYPES: [RestartType; 3] =
@@ -204,7 +204,7 @@ impl Plan {
 
     fn backoff(&self) -> Backoff {
         if self.waits {
-            Backoff::exponential(BEAT, 2 * BEAT).reset_after(BEAT)
+            Backoff::exponential(BEAT, 2 * BEAT).jitter(Jitter::None).reset_after(BEAT)
         } else {
             Backoff::none()
         }
@@ -336,7 +336,10 @@ impl Plan {
     pub(super) fn script(&self) -> (String, Vec<String>) {
         let rules = self.rules();
         let mut backoff = match self.waits {
-            true => "Backoff::exponential(ms(100), ms(200)).reset_after(ms(100))".to_owned(),
+            true => {
+                "Backoff::exponential(ms(100), ms(200)).jitter(Jitter::None).reset_after(ms(100))"
+                    .to_owned()
+            }
             false => "Backoff::none()".to_owned(),
         };
         if self.flavour == Flavour::DelayedDelivery {

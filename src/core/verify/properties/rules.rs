@@ -5,14 +5,16 @@ use proptest::sample::select;
 
 use super::children::{an_intensity, exhausted};
 use crate::core::verify::simulation::ms;
-use crate::policy::{AutoShutdown, Backoff, FirstStart, Reset, Rules, Start, Strategy as Range};
+use crate::policy::{
+    AutoShutdown, Backoff, FirstStart, Jitter, Reset, Rules, Start, Strategy as Range,
+};
 
 pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
     let backoff = prop_oneof![
         Just(Backoff::none()),
         Just(Backoff::constant(ms(50))),
-        Just(Backoff::exponential(ms(30), ms(200)).reset(Reset::OnAck)),
-        Just(Backoff::exponential(ms(30), ms(200)).reset(Reset::OnReady)),
+        Just(Backoff::exponential(ms(30), ms(200)).jitter(Jitter::None).reset(Reset::OnAck)),
+        Just(Backoff::exponential(ms(30), ms(200)).jitter(Jitter::None).reset(Reset::OnReady)),
         Just(Backoff::exponential(ms(20), ms(300)).jitter(0.5)),
     ];
     let strategy = select(&[Range::OneForOne, Range::OneForAll, Range::RestForOne]);

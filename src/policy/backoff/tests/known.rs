@@ -24,20 +24,21 @@ fn seed1_01_a_delay_depends_only_on_the_index_and_the_drawn_number() {
 
 #[test]
 fn seed1_02_the_first_delay_has_index_zero_and_is_min() {
-    let backoff = Backoff::exponential(ms(70), secs(1));
+    let backoff = Backoff::exponential(ms(70), secs(1)).jitter(Jitter::None);
     assert_eq!(wait(&backoff, 0, &mut NoDraw), ms(70));
     assert_eq!(backoff.jitter(Jitter::Full).first_wait(), ms(70), "without jitter");
 }
 
 #[test]
 fn seed1_03_a_delay_can_be_shorter_than_a_millisecond() {
-    let backoff = Backoff::exponential(Duration::from_nanos(300), secs(1));
+    let backoff = Backoff::exponential(Duration::from_nanos(300), secs(1)).jitter(Jitter::None);
     assert_eq!(wait(&backoff, 3, &mut NoDraw), Duration::from_nanos(2_400));
 }
 
 #[test]
 fn seed1_04_the_iterator_needs_no_supervisor_and_no_runtime() {
-    let waits: Vec<_> = Backoff::linear(ms(5), ms(5), ms(12)).delays().take(4).collect();
+    let backoff = Backoff::linear(ms(5), ms(5), ms(12)).jitter(Jitter::None);
+    let waits: Vec<_> = backoff.delays().take(4).collect();
     assert_eq!(waits, [ms(5), ms(10), ms(12), ms(12)]);
 }
 
@@ -63,7 +64,7 @@ fn a_delay_of_zero_has_absolute_jitter_and_a_hard_floor() {
     let spread = Backoff::none().jitter(Jitter::AdditiveAbs(ms(300))).soft_cap();
     assert_eq!(wait(&spread, 0, &mut Always(0.5)), ms(150));
     // `build` refuses this backoff, but its delays can be computed.
-    let down = Backoff::geometric(secs(1), Duration::ZERO, 3).soft_cap();
+    let down = Backoff::geometric(secs(1), Duration::ZERO, 3).jitter(Jitter::None).soft_cap();
     assert_eq!(wait(&down, 9, &mut NoDraw), Duration::ZERO);
     assert_eq!(wait(&down.hard_floor(), 9, &mut NoDraw), secs(1));
 }
@@ -90,13 +91,13 @@ fn seed1_08_jitter_is_a_fifth_by_default_and_none_if_it_is_zero() {
 
 #[test]
 fn seed1_09_the_delay_at_the_greatest_index_is_max() {
-    let backoff = Backoff::exponential(ms(200), secs(10));
+    let backoff = Backoff::exponential(ms(200), secs(10)).jitter(Jitter::None);
     assert_eq!(wait(&backoff, u32::MAX, &mut NoDraw), secs(10));
 }
 
 #[test]
 fn seed1_10_a_linear_backoff_grows_by_its_step() {
-    let backoff = Backoff::linear(ms(500), ms(500), ms(5_000));
+    let backoff = Backoff::linear(ms(500), ms(500), ms(5_000)).jitter(Jitter::None);
     let table = [(0, 500), (1, 1_000), (2, 1_500), (3, 2_000), (8, 4_500), (9, 5_000), (20, 5_000)];
     for (index, millis) in table {
         assert_eq!(wait(&backoff, index, &mut NoDraw), ms(millis), "{index}");
@@ -106,7 +107,7 @@ fn seed1_10_a_linear_backoff_grows_by_its_step() {
 /// A step can't be negative, because it is a `Duration`.
 #[test]
 fn seed1_11_a_step_of_zero_is_a_constant_delay() {
-    let backoff = Backoff::linear(ms(500), Duration::ZERO, ms(5_000));
+    let backoff = Backoff::linear(ms(500), Duration::ZERO, ms(5_000)).jitter(Jitter::None);
     assert_eq!(backoff.check(), Ok(()));
     assert_eq!(waits(&backoff), [500; 8]);
 }
@@ -189,7 +190,7 @@ impl Curve for Fib {
 fn seed1_18_a_custom_curve_is_one_method() {
     let own = Backoff::custom(Fib).cap(ms(500));
     assert_eq!(first(&own, 7, MILLI), [100.0, 100.0, 200.0, 300.0, 500.0, 500.0, 500.0]);
-    let ours = Backoff::fibonacci(ms(100), ms(500));
+    let ours = Backoff::fibonacci(ms(100), ms(500)).jitter(Jitter::None);
     assert_eq!(first(&ours, 7, MILLI), first(&own, 7, MILLI));
     assert_eq!(wait(&ours, u32::MAX, &mut NoDraw), ms(500));
 }
@@ -236,8 +237,8 @@ fn seed3_23_constant_linear_and_doubling_delays_from_two_seconds() {
     let base = secs(2);
     let table = [
         (Backoff::constant(base), vec![2.0, 2.0, 2.0]),
-        (Backoff::linear(base, base, secs(60)), vec![2.0, 4.0, 6.0]),
-        (Backoff::exponential(base, secs(60)), vec![2.0, 4.0, 8.0, 16.0]),
+        (Backoff::linear(base, base, secs(60)).jitter(Jitter::None), vec![2.0, 4.0, 6.0]),
+        (Backoff::exponential(base, secs(60)).jitter(Jitter::None), vec![2.0, 4.0, 8.0, 16.0]),
     ];
     for (backoff, expected) in table {
         assert_eq!(first(&backoff, expected.len(), SECOND), expected, "{backoff:?}");
@@ -246,27 +247,28 @@ fn seed3_23_constant_linear_and_doubling_delays_from_two_seconds() {
 
 #[test]
 fn seed3_24_a_delay_is_limited_to_max() {
-    let backoff = Backoff::exponential(secs(2), secs(60));
+    let backoff = Backoff::exponential(secs(2), secs(60)).jitter(Jitter::None);
     assert_eq!(wait(&backoff, 9, &mut NoDraw), secs(60));
 }
 
 #[test]
 fn seed4_31_four_to_thirty_six_seconds_in_five_steps() {
-    let backoff = Backoff::exponential(secs(4), secs(36));
+    let backoff = Backoff::exponential(secs(4), secs(36)).jitter(Jitter::None);
     assert_eq!(first(&backoff, 5, SECOND), [4.0, 8.0, 16.0, 32.0, 36.0]);
 }
 
-/// A `max` below `min` and a factor below 1 are refused when the tree is built. The delays still stay
-/// within their bounds.
+/// A `max` below `min` and a factor below 1 are refused wherever a backoff is used. The delays would still
+/// stay within their bounds.
 #[test]
 fn seed4_32_invalid_values_are_refused_and_harmless() {
-    let backoff = Backoff::exponential(secs(4), secs(2));
+    let backoff = Backoff::exponential(secs(4), secs(2)).jitter(Jitter::None);
     assert!(backoff.check().is_err());
     assert_eq!(wait(&backoff, 0, &mut NoDraw), secs(2));
     for factor in [0.5, f64::NAN, f64::NEG_INFINITY, -3.0] {
-        let backoff = Backoff::exponential(secs(4), secs(36)).factor(factor);
+        let backoff = Backoff::exponential(secs(4), secs(36)).jitter(Jitter::None).factor(factor);
         assert!(backoff.check().is_err(), "{factor}");
-        assert_eq!(first(&backoff, 3, SECOND), [4.0, 4.0, 4.0], "{factor}");
+        let waits = [0, 1, 2].map(|index| wait(&backoff, index, &mut NoDraw));
+        assert_eq!(waits, [secs(4); 3], "{factor}");
     }
 }
 
@@ -278,13 +280,13 @@ fn seed4_33_the_factor_is_two_by_default() {
 
 #[test]
 fn seed4_38_a_delay_that_overflows_a_float_is_max() {
-    let backoff = Backoff::exponential(secs(1), secs(60)).factor(1.5);
+    let backoff = Backoff::exponential(secs(1), secs(60)).jitter(Jitter::None).factor(1.5);
     assert_eq!(wait(&backoff, 5_000, &mut NoDraw), secs(60));
 }
 
 #[test]
 fn kin_01_delays_double_per_restart_up_to_max() {
-    let backoff = Backoff::exponential(ms(100), ms(800));
+    let backoff = Backoff::exponential(ms(100), ms(800)).jitter(Jitter::None);
     for (index, millis) in [(0, 100), (1, 200), (2, 400), (3, 800), (4, 800), (20, 800)] {
         assert_eq!(wait(&backoff, index, &mut NoDraw), ms(millis), "{index}");
     }
@@ -310,7 +312,7 @@ fn kin_03_without_jitter_each_index_has_one_delay() {
 
 #[test]
 fn kin_05_the_delay_at_a_huge_index_is_max() {
-    let backoff = Backoff::exponential(ms(100), secs(60));
+    let backoff = Backoff::exponential(ms(100), secs(60)).jitter(Jitter::None);
     for index in [1_000, u32::MAX] {
         assert_eq!(wait(&backoff, index, &mut NoDraw), secs(60), "{index}");
     }
@@ -321,10 +323,10 @@ fn kin_05_the_delay_at_a_huge_index_is_max() {
 fn kin_06_the_delay_at_index_zero_is_min() {
     let min = ms(300);
     let backoffs = [
-        Backoff::exponential(min, secs(9)),
-        Backoff::linear(min, secs(1), secs(9)),
-        Backoff::geometric(min, secs(9), 4),
-        Backoff::fibonacci(min, secs(9)),
+        Backoff::exponential(min, secs(9)).jitter(Jitter::None),
+        Backoff::linear(min, secs(1), secs(9)).jitter(Jitter::None),
+        Backoff::geometric(min, secs(9), 4).jitter(Jitter::None),
+        Backoff::fibonacci(min, secs(9)).jitter(Jitter::None),
         Backoff::constant(min),
     ];
     for backoff in backoffs {
@@ -357,7 +359,7 @@ fn kin_07_invalid_values_are_refused_with_the_name_of_the_field() {
 
 #[test]
 fn kin_08_linear_delays_grow_by_the_step_to_max() {
-    let backoff = Backoff::linear(ms(100), ms(100), ms(500));
+    let backoff = Backoff::linear(ms(100), ms(100), ms(500)).jitter(Jitter::None);
     for (index, millis) in [(0, 100), (1, 200), (4, 500), (10, 500)] {
         assert_eq!(wait(&backoff, index, &mut NoDraw), ms(millis), "{index}");
     }
@@ -376,7 +378,8 @@ fn kin_09_delays_of_every_size_are_right() {
         (i32::MAX as u32, 10_000 * day, 10_000 * day, 10_000 * day),
     ];
     for (index, min, max, expected) in table {
-        assert_eq!(wait(&Backoff::exponential(min, max), index, &mut NoDraw), expected, "{index}");
+        let backoff = Backoff::exponential(min, max).jitter(Jitter::None);
+        assert_eq!(wait(&backoff, index, &mut NoDraw), expected, "{index}");
     }
 }
 
@@ -384,8 +387,8 @@ fn kin_09_delays_of_every_size_are_right() {
 fn kin_15_constant_linear_and_doubling_delays_from_a_second_to_a_minute() {
     let table = [
         (Backoff::constant(SECOND), [1.0, 1.0, 1.0, 1.0]),
-        (Backoff::linear(SECOND, SECOND, secs(60)), [1.0, 2.0, 3.0, 4.0]),
-        (Backoff::exponential(SECOND, secs(60)), [1.0, 2.0, 4.0, 8.0]),
+        (Backoff::linear(SECOND, SECOND, secs(60)).jitter(Jitter::None), [1.0, 2.0, 3.0, 4.0]),
+        (Backoff::exponential(SECOND, secs(60)).jitter(Jitter::None), [1.0, 2.0, 4.0, 8.0]),
     ];
     for (backoff, expected) in table {
         assert_eq!(first(&backoff, 4, SECOND), expected, "{backoff:?}");
@@ -401,13 +404,14 @@ fn after(backoff: &Backoff, previous: Duration) -> Duration {
 
 #[test]
 fn kin_16_a_compounding_backoff_continues_from_the_last_delay() {
-    let doubled = Backoff::exponential(ms(500), secs(30)).compounding();
+    let doubled = Backoff::exponential(ms(500), secs(30)).jitter(Jitter::None).compounding();
     assert_eq!(wait(&doubled, 0, &mut NoDraw), ms(500));
     for (previous, next) in [(500, 1_000), (16_000, 30_000), (30_000, 30_000), (1_000_000, 30_000)]
     {
         assert_eq!(after(&doubled, ms(previous)), ms(next), "{previous}");
     }
-    let half_more = Backoff::exponential(secs(1), secs(60)).factor(1.5).compounding();
+    let half_more =
+        Backoff::exponential(secs(1), secs(60)).jitter(Jitter::None).factor(1.5).compounding();
     assert_eq!(wait(&half_more, 0, &mut NoDraw), secs(1));
     for (previous, next) in [(1_000, 1_500), (1_500, 2_250), (50_000, 60_000), (70_000, 60_000)] {
         assert_eq!(after(&half_more, ms(previous)), ms(next), "{previous}");
@@ -442,6 +446,6 @@ fn kin_23_with_compounding_jitter_each_delay_is_at_least_doubled() {
 
 #[test]
 fn kin_24_a_geometric_backoff_from_two_seconds_to_sixteen_in_three_steps() {
-    let backoff = Backoff::geometric(secs(2), secs(16), 3);
+    let backoff = Backoff::geometric(secs(2), secs(16), 3).jitter(Jitter::None);
     assert_eq!(first(&backoff, 5, SECOND), [2.0, 4.0, 8.0, 16.0, 16.0]);
 }

@@ -46,15 +46,15 @@ fn waits(backoff: &Backoff) -> [u128; 8] {
 
 #[test]
 fn the_first_delays_of_each_curve() {
-    let exponential = Backoff::exponential(ms(200), secs(30));
-    let linear = Backoff::linear(ms(500), ms(250), ms(1_400));
+    let exponential = Backoff::exponential(ms(200), secs(30)).jitter(Jitter::None);
+    let linear = Backoff::linear(ms(500), ms(250), ms(1_400)).jitter(Jitter::None);
     let table = [
         (exponential.clone(), [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600]),
         (exponential.clone().factor(3.0), [200, 600, 1_800, 5_400, 16_200, 30_000, 30_000, 30_000]),
         (exponential.clone().factor(1.0), [200; 8]),
         (exponential.factor(1.5), [200, 300, 450, 675, 1_012, 1_518, 2_278, 3_417]),
         (linear, [500, 750, 1_000, 1_250, 1_400, 1_400, 1_400, 1_400]),
-        (Backoff::linear(ms(500), ms(0), secs(9)), [500; 8]),
+        (Backoff::linear(ms(500), ms(0), secs(9)).jitter(Jitter::None), [500; 8]),
         (Backoff::constant(ms(700)), [700; 8]),
         (Backoff::none(), [0; 8]),
     ];
@@ -78,14 +78,56 @@ fn the_default_is_200_ms_doubling_to_30_s_with_a_fifth_of_jitter() {
 }
 
 #[test]
+fn a_curve_that_grows_has_the_default_jitter_unless_one_is_written() {
+    let growing = [
+        Backoff::exponential(ms(200), secs(30)),
+        Backoff::linear(ms(200), ms(200), secs(30)),
+        Backoff::geometric(ms(200), secs(30), 5),
+        Backoff::fibonacci(ms(200), secs(30)),
+    ];
+    for backoff in growing {
+        assert_eq!(wait(&backoff, 0, &mut Always(0.5)), ms(220), "{backoff:?}");
+        for none in [backoff.clone().jitter(Jitter::None), backoff.clone().jitter(0.0)] {
+            assert_eq!(wait(&none, 0, &mut Always(0.5)), ms(200), "{none:?}");
+            assert_ne!(none, backoff);
+        }
+        assert_eq!(wait(&backoff.clone().jitter(0.5), 0, &mut Always(0.5)), ms(250));
+        assert_eq!(backoff.clone().jitter(0.2), backoff, "written or not");
+    }
+}
+
+#[test]
+fn a_curve_that_does_not_grow_has_no_jitter_unless_one_is_written() {
+    let others = [
+        Backoff::constant(secs(1)),
+        Backoff::none(),
+        Backoff::binary_slots(BinarySlots::new(secs(1))),
+        Backoff::iter(|| [secs(1)]),
+    ];
+    for backoff in others {
+        assert_eq!(backoff.clone().jitter(Jitter::None), backoff);
+    }
+}
+
+#[test]
+fn changing_one_bound_keeps_the_jitter() {
+    let longer = Backoff::exponential(ms(200), secs(60));
+    let sooner = Backoff::exponential(ms(100), secs(30)).factor(3.0).cap(secs(20));
+    assert_eq!(wait(&longer, 8, &mut Always(0.5)), ms(56_320));
+    assert_eq!(wait(&sooner, 0, &mut Always(0.5)), ms(110));
+}
+
+#[test]
 fn whole_factors_are_exact_as_far_as_a_duration_goes() {
-    let backoff = Backoff::exponential(Duration::from_nanos(1), Duration::MAX);
+    let backoff = Backoff::exponential(Duration::from_nanos(1), Duration::MAX).jitter(Jitter::None);
     for index in 0..64 {
         let expected = Duration::from_nanos(1 << index);
         assert_eq!(wait(&backoff, index, &mut NoDraw), expected, "2^{index}");
     }
 
-    let backoff = Backoff::exponential(Duration::from_nanos(7), Duration::MAX).factor(10.0);
+    let backoff = Backoff::exponential(Duration::from_nanos(7), Duration::MAX)
+        .jitter(Jitter::None)
+        .factor(10.0);
     let expected = Duration::new(7_000_000_000_000_000_000, 0);
     assert_eq!(wait(&backoff, 27, &mut NoDraw), expected, "more digits than an f64 has");
 }
@@ -275,10 +317,10 @@ fn backoffs_are_equal_by_value_and_custom_curves_by_identity() {
 fn a_first_delay_of_zero_stays_zero() {
     let nothing = Duration::ZERO;
     for backoff in [
-        Backoff::exponential(nothing, secs(9)),
-        Backoff::exponential(nothing, secs(9)).factor(1.5),
-        Backoff::geometric(nothing, secs(9), 400),
-        Backoff::fibonacci(nothing, secs(9)),
+        Backoff::exponential(nothing, secs(9)).jitter(Jitter::None),
+        Backoff::exponential(nothing, secs(9)).jitter(Jitter::None).factor(1.5),
+        Backoff::geometric(nothing, secs(9), 400).jitter(Jitter::None),
+        Backoff::fibonacci(nothing, secs(9)).jitter(Jitter::None),
     ] {
         for index in [0, 1, 2, 127, 128, 300] {
             assert_eq!(wait(&backoff, index, &mut NoDraw), nothing, "{backoff:?} {index}");
@@ -289,12 +331,15 @@ fn a_first_delay_of_zero_stays_zero() {
 #[test]
 fn the_first_delay_of_a_geometric_backoff_is_not_rounded() {
     let min = Duration::from_nanos(1_600);
-    assert_eq!(wait(&Backoff::geometric(min, secs(1), 5), 0, &mut NoDraw), min);
+    assert_eq!(
+        wait(&Backoff::geometric(min, secs(1), 5).jitter(Jitter::None), 0, &mut NoDraw),
+        min
+    );
 }
 
 #[test]
 fn the_shortest_delays_grow_with_the_curve_unless_jitter_compounds() {
-    let doubled = || Backoff::exponential(ms(800), secs(60));
+    let doubled = || Backoff::exponential(ms(800), secs(60)).jitter(Jitter::None);
     let symmetric = || doubled().jitter(Jitter::Symmetric(0.5));
     let table = [
         (doubled(), [800, 1_600, 3_200]),

@@ -123,7 +123,7 @@ proptest! {
         index in 0..200_u32,
         further in 0..200_u32,
     ) {
-        let backoff = Backoff::with(shape);
+        let backoff = Backoff::with(shape).jitter(Jitter::None);
         let later = wait(&backoff, index + further, &mut NoDraw);
         prop_assert!(wait(&backoff, index, &mut NoDraw) <= later);
     }
@@ -133,7 +133,7 @@ proptest! {
         // A fractional factor is rounded at each step.
         prop_assume!(!matches!(shape, Shape::Exponential { compounding: true, factor, .. }
             if factor.fract() > 0.0));
-        let backoff = Backoff::with(shape);
+        let backoff = Backoff::with(shape).jitter(Jitter::None);
         let stepped: Vec<_> = backoff.delays().random(NoDraw).take(20).collect();
         let asked: Vec<_> = (0..20).map(|index| wait(&backoff, index, &mut NoDraw)).collect();
         prop_assert_eq!(stepped, asked);
@@ -141,7 +141,7 @@ proptest! {
 
     #[test]
     fn restarts_within_a_period_agree_with_a_count(shape in sensible(), period in 0..10_000_u64) {
-        let backoff = Backoff::with(shape);
+        let backoff = Backoff::with(shape).jitter(Jitter::None);
         prop_assume!(!wait(&backoff, 0, &mut NoDraw).is_zero());
         let period = ms(period);
         let mut at = Duration::ZERO;

@@ -60,6 +60,27 @@ fn a_backoff_is_read_from_a_table() {
 }
 
 #[test]
+fn changing_one_bound_in_a_file_keeps_the_jitter() {
+    assert_eq!(read("min = '200ms'\nmax = '1m'"), Ok(Backoff::exponential(ms(200), secs(60))));
+    let jitter = |text: &str| read(&format!("min = '1s'\nmax = '9s'\n{text}")).unwrap().jitter;
+    assert_eq!(jitter(""), Jitter::Additive(0.2));
+    assert_eq!(jitter("curve = 'linear'"), Jitter::Additive(0.2));
+    assert_eq!(jitter("curve = 'fibonacci'"), Jitter::Additive(0.2));
+    assert_eq!(jitter("curve = 'geometric'\nsteps = 3"), Jitter::Additive(0.2));
+    assert_eq!(read("curve = 'constant'\ndelay = '5s'").unwrap().jitter, Jitter::None);
+}
+
+#[test]
+fn a_jitter_of_zero_in_a_file_removes_it() {
+    for none in ["jitter = 0", "jitter = 0.0", "jitter = 'none'"] {
+        let backoff = read(&format!("min = '1s'\nmax = '9s'\n{none}")).unwrap();
+        assert_eq!(backoff, Backoff::exponential(secs(1), secs(9)).jitter(Jitter::None));
+        let written = toml::to_string(&backoff).unwrap();
+        assert_eq!(read(&written), Ok(backoff), "{written}");
+    }
+}
+
+#[test]
 fn errors_say_what_to_write() {
     let table = [
         (
@@ -145,14 +166,17 @@ fn a_custom_curve_is_written_as_its_name_only() {
 }
 
 #[test]
-fn every_setting_of_a_backoff_is_written_and_no_default() {
+fn every_setting_of_a_backoff_is_written() {
     let slots = BinarySlots::new(ms(10));
     let table = [
         (Backoff::none(), json!({ "curve": "none" })),
         (Backoff::constant(secs(5)), json!({ "curve": "constant", "delay": "5s" })),
         (
             Backoff::linear(secs(1), secs(2), secs(9)),
-            json!({ "curve": "linear", "min": "1s", "step": "2s", "max": "9s" }),
+            json!({
+                "curve": "linear", "min": "1s", "step": "2s", "max": "9s",
+                "jitter": { "additive": 0.2 },
+            }),
         ),
         (
             Backoff::exponential(secs(1), secs(9)).jitter(Jitter::Equal).soft_cap(),
@@ -162,14 +186,18 @@ fn every_setting_of_a_backoff_is_written_and_no_default() {
             }),
         ),
         (
-            Backoff::geometric(secs(1), secs(9), 4).first_at_once(),
+            Backoff::geometric(secs(1), secs(9), 4).jitter(Jitter::None).first_at_once(),
             json!({
-                "curve": "geometric", "min": "1s", "max": "9s", "steps": 4, "first_at_once": true,
+                "curve": "geometric", "min": "1s", "max": "9s", "steps": 4, "jitter": "none",
+                "first_at_once": true,
             }),
         ),
         (
             Backoff::fibonacci(secs(1), secs(9)).reset(Reset::OnAck),
-            json!({ "curve": "fibonacci", "min": "1s", "max": "9s", "reset": ["on_ack"] }),
+            json!({
+                "curve": "fibonacci", "min": "1s", "max": "9s", "jitter": { "additive": 0.2 },
+                "reset": ["on_ack"],
+            }),
         ),
         (
             Backoff::binary_slots(slots),
