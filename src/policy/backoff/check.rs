@@ -5,12 +5,30 @@ use humantime_serde::re::humantime::format_duration;
 use super::{Backoff, BackoffProblem, Reset};
 
 impl Backoff {
-    /// Checks the values.
+    /// Checks the values: `min` is above zero, `max` isn't below it, a jitter is from 0 to 1, and so on.
+    ///
+    /// A tree checks its backoffs when it is built, a file is checked when it is read, and
+    /// [`retry`](crate::resilience::retry) checks its backoff before the first call. Outside of these,
+    /// [`delays`](Self::delays) and [`delay`](Self::delay) panic if a value is invalid. Call this first if
+    /// the values come from outside of the program.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::Backoff;
+    ///
+    /// let backoff = Backoff::exponential(Duration::from_secs(9), Duration::from_secs(1));
+    /// let problem = backoff.check().unwrap_err();
+    /// assert_eq!(
+    ///     problem.to_string(),
+    ///     "`max` of the backoff is 1s; write at least `min`, which is 9s",
+    /// );
+    /// ```
     ///
     /// # Errors
     ///
-    /// Names the first invalid value and what to write instead.
-    pub(crate) fn check(&self) -> Result<(), BackoffProblem> {
+    /// Returns a [`BackoffProblem`] that names the first invalid value and what to write instead.
+    pub fn check(&self) -> Result<(), BackoffProblem> {
         self.shape.check()?;
         if let Some((field, value)) = self.stray {
             let advice = "leave it out, or use `Backoff::exponential`, the only curve that has it";

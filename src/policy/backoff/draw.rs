@@ -16,7 +16,18 @@ impl Backoff {
     /// from `random`, or from the backoff's [own source](Self::random), and only if the delay is random.
     /// For a [`compounding`](Self::compounding) backoff, the previous delay is taken to be the one without
     /// jitter.
+    ///
+    /// # Panics
+    ///
+    /// If a value is invalid. [`check`](Self::check) returns the problem as an error instead.
+    #[track_caller]
     pub fn delay(&self, index: u32, random: &mut dyn Random) -> Option<Duration> {
+        self.assert_valid();
+        self.delay_at(index, random)
+    }
+
+    /// Returns what [`delay`](Self::delay) returns, whether the values are valid or not.
+    pub(super) fn delay_at(&self, index: u32, random: &mut dyn Random) -> Option<Duration> {
         let previous = index.checked_sub(1).and_then(|before| self.base(before));
         self.draw_from(random, |random| self.drawn(index, previous, random))
     }
@@ -34,7 +45,14 @@ impl Backoff {
     /// let waits: Vec<_> = exact.delays().take(4).map(|wait| wait.as_millis()).collect();
     /// assert_eq!(waits, [200, 400, 800, 1_000]);
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If a value is invalid, such as a `max` below `min`. [`check`](Self::check) returns the problem as
+    /// an error instead; call it first if the values come from outside of the program.
+    #[track_caller]
     pub fn delays(&self) -> Delays {
+        self.assert_valid();
         Delays::new(self.clone())
     }
 
@@ -61,6 +79,14 @@ impl Backoff {
     /// Adds jitter to a delay that isn't on the curve, without shortening it.
     pub(crate) fn spread(&self, wait: Duration, random: &mut dyn Random) -> Duration {
         self.draw_from(random, |random| self.jitter.apply(wait, random).max(wait))
+    }
+
+    /// Panics if a value is invalid, so that no caller computes delays with values other than it wrote.
+    #[track_caller]
+    fn assert_valid(&self) {
+        if let Err(problem) = self.check() {
+            panic!("{problem}");
+        }
     }
 
     /// Calls `draw` with the backoff's own source, or with the given one.

@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! 1. [`delay`](Backoff::delay) is total: for any index and any values, even those that
-//!    [`check`](Backoff::check) refuses, it returns a delay or the end of the delays.
+//! 1. The delays are total: for any index and any values, even those that [`check`](Backoff::check)
+//!    refuses, there is a delay or the end of the delays. Public methods panic for the refused values.
 //! 2. Unless the cap is soft, no delay is longer than the last one of the curve. With a hard floor,
 //!    none is shorter than the first.
 //! 3. Only [`Shape`] distinguishes the curves, and only [`Jitter`] the kinds of jitter.
@@ -47,8 +47,10 @@ use crate::panic::Foreign;
 /// 30 s), and resets after 30 s of being active. OTP has no backoff; [`none`](Self::none) behaves
 /// like it.
 ///
-/// An invalid value, such as a `max` below `min`, is an error when the tree is built. Outside of a
-/// tree, [`delays`](Self::delays) iterates over the delays.
+/// Outside of a tree, [`delays`](Self::delays) iterates over the delays.
+///
+/// An invalid value, such as a `max` below `min`, is an error when the tree is built. Outside of a tree,
+/// [`check`](Self::check) returns that error, and `delays` panics.
 ///
 /// ```
 /// use std::time::Duration;

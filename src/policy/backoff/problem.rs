@@ -2,6 +2,8 @@
 
 /// The reason why a [`Backoff`](crate::Backoff) is invalid, with what to write instead.
 ///
+/// [`Backoff::check`](crate::Backoff::check) returns it, and so do the errors of trees and retries:
+///
 /// ```
 /// use std::time::Duration;
 ///

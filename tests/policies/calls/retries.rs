@@ -164,6 +164,9 @@ async fn an_invalid_policy_makes_no_call_and_says_what_to_write() {
             "`delay` is set beside a backoff; remove it, or begin with `Retry::new()`",
         ),
         (Retry::with(backoff()), "`max` of the backoff is 1ms; "),
+        (Retry::with(Backoff::default().jitter(1.5)), "`jitter` of the backoff is 1.5; "),
+        (Retry::with(Backoff::default().jitter(f64::NAN)), "`jitter` of the backoff is NaN; "),
+        (Retry::with(Backoff::linear(ms(0), ms(1), ms(9))), "`min` of the backoff is 0s; "),
     ];
     for (policy, expected) in table {
         let calls = Calls::default();

@@ -16,7 +16,7 @@ impl Random for Always {
 
 /// Returns the delay at `index`, which must exist.
 fn wait(backoff: &Backoff, index: u32, random: &mut dyn Random) -> Duration {
-    backoff.delay(index, random).expect("there is one")
+    backoff.delay_at(index, random).expect("there is one")
 }
 
 /// Panics when a number is drawn.
@@ -117,6 +117,35 @@ fn changing_one_bound_keeps_the_jitter() {
     assert_eq!(wait(&sooner, 0, &mut Always(0.5)), ms(110));
 }
 
+/// A backoff that is invalid in each way, with the beginning of the message.
+fn invalid() -> [(Backoff, &'static str); 6] {
+    [
+        (Backoff::constant(secs(1)).jitter(1.5), "`jitter` of the backoff is 1.5; write"),
+        (Backoff::constant(secs(1)).jitter(f64::NAN), "`jitter` of the backoff is NaN; write"),
+        (Backoff::exponential(Duration::ZERO, secs(1)), "`min` of the backoff is 0s; write"),
+        (Backoff::exponential(secs(2), secs(1)), "`max` of the backoff is 1s; write"),
+        (Backoff::none().factor(2.0), "`factor` of the backoff is 2; leave it out"),
+        (Backoff::constant(secs(2)).cap(secs(1)), "`cap` of the backoff is 1s; write"),
+    ]
+}
+
+fn panic_of<R>(call: impl FnOnce() -> R) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).map(drop);
+    *panic.expect_err("a panic").downcast().expect("a formatted message")
+}
+
+#[test]
+fn an_invalid_backoff_outside_of_a_tree_panics_where_its_delays_are_asked_for() {
+    for (backoff, message) in invalid() {
+        let panics =
+            [panic_of(|| backoff.delays()), panic_of(|| backoff.delay(0, &mut Always(0.5)))];
+        for panic in panics {
+            assert!(panic.starts_with(message), "{panic}");
+            assert_eq!(panic, backoff.check().unwrap_err().to_string());
+        }
+    }
+}
+
 #[test]
 fn whole_factors_are_exact_as_far_as_a_duration_goes() {
     let backoff = Backoff::exponential(Duration::from_nanos(1), Duration::MAX).jitter(Jitter::None);
@@ -166,7 +195,7 @@ fn an_invalid_jitter_is_clamped() {
         (1.5, 1_500),
         (f64::INFINITY, 1_500),
     ] {
-        let delay = Backoff::constant(secs(1)).jitter(fraction).delay(0, &mut Always(0.5));
+        let delay = Backoff::constant(secs(1)).jitter(fraction).delay_at(0, &mut Always(0.5));
         assert_eq!(delay, Some(ms(expected)), "{fraction}");
     }
 }

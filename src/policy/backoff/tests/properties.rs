@@ -86,7 +86,7 @@ proptest! {
         unit: f64,
     ) {
         let backoff = bounded(shape, jitter, bounds);
-        prop_assert!(backoff.delay(index, &mut Always(unit)).is_some());
+        prop_assert!(backoff.delay_at(index, &mut Always(unit)).is_some());
         let _ = backoff.check();
         prop_assert!(backoff.restarts_within(secs(60), Duration::ZERO) >= 1);
     }
