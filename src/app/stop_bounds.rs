@@ -14,7 +14,8 @@ pub(super) struct StopBounds {
     pub(super) total: Duration,
     /// All stages, without the hooks before them and the abort.
     in_stages: Duration,
-    /// The graces that were set explicitly, one after the other as far as children stop so.
+    /// The graces that were set explicitly, one after the other as far as children stop so. Of children that
+    /// are started later, only the default grace of their dynamic supervisor is known.
     graces: Duration,
 }
 

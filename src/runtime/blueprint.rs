@@ -140,15 +140,27 @@ impl Blueprint {
     }
 
     /// Returns the graces of all children below that were set explicitly.
+    ///
+    /// The children of a dynamic supervisor are unknown, but they stop at the same time, so the grace that its
+    /// defaults set is added once. Longer graces of single children can't be known.
     pub(crate) fn explicit_graces(&self) -> ExplicitGraces {
         let graces = self.children.iter().map(|child| self.explicit_grace(child));
-        let add = if self.dynamic { ExplicitGraces::beside } else { ExplicitGraces::then };
         let leak_timeout = self.rules.leak_timeout;
-        graces.fold(ExplicitGraces { leak_timeout, ..ExplicitGraces::default() }, add)
+        let none = ExplicitGraces { leak_timeout, ..ExplicitGraces::default() };
+        if !self.dynamic {
+            return graces.fold(none, ExplicitGraces::then);
+        }
+        let later = match self.rules.defaults.shutdown {
+            Some(Shutdown::Timeout(grace)) => none.beside(ExplicitGraces::of(grace)),
+            Some(Shutdown::BrutalKill | Shutdown::Infinity) | None => none,
+        };
+        graces.fold(later, ExplicitGraces::beside)
     }
 
     fn explicit_grace(&self, child: &ChildSpec) -> ExplicitGraces {
-        match child.options.shutdown.or(self.rules.defaults.shutdown) {
+        // Supervisors don't have the grace of the defaults.
+        let default = self.rules.defaults.shutdown.filter(|_| child.options.supervisor.is_none());
+        match child.options.shutdown.or(default) {
             Some(Shutdown::Timeout(grace)) => ExplicitGraces::of(grace),
             Some(Shutdown::BrutalKill) => ExplicitGraces::default(),
             Some(Shutdown::Infinity) | None => child.factory.explicit_graces(),

@@ -154,6 +154,47 @@ async fn seed4_46_in_closing_all_children_at_every_level_are_cancelled_at_once()
     assert_code(code, 3);
 }
 
+/// Runs a program until it has started, and returns what it logged about the duration of a stop.
+async fn announced(app: SupervisorBuilder) -> Vec<String> {
+    let log = Log::at(LevelFilter::INFO);
+    assert_code(run(Application::new(app)).await, 0);
+    log.lines().into_iter().filter(|line| line.contains("graces=")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_grace_of_a_dynamic_supervisor_is_announced_once() {
+    let minute = || {
+        let many = DynamicSupervisor::builder("many").defaults(|child| child.shutdown(secs(60)));
+        Supervisor::builder("app").child(many)
+    };
+    let bound = "INFO verger::shutdown: time for a stop at_most=26s \
+                 stages=\"drain 0ns, polite 20s, closing 5s, abort 1s\"";
+    let excess = "WARN verger::shutdown: the graces add up to more than the stages: the children that stop \
+                  last have less than theirs";
+    assert_eq!(
+        announced(minute()).await,
+        [format!("{bound} graces=60s"), format!("{excess} graces=60s available=25s")]
+    );
+
+    // Children of one dynamic supervisor stop at the same time, siblings one after the other.
+    let diary = Diary::new();
+    let more = minute().child(diary.slow("a", secs(0)).shutdown(secs(2)));
+    let last = announced(more).await;
+    assert_eq!(last[0], format!("{bound} graces=62s"));
+    let ten = DynamicSupervisor::builder("many").defaults(|child| child.shutdown(secs(10)));
+    let ten = Supervisor::builder("app").child(ten);
+    assert_eq!(announced(ten).await, [format!("{bound} graces=10s")]);
+
+    // The defaults of the supervisor above don't apply to a supervisor.
+    let above = Supervisor::builder("app").defaults(|child| child.shutdown(secs(60)));
+    let above = above.child(DynamicSupervisor::builder("many"));
+    assert_eq!(announced(above).await, [format!("{bound} graces=0ns")]);
+    // A grace of the dynamic supervisor itself bounds those of its children.
+    let many = DynamicSupervisor::builder("many").defaults(|child| child.shutdown(secs(60)));
+    let bounded = Supervisor::builder("app").child(many.into_child().shutdown(secs(3)));
+    assert_eq!(announced(bounded).await, [format!("{bound} graces=3s")]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn seed4_47_the_stages_are_a_list_and_after_the_last_one_nothing_is_waited_for() {
     let diary = Diary::new();
@@ -386,6 +427,9 @@ fn a_deadline_that_is_shorter_than_a_grace_below_it_is_a_warning() {
         warning.to_string(),
         "`app` stops within 19s, but a child below has a grace of 20s: it is aborted before"
     );
+    let many = DynamicSupervisor::builder("many").defaults(|child| child.shutdown(secs(20)));
+    let app = Supervisor::builder("app").stop_deadline(secs(19)).child(many).build().unwrap();
+    assert_eq!(app.warnings(), tree.warnings());
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,8 @@ use verger::config::Config;
 use verger::lease::Lease;
 use verger::testing::{LeaseEvent, LeaseRequest, MemoryLeases};
 use verger::{
-    BuildError, ChildSpec, Context, ControlError, Lifecycle, Shutdown, Strategy, Supervisor,
-    SupervisorBuilder, SupervisorHandle, worker,
+    BuildError, ChildSpec, Context, ControlError, DynamicSupervisor, Lifecycle, Shutdown, Strategy,
+    Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
 const fn secs(secs: u64) -> Duration {
@@ -271,6 +271,10 @@ async fn a_grace_that_outlasts_the_lease_is_refused() {
     // Below a supervisor with a lease, too.
     let slow = Diary::new().child("slow", secs(0)).shutdown(secs(9));
     let jobs = Supervisor::builder("jobs").child(slow).into_child().lease(lease(&leases));
+    let error = Supervisor::builder("app").child(jobs).build().unwrap_err();
+    assert!(matches!(error, BuildError::GraceBeyondLease { .. }), "{error}");
+    let jobs = DynamicSupervisor::builder("jobs").defaults(|child| child.shutdown(secs(9)));
+    let jobs = jobs.into_child().lease(lease(&leases));
     let error = Supervisor::builder("app").child(jobs).build().unwrap_err();
     assert!(matches!(error, BuildError::GraceBeyondLease { .. }), "{error}");
 }
