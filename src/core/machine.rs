@@ -172,8 +172,16 @@ impl Machine {
             (_, None) => return,
         }
         each!(self, kind => kind.settle(cx));
-        self.children_mut().settle_leases(cx);
+        self.settle_leases(cx);
         self.answer_callers(cx);
+    }
+
+    /// Ends the leases that their children have no use for any more.
+    fn settle_leases(&mut self, cx: &mut StepCx<'_>) {
+        for key in self.children_mut().leases.take_unchecked() {
+            let starts = each!(self, kind => kind.will_be_started(key));
+            self.children_mut().settle_lease(key, starts, cx);
+        }
     }
 
     /// Answers the callers of the children that the event has left down for good.

@@ -91,20 +91,16 @@ impl Children {
         self.leases.remove(key);
     }
 
-    /// Ends the leases that their children have no use for any more.
-    pub(in crate::core) fn settle_leases(&mut self, cx: &mut StepCx<'_>) {
-        if self.leases.is_empty() {
-            return;
-        }
-        for key in self.leases.take_unchecked() {
-            if !self.keeps_lease(key) {
-                self.end_lease(key, true, cx);
-            }
+    /// Ends the lease of a child that has no use for it any more. `starts`: whether its group will start the
+    /// child if it is down.
+    pub(in crate::core) fn settle_lease(&mut self, key: Key, starts: bool, cx: &mut StepCx<'_>) {
+        if !self.keeps_lease(key, starts) {
+            self.end_lease(key, true, cx);
         }
     }
 
     /// Whether the child runs, or will run again without an event from outside but the grant of its lease.
-    fn keeps_lease(&self, key: Key) -> bool {
+    fn keeps_lease(&self, key: Key, starts: bool) -> bool {
         let Some(entry) = self.entries.get(key) else { return false };
         match entry.state {
             ChildState::Gated(_) => {
@@ -114,6 +110,7 @@ impl Children {
             }
             ChildState::Down(down) => {
                 matches!(down, DownState::New | DownState::RestartsWithGroup)
+                    || (starts && self.is_started_by_message(key))
             }
             ChildState::Activating
             | ChildState::Active

@@ -189,6 +189,8 @@ impl Ordered {
         };
         if marked != down || self.is_finishing() {
             self.children.enter_stopped(key, cx);
+            // Its group may have been about to start it for a message.
+            self.children.leases.note(key);
         }
         if marked != down {
             self.set_down(key, marked, cx);
@@ -222,7 +224,9 @@ impl Ordered {
                 Advance::Continue
             }
             After::Finish(_) => {
-                self.children.settle_leases(cx);
+                for key in self.children.leases.take_unchecked() {
+                    self.children.settle_lease(key, false, cx);
+                }
                 self.children.refuse_seekers(cx);
                 if let Some(GroupOp { after: After::Finish(finish), .. }) = self.group.take() {
                     cx.push(Effect::Finish(finish));

@@ -205,6 +205,43 @@ fn a_message_starts_a_leased_child_once_its_lease_is_granted() {
 }
 
 #[test]
+fn a_lease_is_kept_while_a_group_waits_to_start_its_child_for_a_message() {
+    let waiting = || {
+        let (strategy, backoff) = (Strategy::OneForAll, Backoff::constant(secs(1)));
+        let rules = Rules { strategy, backoff, ..rules() };
+        let mut sim = running(rules, [fake("a"), leased("b").temporary().on_message()]);
+        sim.send("b");
+        sim.grant("b");
+        sim.send("b");
+        sim.skip();
+        sim.fail("a");
+        assert_eq!(sim.acts(), "cancel b");
+        assert_eq!(sim.why("b"), Some("waits for a message"));
+        sim
+    };
+    let mut sim = waiting();
+    sim.advance(secs(1));
+    assert_eq!(sim.acts(), "start a#2, start b#2");
+
+    let mut sim = waiting();
+    sim.lose("b");
+    sim.advance(secs(1));
+    assert_eq!(sim.acts(), "start a#2, seek b");
+
+    let mut sim = waiting();
+    sim.call("b", ChildRequest::Terminate);
+    assert_eq!(sim.acts(), "release b");
+
+    let mut sim = waiting();
+    sim.call("a", ChildRequest::Terminate);
+    assert_eq!(sim.acts(), "start b#2", "its group restarts no more");
+
+    let mut sim = waiting();
+    sim.stop();
+    assert_eq!(sim.acts(), "release b, finish stopped");
+}
+
+#[test]
 fn a_dynamic_child_that_is_removed_gives_its_lease_back() {
     let mut sim = Simulation::dynamic(rules(), [leased("a").temporary()]);
     sim.grant("a");

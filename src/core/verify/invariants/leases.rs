@@ -70,6 +70,8 @@ impl Invariants {
                     child.lease == LeaseAccount::Granted
                 }
                 Some(ChildState::Down(DownState::New | DownState::RestartsWithGroup)) => true,
+                // Its group starts it for the message.
+                Some(ChildState::Down(_)) if child.must_start_on_message() => true,
                 Some(ChildState::Down(_)) => idle,
                 Some(ChildState::Gated(_)) => self.is_standby_right(machine, *key),
                 Some(_) => true,
