@@ -205,6 +205,29 @@ fn a_message_starts_a_leased_child_once_its_lease_is_granted() {
 }
 
 #[test]
+fn a_message_starts_a_temporary_standby_whose_group_has_left_it_dormant() {
+    for strategy in [Strategy::OneForAll, Strategy::RestForOne] {
+        let dormant = |name| leased(name).temporary().on_message();
+        let rules = Rules { strategy, ..rules() };
+        let mut sim = running(rules, [fake("a"), dormant("stopped"), dormant("ran")]);
+        sim.call("stopped", ChildRequest::Terminate);
+        sim.send("ran");
+        sim.grant("ran");
+        sim.skip();
+        sim.fail("a");
+        assert_eq!(sim.acts(), "cancel ran, start a#2, release ran");
+        for name in ["stopped", "ran"] {
+            assert_eq!(sim.why(name), Some("waits for a message"), "{name}");
+            sim.send(name);
+            sim.settle();
+            assert_eq!(sim.why(name), Some("standby"), "{name}");
+            sim.grant(name);
+        }
+        assert_eq!(sim.causes(), "stopped#1 on_message, ran#2 on_message");
+    }
+}
+
+#[test]
 fn a_lease_is_kept_while_a_group_waits_to_start_its_child_for_a_message() {
     let waiting = || {
         let (strategy, backoff) = (Strategy::OneForAll, Backoff::constant(secs(1)));
@@ -239,6 +262,145 @@ fn a_lease_is_kept_while_a_group_waits_to_start_its_child_for_a_message() {
     let mut sim = waiting();
     sim.stop();
     assert_eq!(sim.acts(), "release b, finish stopped");
+}
+
+#[test]
+fn a_message_that_comes_while_a_leased_child_is_down_starts_it_once_nothing_holds_it_back() {
+    fn check(holds: impl Fn(&mut Simulation), releases: impl Fn(&mut Simulation)) {
+        let mut sim = running(rules(), [leased("a").transient().on_message()]);
+        holds(&mut sim);
+        sim.send("a");
+        sim.settle();
+        assert_eq!(sim.acts(), "");
+        releases(&mut sim);
+        assert_eq!(sim.acts(), "seek a");
+        sim.grant("a");
+        assert_eq!(sim.causes(), "a#1 on_message");
+    }
+    check(
+        |sim| assert_eq!(sim.call("a", ChildRequest::Hold), "done"),
+        |sim| assert_eq!(sim.call("a", ChildRequest::Release), "gated"),
+    );
+    check(|sim| sim.enable("a", false), |sim| sim.enable("a", true));
+}
+
+#[test]
+fn a_standby_that_is_held_or_taken_out_keeps_its_message() {
+    for held in [true, false] {
+        let hold_back = |sim: &mut Simulation, holds: bool| {
+            if held {
+                let request = if holds { ChildRequest::Hold } else { ChildRequest::Release };
+                sim.call("a", request);
+            } else {
+                sim.enable("a", !holds);
+            }
+        };
+        let mut sim = running(rules(), [leased("a").transient().on_message()]);
+        sim.send("a");
+        sim.settle();
+        assert_eq!(sim.acts(), "seek a");
+        hold_back(&mut sim, true);
+        assert_eq!(sim.acts(), "release a");
+        hold_back(&mut sim, false);
+        assert_eq!(sim.acts(), "seek a");
+        sim.grant("a");
+        assert_eq!(sim.causes(), "a#1 on_message");
+    }
+}
+
+#[test]
+fn a_child_that_has_lost_its_lease_needs_no_message_to_wait_for_it_again() {
+    let mut sim = running(rules(), [leased("a").transient().on_message().stops(secs(1))]);
+    sim.send("a");
+    sim.grant("a");
+    sim.lose("a");
+    sim.send("a");
+    sim.advance(secs(1));
+    assert_eq!(sim.acts(), "seek a, start a#1, cancel a, seek a");
+    sim.grant("a");
+    assert_eq!(sim.causes(), "a#2 lease");
+    sim.end("a");
+    assert_eq!(sim.why("a"), Some("finished"), "the message came before its last start");
+}
+
+#[test]
+fn no_message_starts_a_leased_child_that_was_stopped_or_given_up() {
+    type Step = fn(&mut Simulation);
+    fn terminate(sim: &mut Simulation) {
+        assert_eq!(sim.call("a", ChildRequest::Terminate), "done");
+    }
+    let down: [(&str, Step); 10] = [
+        ("dormant", terminate),
+        ("on standby", |sim| {
+            sim.send("a");
+            sim.settle();
+            terminate(sim);
+        }),
+        ("held", |sim| {
+            sim.send("a");
+            sim.call("a", ChildRequest::Hold);
+            terminate(sim);
+            sim.call("a", ChildRequest::Release);
+        }),
+        ("taken out", |sim| {
+            sim.send("a");
+            sim.enable("a", false);
+            terminate(sim);
+            sim.enable("a", true);
+        }),
+        ("active", |sim| {
+            sim.send("a");
+            sim.grant("a");
+            sim.send("a");
+            terminate(sim);
+        }),
+        ("without its lease", |sim| {
+            sim.send("a");
+            sim.grant("a");
+            sim.lose("a");
+            terminate(sim);
+        }),
+        ("about to stop without its lease", |sim| {
+            sim.fake("a").stops = Some(secs(1));
+            sim.send("a");
+            sim.grant("a");
+            sim.lose("a");
+            sim.send("a");
+            sim.request("a", ChildRequest::Terminate);
+            sim.advance(secs(1));
+        }),
+        ("declined", |sim| {
+            sim.fake("a").scripts.push_back(Script::Ignore);
+            sim.send("a");
+            sim.grant("a");
+        }),
+        ("given up", |sim| {
+            sim.send("a");
+            sim.grant("a");
+            sim.send("a");
+            sim.fail("a");
+            sim.fail("a");
+        }),
+        ("leaked", |sim| {
+            (sim.fake("a").stops, sim.fake("a").dies) = (None, None);
+            sim.send("a");
+            sim.grant("a");
+            sim.lose("a");
+            sim.advance(secs(8));
+        }),
+    ];
+    for (what, step) in down {
+        let rules = Rules { on_exhausted: OnExhausted::Park, ..rules() };
+        let fails = leased("a").transient().on_message().consecutive(1).on_leak(OnLeak::Park);
+        let mut sim = running(rules, [fails]);
+        step(&mut sim);
+        assert_eq!(sim.alive(), "", "{what}: {:?}", sim.why("a"));
+        sim.skip();
+        sim.send("a");
+        sim.grant("a");
+        assert_eq!(sim.acts(), "", "{what}: {:?}", sim.why("a"));
+        assert!(!sim.machine.returns(sim.key("a")), "{what}");
+    }
 }
 
 #[test]

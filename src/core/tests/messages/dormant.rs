@@ -132,6 +132,47 @@ fn a_message_for_a_child_that_is_stopped_is_forgotten_when_its_group_makes_it_do
 }
 
 #[test]
+fn a_message_starts_a_child_that_its_group_has_left_dormant_once_nothing_prevents_its_start() {
+    let temporary = |name| fake(name).temporary().on_message();
+    let fakes = [fake("a"), fake("db"), temporary("web").requires("db"), temporary("held")];
+    let mut sim = Simulation::running(group(Strategy::OneForAll), fakes);
+    for name in ["web", "held"] {
+        sim.call(name, ChildRequest::Terminate);
+    }
+    for name in ["db", "held"] {
+        sim.call(name, ChildRequest::Hold);
+    }
+    sim.fail("a");
+    sim.skip();
+    for name in ["web", "held"] {
+        assert_eq!(sim.why(name), Some("waits for a message"), "{name}");
+        send(&mut sim, name);
+    }
+    assert_eq!(
+        ["web", "held"].map(|name| sim.why(name)),
+        [Some("waits for a requirement"), Some("held")]
+    );
+    for name in ["db", "held"] {
+        sim.call(name, ChildRequest::Release);
+    }
+    assert_eq!(sim.causes(), "db#2 group, web#1 on_message, held#1 on_message");
+}
+
+#[test]
+fn a_group_that_restarts_starts_a_child_that_waits_to_be_started_by_a_message() {
+    let web = fake("web").temporary().on_message().requires("db");
+    let mut sim = Simulation::running(group(Strategy::OneForAll), [fake("a"), fake("db"), web]);
+    sim.call("db", ChildRequest::Hold);
+    sim.fail("a");
+    send(&mut sim, "web");
+    sim.fail("a");
+    sim.skip();
+    assert_eq!(sim.why("web"), Some("waits for a requirement"));
+    sim.call("db", ChildRequest::Release);
+    assert_eq!(sim.causes(), "db#2 group, web#1 group");
+}
+
+#[test]
 fn a_message_that_comes_while_its_group_stops_starts_a_temporary_child_in_order() {
     let fakes = [fake("a"), fake("b").temporary().on_message().stops(secs(1)), fake("c")];
     let mut sim = Simulation::running(group(Strategy::OneForAll), fakes);

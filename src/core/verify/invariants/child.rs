@@ -99,7 +99,7 @@ pub(in super::super) struct ChildAccount {
     pub(super) set_down: bool,
     /// It has exited, and its trigger does not restart it.
     pub(super) not_restarted: bool,
-    /// A restart of its group has left it down until a message comes, although it had run.
+    /// A restart of its group has left it down until a message comes, although it had run or was stopped.
     pub(super) dormant: bool,
     /// The machine showed that it restarts, and reported nothing else since.
     pub(super) shown_returning: bool,

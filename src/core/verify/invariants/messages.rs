@@ -137,7 +137,7 @@ impl Invariants {
     }
 
     /// Notes the children that are down until a message comes: those that never ran, and temporary ones
-    /// whose group has restarted.
+    /// whose group has restarted. A message may start the latter even if they have to wait for it.
     fn note_dormant(&mut self, machine: &Machine, over: bool) -> Result<(), Violation> {
         let rules = Arc::clone(&self.rules);
         for (&key, child) in self.children.iter_mut().filter(|(_, child)| !child.removed) {
@@ -146,7 +146,9 @@ impl Invariants {
                 matches!(state, Some(ChildState::Down(down)) if down.ignores_messages());
             child.message_pending &= !child.ignores_messages;
             let dormant = state == Some(ChildState::Down(DownState::Dormant));
-            child.dormant = dormant && child.is_dormant_temporary(&rules);
+            let waits = state == Some(ChildState::Gated(StartCause::OnMessage));
+            let was_dormant = dormant || (waits && child.dormant);
+            child.dormant = was_dormant && child.is_dormant_temporary(&rules);
             ensure(
                 over || !dormant || child.is_startable(),
                 "only a child that a message may start is dormant",

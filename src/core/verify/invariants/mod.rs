@@ -431,7 +431,7 @@ impl Invariants {
         child.has_passed |= to == Lifecycle::Active || declined;
         if to == Lifecycle::Stopped {
             child.due = None;
-            child.set_down = true;
+            (child.set_down, child.dormant) = (true, false);
         }
         // A decision of the callback is too late.
         if from == Lifecycle::Errored {
