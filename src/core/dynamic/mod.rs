@@ -179,7 +179,10 @@ impl Dynamic {
             cx.push(Effect::Up);
         }
         while let Some(key) = self.children.requirements.released() {
-            if let Some(ChildState::Gated(cause)) = self.children.state(key) {
+            // A supervisor that ends removes the child, once its walk comes to it.
+            if let Some(ChildState::Gated(cause)) = self.children.state(key)
+                && !self.is_finishing()
+            {
                 self.children.launch(key, cause, cx);
             }
         }

@@ -1,9 +1,9 @@
 //! Children that need a lease.
 
-use crate::core::ChildRequest;
 use crate::core::verify::simulation::{
     FakeChild, Script, Simulation, at_most, fake, ms, rules, secs,
 };
+use crate::core::{ChildRequest, MachineEvent, SLICE};
 use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Start, Strategy};
 
 fn leased(name: &str) -> FakeChild {
@@ -159,6 +159,16 @@ fn a_child_that_leaks_gives_its_lease_up_without_a_release() {
     sim.request("a", ChildRequest::Terminate);
     sim.advance(secs(2));
     assert_eq!(sim.acts(), "cancel a, abort a, leaked a#1, abandon a");
+}
+
+#[test]
+fn a_lease_that_is_granted_while_its_supervisor_ends_starts_no_child() {
+    let others = (0..2 * SLICE).map(|number| fake(&number.to_string()));
+    let mut sim = Simulation::dynamic(rules(), [leased("a")].into_iter().chain(others));
+    sim.event(MachineEvent::Stop { within: None });
+    sim.grant("a");
+    assert_eq!(sim.causes(), "");
+    assert!(sim.finished());
 }
 
 #[test]
