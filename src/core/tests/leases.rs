@@ -162,6 +162,21 @@ fn a_child_that_leaks_gives_its_lease_up_without_a_release() {
 }
 
 #[test]
+fn a_lease_that_is_granted_after_a_leak_is_released() {
+    let fails = leased("a").shutdown(ms(10));
+    let mut sim = running(rules(), [fails, fake("b").stops(secs(1))]);
+    (sim.fake("a").stops, sim.fake("a").dies) = (None, None);
+    sim.grant("a");
+    sim.lose("a");
+    sim.advance(secs(2));
+    assert_eq!(sim.acts(), "start a#1, cancel a, abort a, leaked a#1, seek a");
+    sim.stop();
+    sim.grant("a");
+    sim.advance(secs(1));
+    assert_eq!(sim.acts(), "cancel b, release a, finish stopped");
+}
+
+#[test]
 fn a_lease_that_is_granted_while_its_supervisor_ends_starts_no_child() {
     let others = (0..2 * SLICE).map(|number| fake(&number.to_string()));
     let mut sim = Simulation::dynamic(rules(), [leased("a")].into_iter().chain(others));

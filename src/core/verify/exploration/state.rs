@@ -192,7 +192,7 @@ impl ExploredState {
             }
         }
         match child.lease {
-            LeaseAccount::Idle => {}
+            LeaseAccount::Idle | LeaseAccount::Leaked => {}
             LeaseAccount::Sought => steps.push(ExplorationStep::Granted(index)),
             LeaseAccount::Granted => steps.push(ExplorationStep::Lost(index)),
         }

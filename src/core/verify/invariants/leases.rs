@@ -4,7 +4,8 @@
 //!
 //! 1. A child is started only while its lease is granted. One that runs without it was cancelled or aborted.
 //! 2. A lease is asked for once until it ends, and only for a child without a task.
-//! 3. A lease is released only after its child's task has ended, and is kept by none that stays down.
+//! 3. A lease is released only after its child's task has ended, and is kept by none that stays down. It ends when its
+//!    child leaks, without a release.
 
 use super::{Invariants, Machine, Violation, ensure};
 use crate::core::child::{ChildState, DownState};
@@ -17,6 +18,8 @@ pub(in super::super) enum LeaseAccount {
     Idle,
     Sought,
     Granted,
+    /// It is granted to an incarnation that has leaked.
+    Leaked,
 }
 
 impl Invariants {
@@ -52,8 +55,20 @@ impl Invariants {
         let child = self.child(key);
         let before = std::mem::take(&mut child.lease);
         ensure(before != LeaseAccount::Idle, "a lease ends once")?;
-        let unused = before == LeaseAccount::Sought || (!child.live && !child.leaked);
+        let unused = match before {
+            LeaseAccount::Idle | LeaseAccount::Sought => true,
+            LeaseAccount::Granted => !child.live,
+            LeaseAccount::Leaked => false,
+        };
         ensure(unused || !release, "a lease is released after its child's task has ended")
+    }
+
+    /// Notes that the child has leaked, which ends its lease. It may be granted another.
+    pub(super) fn note_leaked_lease(&mut self, key: Key) {
+        let child = self.child(key);
+        if child.lease == LeaseAccount::Granted {
+            child.lease = LeaseAccount::Leaked;
+        }
     }
 
     /// Checks what holds between two events.
@@ -78,7 +93,7 @@ impl Invariants {
             };
             let lease = child.lease;
             ensure(
-                right,
+                right && lease != LeaseAccount::Leaked,
                 format!("{} has a lease that is {lease:?} in {state:?}", self.name(*key)),
             )?;
             let finished = self.finished.is_some();

@@ -307,6 +307,7 @@ impl Invariants {
             &Effect::Leaked { key, incarnation } => {
                 self.reported.push(key);
                 self.ended = Some((key, incarnation));
+                self.note_leaked_lease(key);
                 let child = self.child(key);
                 let was_live = std::mem::replace(&mut child.live, false);
                 child.leaked = true;
