@@ -4,6 +4,7 @@ use crate::core::verify::simulation::{
     FakeChild, Script, Simulation, at_most, fake, ms, rules, secs,
 };
 use crate::core::{ChildRequest, MachineEvent, SLICE};
+use crate::exit::{ExitError, ExitReason};
 use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Start, Strategy};
 
 fn leased(name: &str) -> FakeChild {
@@ -287,6 +288,18 @@ fn a_lease_is_kept_while_a_group_waits_to_start_its_child_for_a_message() {
     let mut sim = waiting();
     sim.stop();
     assert_eq!(sim.acts(), "release b, finish stopped");
+}
+
+#[test]
+fn a_message_keeps_no_lease_of_a_child_whose_failure_ends_its_supervisor() {
+    let fails = leased("a").transient().on_message();
+    let mut sim = running(rules(), [fails, fake("b").stops(secs(1))]);
+    sim.send("a");
+    sim.grant("a");
+    sim.send("a");
+    sim.skip();
+    sim.exit("a", ExitReason::Failed(ExitError::fatal("no")));
+    assert_eq!(sim.acts(), "a fails all, cancel b, release a");
 }
 
 #[test]
