@@ -74,7 +74,10 @@ impl Ordered {
     }
 
     fn terminate(&mut self, ticket: Ticket, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
-        let comes_back = self.comes_back(key);
+        // A range that no longer restarts reports this only when it comes to the child.
+        let unreported =
+            self.children.state(key) == Some(ChildState::Down(DownState::RestartsWithGroup));
+        let comes_back = unreported || self.comes_back(key);
         // The current group operation does not start the child, whatever becomes of the operation.
         if self.group.is_some() {
             self.excluded.insert(key);

@@ -230,4 +230,28 @@ fn a_child_terminated_while_down_is_reported_once_if_it_would_have_come_back() {
     let mut down = Simulation::running(rules(), [fake("a").transient()]);
     down.end("a");
     assert_eq!(reports(down), (0, 0));
+
+    for stays in [false, true] {
+        let mut down = Simulation::running(group(), [fake("c"), fake("a"), slow()]);
+        down.fail("c");
+        down.fail("a");
+        if stays {
+            down.call("c", ChildRequest::Terminate);
+        }
+        assert_eq!(reports(down), (0, 1), "its group stays down: {stays}");
+    }
+}
+
+#[test]
+fn a_child_that_is_terminated_in_a_group_that_stays_down_is_reported() {
+    let mut sim = Simulation::running(group(), [fake("c"), fake("a"), slow()]);
+    for name in ["c", "a"] {
+        sim.fail(name);
+    }
+    for name in ["c", "a"] {
+        assert_eq!(sim.call(name, ChildRequest::Terminate), "done");
+    }
+    sim.advance(secs(1));
+    assert_eq!([sim.why("c"), sim.why("a")], [Some("stopped manually"); 2]);
+    assert_eq!(sim.why("b"), Some("stopped with its group"));
 }
