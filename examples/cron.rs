@@ -36,8 +36,7 @@ fn app() -> verger::SupervisorBuilder {
         .child(
             cron("report", "*/5 * * * * *", report)
                 .in_tz("Europe/Berlin")
-                .missed(Missed::OnceWithin(Duration::from_secs(60)))
-                .log_failures(),
+                .missed(Missed::OnceWithin(Duration::from_secs(60))),
         )
         .child(every("compact", Duration::from_secs(3), compact).overrun(Overrun::Queue))
 }

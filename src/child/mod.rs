@@ -87,7 +87,7 @@ pub(crate) use self::spec::{
 };
 #[cfg(any(feature = "testing", all(feature = "process", unix)))]
 pub(crate) use self::task::ExitFuture;
-pub(crate) use self::task::{catch, drop_after, panicked};
+pub(crate) use self::task::{catch, drop_after, log_recorded, panicked};
 pub use self::waiting::Waiting;
 pub(crate) use self::workers::function_kind;
 pub use self::workers::{

@@ -73,7 +73,7 @@ pub enum Missed {
 /// let backup = cron("backup", "30 4 * * *", back_up)
 ///     .in_tz("Europe/Berlin")
 ///     .missed(Missed::OnceWithin(Duration::from_secs(6 * 3600)))
-///     .log_failures();
+///     .unhealthy_after(1);
 /// let app = Supervisor::builder("app").child(backup).build()?;
 /// # drop(app);
 /// # Ok::<_, verger::BuildError>(())

@@ -20,13 +20,12 @@ use tokio::time::Sleep;
 
 use super::options::RunOptions;
 use super::plan::Plan;
-use super::record::{BegunRun, JobRecord};
-use super::run::{RunContext, log_skipped};
+use super::record::{BegunRun, JobPlan, JobRecord};
+use super::run::{Ended, RunContext, call, log_skipped, poll_run};
 use super::step::{Now, Step};
-use crate::child::{Cancelled, Context, catch, drop_after, panicked};
+use crate::child::{Cancelled, Context};
 use crate::clock;
 use crate::exit::{Exit, Outcome};
-use crate::panic::catch_panic_message;
 use crate::status::RunOutcome;
 
 /// What a periodic child runs, and when.
@@ -71,7 +70,10 @@ where
     pub(super) fn new(job: Arc<Job<F>>, ctx: Context) -> Self {
         let record = ctx.property::<JobRecord>().unwrap_or_default();
         let now = job.now();
-        let missed = record.start(&job.plan, &job.text, now);
+        let unhealthy_after = job.runs.unhealthy_after;
+        let start = JobPlan { plan: &job.plan, text: &job.text, unhealthy_after };
+        let missed = record.start(&start, now);
+        ctx.incarnation.parent.count_failed_runs(&ctx.path(), 0);
         if missed > 0 {
             log_skipped(&ctx, missed, record.skipped(), "the child was down");
         }
@@ -81,27 +83,26 @@ where
         Self { job, ctx, record, cancelled, timer, timer_at, run, begun }
     }
 
-    /// Polls the run. Returns its exit once it has ended.
-    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+    /// Polls the run. Returns how it has ended, once it has.
+    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Ended> {
         let mut this = self.project();
         let Some(run) = this.run.as_mut().as_pin_mut() else { return Poll::Pending };
-        catch(|| run.poll(cx).map(Outcome::into_exit))
-            .map(|exit| drop_after(exit, || this.run.set(None)))
+        poll_run(this.ctx, || run.poll(cx)).map(|ended| ended.then_drop(|| this.run.set(None)))
     }
 
     /// Drops the run that is running.
-    fn drop_run(self: Pin<&mut Self>, exit: Exit) -> Exit {
+    fn drop_run(self: Pin<&mut Self>, exit: Exit) -> Ended {
         let mut this = self.project();
-        drop_after(exit, || this.run.set(None))
+        Ended::new(exit).then_drop(|| this.run.set(None))
     }
 
     /// Ends the run. Returns the failure of the child, if it fails with it.
-    fn end_run(self: Pin<&mut Self>, exit: Exit) -> Exit {
+    fn end_run(self: Pin<&mut Self>, ended: Ended) -> Exit {
         let this = self.project();
         let now = this.job.now();
         let exit = match this.begun.take() {
-            Some(begun) => this.job.runs.end(this.ctx, begun, exit, now.instant),
-            None => exit,
+            Some(begun) => this.job.runs.end(this.ctx, begun, ended, now.instant),
+            None => Ok(()),
         };
         let skipped = this.record.after_run(&this.job.plan, now);
         if skipped > 0 {
@@ -113,12 +114,12 @@ where
     /// Begins a run, in place of the one that is running if runs aren't concurrent.
     fn begin(mut self: Pin<&mut Self>, planned: SystemTime, now: Now) -> Exit {
         if self.run.is_some() {
-            let exit = self.as_mut().drop_run(Ok(()));
+            let ended = self.as_mut().drop_run(Ok(()));
             let this = self.as_mut().project();
-            if let (Some(begun), Ok(())) = (this.begun.take_if(|_| exit.is_ok()), &exit) {
+            if let Some(begun) = this.begun.take_if(|_| ended.is_ok()) {
                 begun.end(RunOutcome::Replaced, None, now.instant);
             } else {
-                self.as_mut().end_run(exit)?;
+                self.as_mut().end_run(ended)?;
             }
         }
         let this = self.as_mut().project();
@@ -130,13 +131,13 @@ where
             return Ok(());
         }
         *this.begun = Some(begun);
-        match catch_panic_message(|| (this.job.function)(run_ctx)) {
+        match call(|| (this.job.function)(run_ctx)) {
             Ok(run) => {
                 let mut slot = self.project().run;
                 slot.set(Some(run));
                 Ok(())
             }
-            Err(panic) => self.end_run(Err(panicked(panic))),
+            Err(ended) => self.end_run(ended),
         }
     }
 
@@ -180,21 +181,25 @@ where
     R: Future<Output = O>,
     O: Outcome,
 {
-    let exit = match catch_panic_message(|| (job.function)(run_ctx)) {
+    let ended = match call(|| (job.function)(run_ctx)) {
         Ok(run) => {
-            let mut run = pin!(run);
-            let poll = poll_fn(|cx| catch(|| run.as_mut().poll(cx).map(Outcome::into_exit)));
-            match job.runs.deadline(begun.began()) {
+            let mut run = pin!(Some(run));
+            let poll = poll_fn(|cx| match run.as_mut().as_pin_mut() {
+                Some(run) => poll_run(&ctx, || run.poll(cx)),
+                None => Poll::Pending,
+            });
+            let ended = match job.runs.deadline(begun.began()) {
                 Some(limit) => match tokio::time::timeout_at(limit.into(), poll).await {
-                    Ok(exit) => exit,
-                    Err(_elapsed) => job.runs.timed_out(),
+                    Ok(ended) => ended,
+                    Err(_elapsed) => Ended::new(job.runs.timed_out()),
                 },
                 None => poll.await,
-            }
+            };
+            ended.then_drop(|| run.set(None))
         }
-        Err(panic) => Err(panicked(panic)),
+        Err(ended) => ended,
     };
-    job.runs.end(&ctx, begun, exit, clock::now())
+    job.runs.end(&ctx, begun, ended, clock::now())
 }
 
 const OVERRUN: &str = "the run before takes too long";
@@ -210,8 +215,8 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
         let mut has_run = false;
         loop {
-            if let Poll::Ready(exit) = self.as_mut().poll_run(cx) {
-                self.as_mut().end_run(exit)?;
+            if let Poll::Ready(ended) = self.as_mut().poll_run(cx) {
+                self.as_mut().end_run(ended)?;
                 has_run = true;
             }
             let is_running = self.run.is_some();
@@ -223,8 +228,8 @@ where
             let limit = limit.and_then(|begun| self.job.runs.deadline(begun.began()));
             if limit.is_some_and(|limit| limit <= now.instant) {
                 let exit = self.job.runs.timed_out();
-                let exit = self.as_mut().drop_run(exit);
-                self.as_mut().end_run(exit)?;
+                let ended = self.as_mut().drop_run(exit);
+                self.as_mut().end_run(ended)?;
                 continue;
             }
             let until = match self.as_mut().step(now) {

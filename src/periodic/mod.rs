@@ -15,9 +15,8 @@
 //!     Ok(())
 //! }
 //!
-//! let cleanup = every("cleanup", Duration::from_secs(60), remove_old_files)
-//!     .limit_run(Duration::from_secs(30))
-//!     .log_failures();
+//! let cleanup = every("cleanup", Duration::from_secs(60), remove_old_files);
+//! let cleanup = cleanup.limit_run(Duration::from_secs(30)).unhealthy_after(5);
 //! let app = Supervisor::builder("app").child(cleanup).build()?;
 //! # drop(app);
 //! # Ok::<_, verger::BuildError>(())

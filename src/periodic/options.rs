@@ -52,18 +52,32 @@ impl Overrun {
 }
 
 /// How runs are treated, whenever they are due.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct RunOptions {
     /// How long a run may take.
     pub(super) limit: Option<Duration>,
-    /// Whether a failed run is logged, and not a failure of the child.
-    pub(super) logs_failures: bool,
+    /// After how many failed runs in a row the child is unhealthy. `build` refuses 0.
+    pub(super) unhealthy_after: u32,
+    /// After how many failed runs in a row the child fails. `build` refuses 0.
+    pub(super) fail_after: Option<u32>,
     pub(super) clock: Clock,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { limit: None, unhealthy_after: 3, fail_after: None, clock: Clock::default() }
+    }
 }
 
 impl RunOptions {
     pub(super) fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        positive(self.limit.unwrap_or(Duration::MAX), "`limit_run`", 60, path)
+        positive(self.limit.unwrap_or(Duration::MAX), "`limit_run`", 60, path)?;
+        let no_failures = |option| Err(bad(path, ScheduleProblem::NoFailures { option }));
+        match (self.unhealthy_after, self.fail_after) {
+            (0, _) => no_failures("unhealthy_after"),
+            (_, Some(0)) => no_failures("fail_after"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -135,12 +149,22 @@ macro_rules! run_setters {
             self
         }
 
-        /// Logs a run that fails, and goes on with the plan. Default: the child fails with the run.
+        /// Sets how many runs in a row must fail for the child to be unhealthy. Default: 3.
         ///
-        /// It applies to errors, panics and runs over their [limit](Self::limit_run). An error that is
-        /// [fatal](crate::ExitError::fatal) fails the child all the same.
-        pub fn log_failures(mut self) -> Self {
-            self.runs.logs_failures = true;
+        /// An unhealthy child is one of [`Status::problems`](crate::status::Status::problems), and keeps the tree from
+        /// being [ready](crate::status::Status::is_ready) if it is [essential](crate::ChildSpec::essential). The next
+        /// run that succeeds makes it healthy again. Zero is an error when the tree is built.
+        pub fn unhealthy_after(mut self, runs: u32) -> Self {
+            self.runs.unhealthy_after = runs;
+            self
+        }
+
+        /// Fails the child after this many failed runs in a row. Default: never.
+        ///
+        /// The child fails with the cause of the last run, and its restart type, backoff and limits apply. The next
+        /// incarnation counts from zero. Zero is an error when the tree is built.
+        pub fn fail_after(mut self, runs: u32) -> Self {
+            self.runs.fail_after = Some(runs);
             self
         }
 

@@ -1,14 +1,24 @@
 //! One run of a periodic child: its context, and how it has ended.
+//!
+//! # Invariants
+//!
+//! 1. A run that has failed is reported by one line: by `a run has failed`, or by the line about the failure of its
+//!    child. A panic that is its failure has no other line, unless it fails the child.
+//! 2. A panic that isn't the failure of its run, for example because the run has caught it, has a line.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
+use tracing::field;
+
 use super::options::RunOptions;
-use super::record::BegunRun;
-use crate::child::Context;
-use crate::exit::{Exit, ExitError, ExitReason};
+use super::record::{BegunRun, HealthChange};
+use crate::child::{Context, catch, drop_after, log_recorded, panicked};
+use crate::exit::{Exit, ExitError, ExitReason, Outcome};
+use crate::panic::{RecordedPanic, catch_panic_message, collect};
 use crate::status::RunOutcome;
 use crate::subscriber::warn;
 
@@ -86,25 +96,72 @@ impl fmt::Debug for RunContext {
     }
 }
 
+/// How a run has ended, and the panics in it that no line has reported yet.
+pub(super) struct Ended {
+    exit: Exit,
+    panics: Vec<RecordedPanic>,
+}
+
+impl Ended {
+    pub(super) fn new(exit: Exit) -> Self {
+        Self { exit, panics: Vec::new() }
+    }
+
+    pub(super) fn is_ok(&self) -> bool {
+        self.exit.is_ok()
+    }
+
+    /// Drops what is left of the run. A panic in that is its failure.
+    pub(super) fn then_drop(mut self, rest: impl FnOnce()) -> Self {
+        let (exit, panics) = collect(|| drop_after(self.exit, rest));
+        self.panics.extend(panics);
+        Self { exit, ..self }
+    }
+}
+
+/// Calls the function of a run. A panic is the end of the run.
+pub(super) fn call<R>(function: impl FnOnce() -> R) -> Result<R, Ended> {
+    let (called, panics) = collect(|| catch_panic_message(function));
+    called.map_err(|panic| Ended { exit: Err(panicked(panic)), panics })
+}
+
+/// Polls a run.
+pub(super) fn poll_run<O: Outcome>(ctx: &Context, poll: impl FnOnce() -> Poll<O>) -> Poll<Ended> {
+    let (polled, panics) = collect(|| catch(|| poll().map(Outcome::into_exit)));
+    match polled {
+        Poll::Ready(exit) => Poll::Ready(Ended { exit, panics }),
+        Poll::Pending => {
+            log_recorded(&ctx.incarnation, panics);
+            Poll::Pending
+        }
+    }
+}
+
 impl RunOptions {
     /// Ends a run. Returns the failure that the child fails with, if it does.
-    pub(super) fn end(&self, ctx: &Context, run: BegunRun, exit: Exit, now: Instant) -> Exit {
-        let Err(error) = exit else {
-            run.end(RunOutcome::Done, None, now);
-            return Ok(());
+    pub(super) fn end(&self, ctx: &Context, run: BegunRun, ended: Ended, now: Instant) -> Exit {
+        let Ended { exit, panics } = ended;
+        let Err(error) = exit.as_ref().map_err(Clone::clone) else {
+            log_recorded(&ctx.incarnation, panics);
+            report_health(ctx, run.end(RunOutcome::Done, None, now).health);
+            return exit;
         };
         if error.is_ignore() {
-            run.end(RunOutcome::Done, None, now);
-            return Err(error);
+            log_recorded(&ctx.incarnation, panics);
+            report_health(ctx, run.end(RunOutcome::Done, None, now).health);
+            return exit;
         }
-        let goes_on = self.logs_failures && !error.is_fatal();
-        let reason = error.clone().into_reason();
-        let text: Arc<str> = reason.to_string().into();
-        run.end(RunOutcome::Failed, Some(Arc::clone(&text)), now);
-        if !goes_on {
-            return Err(error);
+        let cause: Arc<str> = error.clone().into_reason().to_string().into();
+        let end = run.end(RunOutcome::Failed, Some(Arc::clone(&cause)), now);
+        ctx.incarnation.parent.count_failed_runs(&ctx.path(), 1);
+        let is_last = self.fail_after.is_some_and(|runs| end.streak >= runs.into());
+        if is_last || error.is_fatal() {
+            // The line about the failure of the child has the cause, as that of any other child.
+            log_recorded(&ctx.incarnation, panics);
+            return exit;
         }
-        log_failure(ctx, &text);
+        log_failure(ctx, &cause, end.streak, panics);
+        report_health(ctx, end.health);
         Ok(())
     }
 
@@ -119,12 +176,29 @@ impl RunOptions {
     }
 }
 
-fn log_failure(ctx: &Context, cause: &str) {
+fn report_health(ctx: &Context, change: HealthChange) {
+    match change {
+        HealthChange::None => {}
+        HealthChange::Healthy => ctx.incarnation.parent.job_health(&ctx.incarnation, None),
+        HealthChange::Unhealthy(problem) => {
+            ctx.incarnation.parent.job_health(&ctx.incarnation, Some(problem));
+        }
+    }
+}
+
+/// Logs a failed run, with the panics that it has failed with.
+fn log_failure(ctx: &Context, cause: &str, failed_in_a_row: u64, panics: Vec<RecordedPanic>) {
+    // The cause of a panic contains its message.
+    let (mut own, others): (Vec<_>, Vec<_>) =
+        panics.into_iter().partition(|recorded| cause.contains(recorded.panic.message()));
+    log_recorded(&ctx.incarnation, others);
     let (child, incarnation) = (ctx.path(), ctx.incarnation());
     let Some(line) = ctx.incarnation.parent.job_line(&child, true) else { return };
     let note = line.note();
+    let backtrace = own.pop().and_then(|recorded| recorded.backtrace).map(field::display);
     warn!(
-        target: "verger::periodic", %child, incarnation, cause, "a run has failed{note}"
+        target: "verger::periodic",
+        %child, incarnation, cause, failed_in_a_row, backtrace, "a run has failed{note}"
     );
 }
 

@@ -388,6 +388,24 @@ impl Parent for SupervisorShared {
         self.tree.log_bounds.count(child, kind)
     }
 
+    fn count_failed_runs(&self, child: &Path, count: u64) {
+        self.scope.failed_runs(child, count);
+    }
+
+    fn job_health(&self, incarnation: &Incarnation, problem: Option<Arc<str>>) {
+        let (path, number) = (incarnation.path(), incarnation.number);
+        match problem {
+            Some(problem) => {
+                log::unhealthy(&self.tree.log_bounds, &path, number, &problem);
+                self.publish(now(), path, number, || EventKind::Unhealthy { problem });
+            }
+            None => {
+                log::healthy(&self.tree.log_bounds, &path, number);
+                self.publish(now(), path, number, || EventKind::Healthy);
+            }
+        }
+    }
+
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {
         let path = incarnation.path();
         log::deactivate_failed(&self.tree.log_bounds, &path, incarnation.number, &reason);

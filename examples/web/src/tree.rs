@@ -63,7 +63,6 @@ fn storage(path: PathBuf) -> SupervisorBuilder {
     // A run that fails because the database is locked is logged, and the next one is a minute later.
     let cleanup = every("cleanup", 60 * SECOND, cleanup)
         .limit_run(30 * SECOND)
-        .log_failures()
         .spec()
         .config(ChildConfig::<CleanupConfig>::new().validate(is_sensible));
     Supervisor::builder("storage").strategy(Strategy::RestForOne).child(database).child(cleanup)
