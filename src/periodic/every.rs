@@ -13,9 +13,12 @@ use super::plan::Plan;
 use super::rate::Rate;
 use super::record::JobRecord;
 use super::run::RunContext;
-use crate::child::{ChildMeta, ChildSpec, FactoryKind, function_kind};
+use crate::child::{
+    ChildMeta, ChildSpec, Context, ExitFuture, FactoryKind, IncarnationFactory, Phases,
+};
 use crate::error::{BuildError, ScheduleProblem};
 use crate::exit::Outcome;
+use crate::panic::Foreign;
 use crate::path::Path;
 
 /// Describes a child that calls a function periodically.
@@ -176,21 +179,37 @@ where
     O: Outcome + 'static,
     C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
 {
-    let meta = JobMeta { job: Arc::new(job), check };
-    let kind: FactoryKind =
-        function_kind(meta, |meta: &JobMeta<F, C>, ctx| Ok(Life::new(Arc::clone(&meta.job), ctx)));
-    let mut spec = ChildSpec::new(name, kind);
+    let factory = JobFactory { job: Arc::new(job), check };
+    let mut spec = ChildSpec::new(name, FactoryKind::Function(Foreign::new(Arc::new(factory))));
     Arc::make_mut(&mut spec.factory).defined_at = defined_at;
     spec
 }
 
-/// What is known of a periodic child.
-struct JobMeta<F, C> {
+/// Makes the incarnations of a periodic child.
+struct JobFactory<F, C> {
     job: Arc<Job<F>>,
     check: C,
 }
 
-impl<F, C> ChildMeta for JobMeta<F, C>
+impl<F, R, O, C> IncarnationFactory for JobFactory<F, C>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+    C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
+{
+    fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
+        let (job, grace) = (Arc::clone(&self.job), phases.grace);
+        // `Life` drops its run before it resolves, so a panic in that isn't lost.
+        Box::pin(async move { Life::new(job, ctx, grace).await })
+    }
+
+    fn meta(&self) -> &dyn ChildMeta {
+        self
+    }
+}
+
+impl<F, C> ChildMeta for JobFactory<F, C>
 where
     F: Send + Sync + 'static,
     C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,

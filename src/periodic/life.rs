@@ -1,23 +1,26 @@
 //! The future of one incarnation of a periodic child.
 //!
 //! A run is polled by the child's own task, so a tick allocates nothing, and the run is cancelled, aborted and reported
-//! as leaked as the child is. Only runs that may be concurrent are helper tasks.
+//! as leaked as the child is. Only runs that may be concurrent are helper tasks, and only a run with a limit has a
+//! token, which is allocated.
 //!
 //! # Invariants
 //!
-//! 1. No run begins once the child is cancelled. One that is running goes on, within the grace of the child.
+//! 1. No run begins once the child is cancelled. One that is running continues within the grace of the child.
 //! 2. Two runs that follow each other without a wait are not polled in the same poll of the child.
 //! 3. One timer is enough: for the next tick, and for the limit of the run that is running.
+//! 4. A run that is over its limit has failed as timed out, even if it returns within its grace or is replaced then.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
+use super::limit::{LimitStep, RunLimit};
 use super::options::RunOptions;
 use super::plan::Plan;
 use super::record::{BegunRun, JobPlan, JobRecord};
@@ -58,6 +61,10 @@ pin_project! {
         #[pin]
         run: Option<R>,
         begun: Option<BegunRun>,
+        // That of the run that is running.
+        limit: Option<Box<RunLimit>>,
+        // That of the child. `None` if it is infinite.
+        grace: Option<Duration>,
     }
 }
 
@@ -67,7 +74,7 @@ where
     R: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    pub(super) fn new(job: Arc<Job<F>>, ctx: Context) -> Self {
+    pub(super) fn new(job: Arc<Job<F>>, ctx: Context, grace: Option<Duration>) -> Self {
         let record = ctx.property::<JobRecord>().unwrap_or_default();
         let now = job.now();
         let unhealthy_after = job.runs.unhealthy_after;
@@ -79,8 +86,9 @@ where
         }
         let timer = tokio::time::sleep_until(now.instant.into());
         let cancelled = ctx.cancelled();
-        let (timer_at, run, begun) = (Some(now.instant), None, None);
-        Self { job, ctx, record, cancelled, timer, timer_at, run, begun }
+        let timer_at = Some(now.instant);
+        let (run, begun, limit) = (None, None, None);
+        Self { job, ctx, record, cancelled, timer, timer_at, run, begun, limit, grace }
     }
 
     /// Polls the run. Returns how it has ended, once it has.
@@ -91,15 +99,17 @@ where
     }
 
     /// Drops the run that is running.
-    fn drop_run(self: Pin<&mut Self>, exit: Exit) -> Ended {
+    fn drop_run(self: Pin<&mut Self>) -> Ended {
         let mut this = self.project();
-        Ended::new(exit).then_drop(|| this.run.set(None))
+        Ended::new(Ok(())).then_drop(|| this.run.set(None))
     }
 
     /// Ends the run. Returns the failure of the child, if it fails with it.
     fn end_run(self: Pin<&mut Self>, ended: Ended) -> Exit {
         let this = self.project();
         let now = this.job.now();
+        let is_over = this.limit.take().is_some_and(|limit| limit.is_over());
+        let ended = this.job.runs.over_limit(is_over, ended);
         let exit = match this.begun.take() {
             Some(begun) => this.job.runs.end(this.ctx, begun, ended, now.instant),
             None => Ok(()),
@@ -114,9 +124,11 @@ where
     /// Begins a run, in place of the one that is running if runs aren't concurrent.
     fn begin(mut self: Pin<&mut Self>, planned: SystemTime, now: Now) -> Exit {
         if self.run.is_some() {
-            let ended = self.as_mut().drop_run(Ok(()));
+            let ended = self.as_mut().drop_run();
             let this = self.as_mut().project();
-            if let Some(begun) = this.begun.take_if(|_| ended.is_ok()) {
+            let is_over = this.limit.as_ref().is_some_and(|limit| limit.is_over());
+            if let Some(begun) = this.begun.take_if(|_| ended.is_ok() && !is_over) {
+                *this.limit = None;
                 begun.end(RunOutcome::Replaced, None, now.instant);
             } else {
                 self.as_mut().end_run(ended)?;
@@ -124,13 +136,14 @@ where
         }
         let this = self.as_mut().project();
         let (number, begun) = this.record.begin(planned, now);
-        let run_ctx = RunContext::new(this.ctx.clone(), planned, number, now.wall_clock);
+        let mut run_ctx = RunContext::new(this.ctx.clone(), planned, number, now.wall_clock);
+        let limit = this.job.runs.limit(&mut run_ctx, now.instant, *this.grace);
         if this.job.plan.overrun().is_concurrent() {
             let (job, ctx) = (Arc::clone(this.job), this.ctx.clone());
-            this.ctx.spawn(run_beside(job, ctx, run_ctx, begun));
+            this.ctx.spawn(run_beside(job, ctx, run_ctx, begun, limit));
             return Ok(());
         }
-        *this.begun = Some(begun);
+        (*this.begun, *this.limit) = (Some(begun), limit.map(Box::new));
         match call(|| (this.job.function)(run_ctx)) {
             Ok(run) => {
                 let mut slot = self.project().run;
@@ -175,6 +188,7 @@ async fn run_beside<F, R, O>(
     ctx: Context,
     run_ctx: RunContext,
     begun: BegunRun,
+    mut limit: Option<RunLimit>,
 ) -> Exit
 where
     F: Fn(RunContext) -> R,
@@ -184,22 +198,28 @@ where
     let ended = match call(|| (job.function)(run_ctx)) {
         Ok(run) => {
             let mut run = pin!(Some(run));
-            let poll = poll_fn(|cx| match run.as_mut().as_pin_mut() {
+            let mut poll = poll_fn(|cx| match run.as_mut().as_pin_mut() {
                 Some(run) => poll_run(&ctx, || run.poll(cx)),
                 None => Poll::Pending,
             });
-            let ended = match job.runs.deadline(begun.began()) {
-                Some(limit) => match tokio::time::timeout_at(limit.into(), poll).await {
-                    Ok(ended) => ended,
-                    Err(_elapsed) => Ended::new(job.runs.timed_out()),
-                },
-                None => poll.await,
+            let ended = loop {
+                let step = limit.as_mut().map(|limit| limit.step(clock::now()));
+                let until = match step {
+                    Some(LimitStep::WaitUntil(at)) => at,
+                    Some(LimitStep::Poll) => clock::now(),
+                    Some(LimitStep::Drop) => break Ended::new(Ok(())),
+                    Some(LimitStep::WaitForEnd) | None => break (&mut poll).await,
+                };
+                if let Ok(ended) = tokio::time::timeout_at(until.into(), &mut poll).await {
+                    break ended;
+                }
             };
             ended.then_drop(|| run.set(None))
         }
         Err(ended) => ended,
     };
-    job.runs.end(&ctx, begun, ended, clock::now())
+    let is_over = limit.is_some_and(|limit| limit.is_over());
+    job.runs.end(&ctx, begun, job.runs.over_limit(is_over, ended), clock::now())
 }
 
 const OVERRUN: &str = "the run before takes too long";
@@ -224,14 +244,17 @@ where
                 return Poll::Ready(Ok(()));
             }
             let now = self.job.now();
-            let limit = self.begun.as_ref().filter(|_| is_running);
-            let limit = limit.and_then(|begun| self.job.runs.deadline(begun.began()));
-            if limit.is_some_and(|limit| limit <= now.instant) {
-                let exit = self.job.runs.timed_out();
-                let ended = self.as_mut().drop_run(exit);
-                self.as_mut().end_run(ended)?;
-                continue;
-            }
+            let limit = self.as_mut().project().limit.as_mut();
+            let limit = match limit.map(|limit| limit.step(now.instant)) {
+                None | Some(LimitStep::WaitForEnd) => None,
+                Some(LimitStep::WaitUntil(at)) => Some(at),
+                Some(LimitStep::Poll) => continue,
+                Some(LimitStep::Drop) => {
+                    let ended = self.as_mut().drop_run();
+                    self.as_mut().end_run(ended)?;
+                    continue;
+                }
+            };
             let until = match self.as_mut().step(now) {
                 Step::Run(planned) => {
                     self.as_mut().begin(planned, now)?;

@@ -32,6 +32,7 @@
 //! | `record` | what is kept of a child over its incarnations, and shown in the status |
 //! | `life` | the future of one incarnation |
 //! | `run` | one run: its context, its outcome |
+//! | `limit` | when a run that takes too long is cancelled and dropped |
 
 #[cfg(feature = "cron")]
 mod calendar;
@@ -39,6 +40,7 @@ mod calendar;
 mod cron;
 mod every;
 mod life;
+mod limit;
 mod options;
 mod plan;
 mod rate;

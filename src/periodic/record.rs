@@ -171,10 +171,6 @@ pub(super) struct BegunRun {
 }
 
 impl BegunRun {
-    pub(super) fn began(&self) -> Instant {
-        self.began.instant
-    }
-
     pub(super) fn end(
         mut self,
         outcome: RunOutcome,

@@ -7,24 +7,28 @@
 //! 2. A panic that isn't the failure of its run, for example because the run has caught it, has a line.
 
 use std::fmt;
+use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
+use tokio_util::sync::CancellationToken;
 use tracing::field;
 
+use super::limit::RunLimit;
 use super::options::RunOptions;
 use super::record::{BegunRun, HealthChange};
-use crate::child::{Context, catch, drop_after, log_recorded, panicked};
+use crate::child::{Cancelled, Context, catch, drop_after, log_recorded, panicked};
 use crate::exit::{Exit, ExitError, ExitReason, Outcome};
 use crate::panic::{RecordedPanic, catch_panic_message, collect};
 use crate::status::RunOutcome;
 use crate::subscriber::warn;
 
-/// What a run is given: the [`Context`] of its child, and the time for which it was planned.
+/// What a run is given: the [`Context`] of its child, the time for which it was planned, and its own cancellation.
 ///
-/// It dereferences to the context, so that all methods of that can be called on it.
+/// It dereferences to the context, so that all methods of that can be called on it. The run is cancelled with its child,
+/// and when it is over its [limit](crate::periodic::Every::limit_run).
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,18 +49,69 @@ pub struct RunContext {
     planned: SystemTime,
     late: Duration,
     number: u64,
+    /// Cancelled at the limit of the run, and with the child. `None` without a limit.
+    token: Option<CancellationToken>,
 }
 
 impl RunContext {
     pub(super) fn new(ctx: Context, planned: SystemTime, number: u64, now: SystemTime) -> Self {
         let late = now.duration_since(planned).unwrap_or_default();
-        Self { ctx, planned, late, number }
+        Self { ctx, planned, late, number, token: None }
+    }
+
+    /// Sets what cancels the run.
+    pub(super) fn cancelled_by(&mut self, token: CancellationToken) {
+        self.token = Some(token);
     }
 
     /// Returns the context of the child, for code that takes one.
+    ///
+    /// That context isn't cancelled at the [limit](crate::periodic::Every::limit_run) of the run.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.ctx
+    }
+
+    /// Resolves when the run is cancelled: with its child, or at its [limit](crate::periodic::Every::limit_run).
+    ///
+    /// From then on the run has the [`shutdown`](crate::ChildSpec::shutdown) grace of its child to return.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: if the run is cancelled after the future was dropped, a new future resolves
+    /// immediately.
+    pub fn cancelled(&self) -> Cancelled {
+        match &self.token {
+            Some(token) => Cancelled::with_token(Arc::clone(&self.ctx.incarnation), token.clone()),
+            None => self.ctx.cancelled(),
+        }
+    }
+
+    /// Returns whether the run is cancelled: with its child, or at its [limit](crate::periodic::Every::limit_run).
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.ctx.is_cancelled() || self.token.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// Runs `future` to completion. Drops it and returns `None` if the run is cancelled first.
+    ///
+    /// # Cancel safety
+    ///
+    /// As cancel safe as `future`, which is dropped at one of its await points.
+    pub async fn run_until_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            () = self.cancelled() => None,
+            output = future => Some(output),
+        }
+    }
+
+    /// Returns a token that is cancelled with the run.
+    ///
+    /// For code that takes tokio-util's own type. Cancelling the token yourself doesn't cancel the run.
+    #[must_use]
+    pub fn token(&self) -> CancellationToken {
+        self.token.as_ref().map_or_else(|| self.ctx.token(), CancellationToken::child_token)
     }
 
     /// Returns the time for which the run was planned, as the wall clock had it when the run began.
@@ -109,6 +164,11 @@ impl Ended {
 
     pub(super) fn is_ok(&self) -> bool {
         self.exit.is_ok()
+    }
+
+    /// Replaces what the run has returned.
+    pub(super) fn with_exit(self, exit: Exit) -> Self {
+        Self { exit, ..self }
     }
 
     /// Drops what is left of the run. A panic in that is its failure.
@@ -165,14 +225,23 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Returns when a run that began then is over its limit.
-    pub(super) fn deadline(&self, began: Instant) -> Option<Instant> {
-        self.limit.map(|limit| crate::policy::later(began, limit))
+    /// Limits a run that begins now, if runs have a limit.
+    pub(super) fn limit(
+        &self,
+        run: &mut RunContext,
+        now: Instant,
+        grace: Option<Duration>,
+    ) -> Option<RunLimit> {
+        let at = crate::policy::later(now, self.limit?);
+        let token = run.ctx.token();
+        run.cancelled_by(token.clone());
+        Some(RunLimit::new(token, at, grace))
     }
 
-    /// The exit of a run that is over its limit.
-    pub(super) fn timed_out(&self) -> Exit {
-        Err(ExitError::from_reason(ExitReason::TimedOut(self.limit.unwrap_or_default())))
+    /// Returns how a run has ended that may be over its limit. Such a run has timed out, even if it has returned since.
+    pub(super) fn over_limit(&self, is_over: bool, ended: Ended) -> Ended {
+        let Some(limit) = self.limit.filter(|_| is_over) else { return ended };
+        ended.with_exit(Err(ExitError::from_reason(ExitReason::TimedOut(limit))))
     }
 }
 

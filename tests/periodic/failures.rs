@@ -5,7 +5,8 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use verger::periodic::{Overrun, RunContext};
 use verger::{
-    Backoff, Exit, ExitError, ExitKind, Lifecycle, RestartType, RunError, Supervisor, every,
+    Backoff, Exit, ExitError, ExitKind, Lifecycle, RestartType, RunError, Shutdown, Supervisor,
+    every,
 };
 
 use crate::common::start;
@@ -143,7 +144,7 @@ async fn a_panic_while_a_run_is_dropped_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_over_its_limit_has_timed_out() {
+async fn a_run_over_its_limit_is_dropped_immediately_without_a_grace() {
     for overrun in [Overrun::Skip, Overrun::Queue, Overrun::Replace, Overrun::Allow(2)] {
         let diary = Diary::new();
         let noted = diary.clone();
@@ -152,8 +153,16 @@ async fn a_run_over_its_limit_has_timed_out() {
             let takes = secs(if run.number() == 1 { 8 } else { 1 });
             async move { diary.run(&run, takes).await }
         });
-        let tree =
-            start(eager().child(job.limit_run(secs(5)).overrun(overrun).fail_after(1))).await;
+        let tree = start(
+            eager().child(
+                job.limit_run(secs(5))
+                    .overrun(overrun)
+                    .fail_after(1)
+                    .spec()
+                    .shutdown(Shutdown::BrutalKill),
+            ),
+        )
+        .await;
         sleep(secs(5) - millis(1)).await;
         assert_eq!(diary.text(), "0 run 1");
         sleep(secs(10)).await;
