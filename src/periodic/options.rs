@@ -142,8 +142,35 @@ macro_rules! run_setters {
 
         /// Sets how long a run may take. Default: no limit.
         ///
-        /// A run that takes longer is dropped at its next await point. It has failed as
-        /// [`TimedOut`](crate::ExitReason::TimedOut).
+        /// At the limit the run is cancelled, which its [`RunContext`] tells it; the child isn't. The run then has the
+        /// [`shutdown`](crate::ChildSpec::shutdown) grace of the child to return, and is dropped at its next await
+        /// point when the grace is over. An infinite grace has no bound. With
+        /// [`BrutalKill`](crate::Shutdown::BrutalKill) the run is dropped at the limit.
+        ///
+        /// The run has failed as [`TimedOut`](crate::ExitReason::TimedOut), even if it returns within the grace, and
+        /// whatever it returns. Zero is an error when the tree is built.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::every;
+        /// use verger::periodic::RunContext;
+        ///
+        /// async fn compact(run: RunContext) {
+        ///     for segment in 0..1_000 {
+        ///         // A segment that has begun is finished.
+        ///         if run.is_cancelled() {
+        ///             return;
+        ///         }
+        ///         println!("compacting {segment}");
+        ///         tokio::task::yield_now().await;
+        ///     }
+        /// }
+        ///
+        /// let compact = every("compact", Duration::from_secs(600), compact).limit_run(Duration::from_secs(60));
+        /// let spec = compact.spec().shutdown(Duration::from_secs(10));
+        /// # drop(spec);
+        /// ```
         pub fn limit_run(mut self, limit: Duration) -> Self {
             self.runs.limit = Some(limit);
             self

@@ -81,7 +81,8 @@ pub struct LastRun {
 pub enum RunOutcome {
     /// It returned `()` or `Ok`.
     Done,
-    /// It returned an error, panicked, or took longer than its [limit](crate::periodic::Every::limit_run).
+    /// It returned an error, panicked, or took longer than its [limit](crate::periodic::Every::limit_run). The child
+    /// hasn't necessarily failed.
     Failed,
     /// The next run has [replaced](crate::periodic::Overrun::Replace) it.
     Replaced,
