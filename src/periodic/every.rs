@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::life::{Job, Life};
+use super::life::{Job, LazyLife};
 use super::options::{Clock, Overrun, RunOptions, bad, positive, run_setters};
 use super::plan::Plan;
 use super::rate::Rate;
@@ -210,9 +210,8 @@ where
     C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
 {
     fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
-        let (job, grace) = (Arc::clone(&self.job), phases.grace);
-        // `Life` drops its run before it resolves, so a panic in that isn't lost.
-        Box::pin(async move { Life::new(job, ctx, grace).await })
+        let (job, ctx, grace) = (Arc::clone(&self.job), Some(ctx), phases.grace);
+        Box::pin(LazyLife::New { job, ctx, grace })
     }
 
     fn meta(&self) -> &dyn ChildMeta {

@@ -68,19 +68,52 @@ pin_project! {
     }
 }
 
+pin_project! {
+    /// The future of one incarnation. It begins in its first poll, because it reads the clock of the user.
+    ///
+    /// An async block would keep its arguments beside the life.
+    #[project = LazyLifeState]
+    pub(super) enum LazyLife<F, R> {
+        New { job: Arc<Job<F>>, ctx: Option<Context>, grace: Option<Duration> },
+        Begun { #[pin] life: Life<F, R> },
+    }
+}
+
+impl<F, R, O> Future for LazyLife<F, R>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    type Output = Exit;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+        loop {
+            let life = match self.as_mut().project() {
+                LazyLifeState::New { job, ctx, grace } => {
+                    let ctx = ctx.take().expect("a life begins once");
+                    Life::new(Arc::clone(job), ctx, *grace)
+                }
+                LazyLifeState::Begun { life } => return life.poll(cx),
+            };
+            self.set(Self::Begun { life });
+        }
+    }
+}
+
 impl<F, R, O> Life<F, R>
 where
     F: Fn(RunContext) -> R + Send + Sync + 'static,
     R: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    pub(super) fn new(job: Arc<Job<F>>, ctx: Context, grace: Option<Duration>) -> Self {
+    fn new(job: Arc<Job<F>>, ctx: Context, grace: Option<Duration>) -> Self {
         let record = ctx.property::<JobRecord>().unwrap_or_default();
         let now = job.now();
         let unhealthy_after = job.runs.unhealthy_after;
         let start = JobPlan { plan: &job.plan, text: &job.text, unhealthy_after };
         let missed = record.start(&start, now);
-        ctx.incarnation.parent.count_failed_runs(&ctx.path(), 0);
+        ctx.incarnation.parent.count_failed_runs(&ctx.incarnation, 0);
         if missed > 0 {
             log_skipped(&ctx, missed, record.skipped(), "the child was down");
         }

@@ -213,7 +213,7 @@ impl RunOptions {
         }
         let cause: Arc<str> = error.clone().into_reason().to_string().into();
         let end = run.end(RunOutcome::Failed, Some(Arc::clone(&cause)), now);
-        ctx.incarnation.parent.count_failed_runs(&ctx.path(), 1);
+        ctx.incarnation.parent.count_failed_runs(&ctx.incarnation, 1);
         let is_last = self.fail_after.is_some_and(|runs| end.streak >= runs.into());
         if is_last || error.is_fatal() {
             // The line about the failure of the child has the cause, as that of any other child.

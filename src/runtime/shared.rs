@@ -32,7 +32,7 @@ use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::lease::FencingToken;
-use crate::metrics::Scope;
+use crate::metrics::{Scope, is_installed};
 use crate::panic::catch_panic;
 use crate::path::{LazyPath, Path};
 use crate::policy::{ChildOptions, FailureCallback, LetterLine, Rules};
@@ -388,8 +388,10 @@ impl Parent for SupervisorShared {
         self.tree.log_bounds.count(child, kind)
     }
 
-    fn count_failed_runs(&self, child: &Path, count: u64) {
-        self.scope.failed_runs(child, count);
+    fn count_failed_runs(&self, incarnation: &Incarnation, count: u64) {
+        if is_installed() {
+            self.scope.failed_runs(&incarnation.path(), count);
+        }
     }
 
     fn job_health(&self, incarnation: &Incarnation, problem: Option<Arc<str>>) {
