@@ -218,3 +218,41 @@ impl Drop for BegunRun {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::periodic::Overrun;
+    use crate::periodic::rate::Rate;
+
+    #[test]
+    fn a_run_of_an_earlier_incarnation_changes_nothing_in_the_count_of_failed_runs() {
+        let now = Now { instant: crate::clock::now(), wall_clock: SystemTime::UNIX_EPOCH };
+        let plan = Plan::Rate(Rate {
+            period: Duration::from_secs(1),
+            first_after: Duration::ZERO,
+            is_delay: false,
+            jitter: Duration::ZERO,
+            overrun: Overrun::Skip,
+        });
+        let record = Arc::new(JobRecord::default());
+        let start =
+            || record.start(&JobPlan { plan: &plan, text: &"".into(), unhealthy_after: 1 }, now);
+        let begin = || record.begin(now.wall_clock, now).1;
+        let fail = |run: BegunRun| run.end(RunOutcome::Failed, Some("no".into()), now.instant);
+        start();
+        let [failing, succeeding, own] = [begin(), begin(), begin()];
+        assert_eq!(fail(own).streak, 1);
+        start();
+        let end = fail(failing);
+        assert_eq!((end.streak, end.health), (0, HealthChange::None));
+        let end = fail(begin());
+        let problem = HealthChange::Unhealthy("the last run has failed: no".into());
+        assert_eq!((end.streak, end.health), (1, problem));
+        let end = succeeding.end(RunOutcome::Done, None, now.instant);
+        assert_eq!((end.streak, end.health), (1, HealthChange::None));
+        assert_eq!(record.info().unwrap().failed, 3);
+    }
+}
