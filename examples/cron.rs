@@ -17,7 +17,7 @@ async fn poll(run: RunContext) {
     tracing::info!(number = run.number(), late = ?run.late(), "polling");
 }
 
-/// Runs at each fifth second of the wall clock in Berlin. Every third run fails, which the log says.
+/// Runs at each fifth second of the wall clock in Berlin. Every third run fails, which the log shows.
 async fn report(run: RunContext) -> Exit {
     tracing::info!(number = run.number(), "reporting");
     if run.number().is_multiple_of(3) { Err("the printer is out of paper".into()) } else { Ok(()) }
@@ -36,8 +36,7 @@ fn app() -> verger::SupervisorBuilder {
         .child(
             cron("report", "*/5 * * * * *", report)
                 .in_tz("Europe/Berlin")
-                .missed(Missed::OnceWithin(Duration::from_secs(60)))
-                .log_failures(),
+                .missed(Missed::OnceWithin(Duration::from_secs(60))),
         )
         .child(every("compact", Duration::from_secs(3), compact).overrun(Overrun::Queue))
 }

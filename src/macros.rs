@@ -429,7 +429,7 @@ pub use verger_macros::Supervisor;
 /// use verger::periodic::RunContext;
 /// use verger::{Exit, Supervisor, worker};
 ///
-/// #[worker(every = "1h", schedule = |it| it.jitter(Duration::from_secs(60)).log_failures())]
+/// #[worker(every = "1h", schedule = |it| it.jitter(Duration::from_secs(60)).unhealthy_after(1))]
 /// async fn cleanup(run: RunContext, folder: PathBuf) -> Exit {
 ///     println!("run {} in {}", run.number(), folder.display());
 ///     Ok(())

@@ -23,6 +23,8 @@ impl Scope {
     pub(crate) fn declare(&self, _names: Option<&Names>) {}
 
     pub(crate) fn dead_letter(&self, _target: &Path, _reason: DeadLetterReason) {}
+
+    pub(crate) fn failed_runs(&self, _child: &Path, _count: u64) {}
 }
 
 /// The metrics of one supervisor's children.

@@ -206,7 +206,7 @@ pub(crate) const KEYS: &[Key] = &[
     // The runs of a periodic child.
     key("every", &[Function], Takes::Duration { zero: false }, r#"every = "10s""#),
     key("cron", &[Function], Takes::Text("a cron expression"), r#"cron = "30 4 * * *""#),
-    key("schedule", &[Function], FUNCTION, "schedule = |it| it.log_failures()"),
+    key("schedule", &[Function], FUNCTION, "schedule = |it| it.fail_after(3)"),
     // Options of a mailbox.
     key("capacity", &[Function], Takes::Number { min: 1 }, "capacity = 1000"),
     key("mailbox", &[Function], FUNCTION, "mailbox = |it| it.max_attempts(3)"),

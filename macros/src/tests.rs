@@ -142,7 +142,7 @@ fn a_worker_with_a_service_a_mailbox_and_an_argument_and_without_the_context() {
 #[test]
 fn a_worker_that_is_called_periodically() {
     assert_expansion!(work(
-        r#"every = "10s", schedule = |it| it.limit_run(LIMIT).log_failures(), restart = "transient""#,
+        r#"every = "10s", schedule = |it| it.limit_run(LIMIT).fail_after(3), restart = "transient""#,
         "async fn cleanup(run: RunContext, pool: Service<Pool>, folder: PathBuf) -> Exit {}",
     ));
 }

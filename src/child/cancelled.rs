@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use tokio_util::sync::WaitForCancellationFutureOwned;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::cell::StopLevel;
 use super::incarnation::Incarnation;
@@ -40,6 +40,12 @@ pub struct Cancelled {
 impl Cancelled {
     pub(super) fn new(incarnation: Arc<Incarnation>) -> Self {
         Self { incarnation, token: None }
+    }
+
+    /// Resolves when the token is cancelled, which happens with the child at the latest.
+    pub(crate) fn with_token(incarnation: Arc<Incarnation>, token: CancellationToken) -> Self {
+        let token = CatchWakerPanic::new(Box::pin(token.cancelled_owned()));
+        Self { incarnation, token: Some(token) }
     }
 }
 

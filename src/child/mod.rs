@@ -80,14 +80,10 @@ pub(crate) use self::message_span::{MessageSpan, message_span};
 pub(crate) use self::polls::{PollWatch, RunningPoll};
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;
-#[cfg(any(feature = "testing", all(feature = "process", unix)))]
-pub(crate) use self::spec::IncarnationFactory;
 pub(crate) use self::spec::{
-    ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved, outside,
+    ChildFactory, ChildMeta, FactoryKind, IncarnationFactory, Nested, Phases, Resolved, outside,
 };
-#[cfg(any(feature = "testing", all(feature = "process", unix)))]
-pub(crate) use self::task::ExitFuture;
-pub(crate) use self::task::{catch, drop_after, panicked};
+pub(crate) use self::task::{ExitFuture, catch, drop_after, log_recorded, panicked};
 pub use self::waiting::Waiting;
 pub(crate) use self::workers::function_kind;
 pub use self::workers::{

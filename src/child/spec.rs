@@ -195,7 +195,8 @@ pub(crate) struct Phases {
     pub(crate) is_supervisor: bool,
     /// Sends [`Signal::Ready`](super::Signal::Ready) when `activate` has returned.
     pub(crate) signals_ready: bool,
-    /// The child's shutdown grace, of which `deactivate` gets the last quarter.
+    /// The child's shutdown grace, of which `deactivate` gets the last quarter, and which a periodic run has that is
+    /// over its limit. `None`: it is infinite, or the child is a supervisor.
     pub(crate) grace: Option<Duration>,
 }
 

@@ -182,6 +182,15 @@ pub(crate) fn panicked(panic: PanicMessage) -> ExitError {
 /// Calls code of the child's, and logs its panics if the panic hook is installed.
 pub(crate) fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> T) -> T {
     let (value, panics) = collect(inside);
+    log_recorded(incarnation, panics);
+    value
+}
+
+/// Logs panics that were collected.
+pub(crate) fn log_recorded(
+    incarnation: &Incarnation,
+    panics: impl IntoIterator<Item = RecordedPanic>,
+) {
     for RecordedPanic { panic, backtrace } in panics {
         let child = incarnation.path();
         let Some(line) = incarnation.parent.panic_line(&child) else { continue };
@@ -193,7 +202,6 @@ pub(crate) fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> 
             %child, incarnation, location, panic = message, backtrace, "panicked{note}"
         );
     }
-    value
 }
 
 /// Logs the failure of a helper that isn't the exit of its child.

@@ -39,6 +39,12 @@ pub enum ScheduleProblem {
         "`Overrun::Allow(0)` allows no run; write `Overrun::Allow(2)` or more, or `Overrun::Skip`"
     )]
     NoRuns,
+    /// A threshold of failed runs is zero.
+    #[error("`{option}(0)` waits for no failed run; write `{option}(1)` or more")]
+    NoFailures {
+        /// The option: `unhealthy_after` or `fail_after`.
+        option: &'static str,
+    },
     /// The text isn't a cron expression.
     #[error(
         "`{}` isn't a cron expression: {problem}; write five fields (minute, hour, day of the month, month, day \

@@ -104,6 +104,14 @@ pub(super) const DEAD_LETTERS: Metric = Metric {
     help: "Messages that were not delivered and children that were given up, by reason",
 };
 
+pub(super) const FAILED_RUNS: Metric = Metric {
+    name: "verger_failed_runs_total",
+    kind: MetricKind::Counter,
+    unit: "count",
+    labels: PATH,
+    help: "Runs of periodic children that failed",
+};
+
 pub(super) const RELOADS: Metric = Metric {
     name: "verger_reloads_total",
     kind: MetricKind::Counter,
@@ -122,5 +130,6 @@ pub const ALL: &[Metric] = &[
     LIMIT_USED,
     MAILBOX_DEPTH,
     DEAD_LETTERS,
+    FAILED_RUNS,
     RELOADS,
 ];

@@ -14,6 +14,7 @@
 //! | `verger_limit_used` | gauge | ratio | `path` | [`record`] is called: the used share of a supervisor's restart limit |
 //! | `verger_mailbox_depth` | gauge | count | `path` | [`record`] is called: the messages in the mailboxes |
 //! | `verger_dead_letters_total` | counter | count | `path`, `reason` | a message wasn't delivered, or a child was given up; without suppressed letters |
+//! | `verger_failed_runs_total` | counter | count | `path` | a run of a [periodic child](crate::periodic) has failed |
 //! | `verger_reloads_total` | counter | count | `path`, `result` | a configuration was applied, or wasn't |
 //!
 //! # Labels

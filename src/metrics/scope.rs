@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use ::metrics::{Counter, Label, Recorder, SharedString};
 
-use super::list::DEAD_LETTERS;
+use super::list::{DEAD_LETTERS, FAILED_RUNS};
 use super::recorder::{self, counter, shared};
 use crate::core::Key;
 use crate::dead_letter::DeadLetterReason;
@@ -36,6 +36,8 @@ struct Shared {
     names: Mutex<Option<Names>>,
     /// The counters of dead letters by the name of the child; those without a label of their own have none.
     letters: Mutex<HashMap<Box<str>, Letters>>,
+    /// The counters of failed runs, likewise.
+    failed_runs: Mutex<HashMap<Box<str>, Arc<Counter>>>,
 }
 
 type Letters = Vec<(DeadLetterReason, Arc<Counter>)>;
@@ -47,7 +49,8 @@ impl Scope {
         let label = undeclared.map_or(path, |above| &above.0.label).clone();
         let declared = undeclared.is_none();
         let names = Mutex::new(names.filter(|_| declared).cloned());
-        Self(Arc::new(Shared { label, declared, names, letters: Mutex::default() }))
+        let (letters, failed_runs) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { label, declared, names, letters, failed_runs }))
     }
 
     /// Replaces the names of the declared children, since the code was replaced.
@@ -73,6 +76,23 @@ impl Scope {
         recorder::with(|recorder| {
             let child = self.child_with_label(target);
             self.letters(child, reason, recorder).increment(1);
+        });
+    }
+
+    /// Adds to the number of failed runs of a periodic child. Zero registers the counter, so that the first failed run
+    /// is a growth from 0.
+    pub(crate) fn failed_runs(&self, child: &Path, count: u64) {
+        recorder::with(|recorder| {
+            let child = self.child_with_label(child);
+            let name = child.unwrap_or_default();
+            let known = self.0.failed_runs.lock().get(name).map(Arc::clone);
+            let counter = known.unwrap_or_else(|| {
+                let labels = vec![Label::new("path", self.label_of(child))];
+                let made = Arc::new(counter(recorder, FAILED_RUNS, labels));
+                self.0.failed_runs.lock().insert(name.into(), Arc::clone(&made));
+                made
+            });
+            counter.increment(count);
         });
     }
 
@@ -110,5 +130,6 @@ impl Scope {
 impl Drop for Shared {
     fn drop(&mut self) {
         recorder::discard(std::mem::take(&mut *self.letters.lock()));
+        recorder::discard(std::mem::take(&mut *self.failed_runs.lock()));
     }
 }

@@ -53,8 +53,8 @@ pub enum Missed {
 /// | one time of day, such as `30 2 * * *` | the run begins where the gap ends | one run, at the first |
 /// | any other, such as `*/15 * * * *` | no run | two runs |
 ///
-/// Nothing is kept when the process ends: which runs were missed is known from the first start of the child on. For
-/// failures, cancellation and restarts see [`every`](crate::every).
+/// Nothing is kept when the process ends: which runs were missed is known from the first start of the child on. A failed
+/// run doesn't fail the child: for failed runs, cancellation and restarts see [`every`](crate::every).
 ///
 /// The wall clock is read at least once a minute, so that a change and a suspended machine are noticed. If it goes back,
 /// no run is repeated. If it goes back by more than three hours, it was wrong, and the plan begins anew.
@@ -73,7 +73,7 @@ pub enum Missed {
 /// let backup = cron("backup", "30 4 * * *", back_up)
 ///     .in_tz("Europe/Berlin")
 ///     .missed(Missed::OnceWithin(Duration::from_secs(6 * 3600)))
-///     .log_failures();
+///     .unhealthy_after(1);
 /// let app = Supervisor::builder("app").child(backup).build()?;
 /// # drop(app);
 /// # Ok::<_, verger::BuildError>(())
@@ -94,7 +94,7 @@ where
 /// A child that calls a function at the times of a cron expression, made by [`cron`].
 ///
 /// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have. An expression or a
-/// time zone that can't be used is an error when the tree is built.
+/// time zone that can't be used, and a limit or a number of failed runs of zero, are errors when the tree is built.
 ///
 /// The example of [`cron`] gives one to a supervisor.
 #[must_use = "it does nothing until it is given to a supervisor"]

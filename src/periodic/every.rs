@@ -7,15 +7,18 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::life::{Job, Life};
+use super::life::{Job, LazyLife};
 use super::options::{Clock, Overrun, RunOptions, bad, positive, run_setters};
 use super::plan::Plan;
 use super::rate::Rate;
 use super::record::JobRecord;
 use super::run::RunContext;
-use crate::child::{ChildMeta, ChildSpec, FactoryKind, function_kind};
+use crate::child::{
+    ChildMeta, ChildSpec, Context, ExitFuture, FactoryKind, IncarnationFactory, Phases,
+};
 use crate::error::{BuildError, ScheduleProblem};
 use crate::exit::Outcome;
+use crate::panic::Foreign;
 use crate::path::Path;
 
 /// Describes a child that calls a function periodically.
@@ -24,12 +27,23 @@ use crate::path::Path;
 /// number of periods after it: the plan doesn't shift with the time that runs take. A run that is due while the one
 /// before is still running is skipped. The methods of [`Every`] change that.
 ///
-/// Runs are polled by the child's own task, unless they may be [concurrent](Overrun::Allow). If a run fails, the child
-/// fails, and its restart policy applies. The plan goes on: after a restart the next run is at the next planned time,
-/// and not at once. [`log_failures`](Every::log_failures) keeps the child up instead. A run that returns
-/// [`ExitError::ignore`](crate::ExitError::ignore) ends the child, which isn't restarted.
+/// Runs are polled by the child's own task, unless they may be [concurrent](Overrun::Allow).
 ///
-/// When the child is cancelled, it ends at once if no run is running. A running one has the child's
+/// # Failed runs
+///
+/// A run fails if it returns an error, panics, or is over its [limit](Every::limit_run). A failed run doesn't fail the
+/// child. The log has one line with its cause and the number of failed runs in a row, and the next run begins at its
+/// planned time. After three failed runs in a row ([`unhealthy_after`](Every::unhealthy_after)) the child is unhealthy
+/// until a run succeeds.
+///
+/// [`fail_after`](Every::fail_after) fails the child after some failed runs in a row, and a
+/// [fatal](crate::ExitError::fatal) error fails it immediately. Its restart type, backoff and limits then apply. The plan
+/// is kept: after a restart the next run begins at the next planned time, and the count of failed runs is zero. A run
+/// that returns [`ExitError::ignore`](crate::ExitError::ignore) ends the child, which isn't restarted.
+///
+/// # Cancellation
+///
+/// When the child is cancelled, it ends immediately if no run is running. A running one has the child's
 /// [`shutdown`](ChildSpec::shutdown) grace, and can learn of the cancellation from its [`RunContext`].
 ///
 /// The period is measured by the monotonic clock of tokio, which doesn't follow changes of the wall clock. On most
@@ -75,9 +89,9 @@ where
 
 /// A child that calls a function periodically, made by [`every`].
 ///
-/// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have. A period or a limit of
-/// zero, a jitter that isn't shorter than the period, and [`Overrun::Allow(0)`](Overrun::Allow) are errors when the tree is
-/// built.
+/// Give it to a supervisor, or call [`spec`](Self::spec) to set the options that all children have. A period, a limit or a
+/// number of failed runs of zero, a jitter that isn't shorter than the period, and [`Overrun::Allow(0)`](Overrun::Allow)
+/// are errors when the tree is built.
 ///
 /// The example of [`every`] sets its options.
 #[must_use = "it does nothing until it is given to a supervisor"]
@@ -176,21 +190,36 @@ where
     O: Outcome + 'static,
     C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
 {
-    let meta = JobMeta { job: Arc::new(job), check };
-    let kind: FactoryKind =
-        function_kind(meta, |meta: &JobMeta<F, C>, ctx| Ok(Life::new(Arc::clone(&meta.job), ctx)));
-    let mut spec = ChildSpec::new(name, kind);
+    let factory = JobFactory { job: Arc::new(job), check };
+    let mut spec = ChildSpec::new(name, FactoryKind::Function(Foreign::new(Arc::new(factory))));
     Arc::make_mut(&mut spec.factory).defined_at = defined_at;
     spec
 }
 
-/// What is known of a periodic child.
-struct JobMeta<F, C> {
+/// Makes the incarnations of a periodic child.
+struct JobFactory<F, C> {
     job: Arc<Job<F>>,
     check: C,
 }
 
-impl<F, C> ChildMeta for JobMeta<F, C>
+impl<F, R, O, C> IncarnationFactory for JobFactory<F, C>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+    C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
+{
+    fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
+        let (job, ctx, grace) = (Arc::clone(&self.job), Some(ctx), phases.grace);
+        Box::pin(LazyLife::New { job, ctx, grace })
+    }
+
+    fn meta(&self) -> &dyn ChildMeta {
+        self
+    }
+}
+
+impl<F, C> ChildMeta for JobFactory<F, C>
 where
     F: Send + Sync + 'static,
     C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,

@@ -1,32 +1,34 @@
 //! The future of one incarnation of a periodic child.
 //!
 //! A run is polled by the child's own task, so a tick allocates nothing, and the run is cancelled, aborted and reported
-//! as leaked as the child is. Only runs that may be concurrent are helper tasks.
+//! as leaked as the child is. Only runs that may be concurrent are helper tasks, and only a run with a limit has a
+//! token, which is allocated.
 //!
 //! # Invariants
 //!
-//! 1. No run begins once the child is cancelled. One that is running goes on, within the grace of the child.
+//! 1. No run begins once the child is cancelled. One that is running continues within the grace of the child.
 //! 2. Two runs that follow each other without a wait are not polled in the same poll of the child.
 //! 3. One timer is enough: for the next tick, and for the limit of the run that is running.
+//! 4. A run that is over its limit has failed as timed out, even if it returns within its grace or is replaced then.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
+use super::limit::{LimitStep, RunLimit};
 use super::options::RunOptions;
 use super::plan::Plan;
-use super::record::{BegunRun, JobRecord};
-use super::run::{RunContext, log_skipped};
+use super::record::{BegunRun, JobPlan, JobRecord};
+use super::run::{Ended, RunContext, call, log_skipped, poll_run};
 use super::step::{Now, Step};
-use crate::child::{Cancelled, Context, catch, drop_after, panicked};
+use crate::child::{Cancelled, Context};
 use crate::clock;
 use crate::exit::{Exit, Outcome};
-use crate::panic::catch_panic_message;
 use crate::status::RunOutcome;
 
 /// What a periodic child runs, and when.
@@ -59,6 +61,43 @@ pin_project! {
         #[pin]
         run: Option<R>,
         begun: Option<BegunRun>,
+        // That of the run that is running.
+        limit: Option<Box<RunLimit>>,
+        // That of the child. `None` if it is infinite.
+        grace: Option<Duration>,
+    }
+}
+
+pin_project! {
+    /// The future of one incarnation. It begins in its first poll, because it reads the clock of the user.
+    ///
+    /// An async block would keep its arguments beside the life.
+    #[project = LazyLifeState]
+    pub(super) enum LazyLife<F, R> {
+        New { job: Arc<Job<F>>, ctx: Option<Context>, grace: Option<Duration> },
+        Begun { #[pin] life: Life<F, R> },
+    }
+}
+
+impl<F, R, O> Future for LazyLife<F, R>
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    type Output = Exit;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+        loop {
+            let life = match self.as_mut().project() {
+                LazyLifeState::New { job, ctx, grace } => {
+                    let ctx = ctx.take().expect("a life begins once");
+                    Life::new(Arc::clone(job), ctx, *grace)
+                }
+                LazyLifeState::Begun { life } => return life.poll(cx),
+            };
+            self.set(Self::Begun { life });
+        }
     }
 }
 
@@ -68,40 +107,45 @@ where
     R: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    pub(super) fn new(job: Arc<Job<F>>, ctx: Context) -> Self {
+    fn new(job: Arc<Job<F>>, ctx: Context, grace: Option<Duration>) -> Self {
         let record = ctx.property::<JobRecord>().unwrap_or_default();
         let now = job.now();
-        let missed = record.start(&job.plan, &job.text, now);
+        let unhealthy_after = job.runs.unhealthy_after;
+        let start = JobPlan { plan: &job.plan, text: &job.text, unhealthy_after };
+        let missed = record.start(&start, now);
+        ctx.incarnation.parent.count_failed_runs(&ctx.incarnation, 0);
         if missed > 0 {
             log_skipped(&ctx, missed, record.skipped(), "the child was down");
         }
         let timer = tokio::time::sleep_until(now.instant.into());
         let cancelled = ctx.cancelled();
-        let (timer_at, run, begun) = (Some(now.instant), None, None);
-        Self { job, ctx, record, cancelled, timer, timer_at, run, begun }
+        let timer_at = Some(now.instant);
+        let (run, begun, limit) = (None, None, None);
+        Self { job, ctx, record, cancelled, timer, timer_at, run, begun, limit, grace }
     }
 
-    /// Polls the run. Returns its exit once it has ended.
-    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+    /// Polls the run. Returns how it has ended, once it has.
+    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Ended> {
         let mut this = self.project();
         let Some(run) = this.run.as_mut().as_pin_mut() else { return Poll::Pending };
-        catch(|| run.poll(cx).map(Outcome::into_exit))
-            .map(|exit| drop_after(exit, || this.run.set(None)))
+        poll_run(this.ctx, || run.poll(cx)).map(|ended| ended.then_drop(|| this.run.set(None)))
     }
 
     /// Drops the run that is running.
-    fn drop_run(self: Pin<&mut Self>, exit: Exit) -> Exit {
+    fn drop_run(self: Pin<&mut Self>) -> Ended {
         let mut this = self.project();
-        drop_after(exit, || this.run.set(None))
+        Ended::new(Ok(())).then_drop(|| this.run.set(None))
     }
 
     /// Ends the run. Returns the failure of the child, if it fails with it.
-    fn end_run(self: Pin<&mut Self>, exit: Exit) -> Exit {
+    fn end_run(self: Pin<&mut Self>, ended: Ended) -> Exit {
         let this = self.project();
         let now = this.job.now();
+        let is_over = this.limit.take().is_some_and(|limit| limit.is_over());
+        let ended = this.job.runs.over_limit(is_over, ended);
         let exit = match this.begun.take() {
-            Some(begun) => this.job.runs.end(this.ctx, begun, exit, now.instant),
-            None => exit,
+            Some(begun) => this.job.runs.end(this.ctx, begun, ended, now.instant),
+            None => Ok(()),
         };
         let skipped = this.record.after_run(&this.job.plan, now);
         if skipped > 0 {
@@ -113,30 +157,33 @@ where
     /// Begins a run, in place of the one that is running if runs aren't concurrent.
     fn begin(mut self: Pin<&mut Self>, planned: SystemTime, now: Now) -> Exit {
         if self.run.is_some() {
-            let exit = self.as_mut().drop_run(Ok(()));
+            let ended = self.as_mut().drop_run();
             let this = self.as_mut().project();
-            if let (Some(begun), Ok(())) = (this.begun.take_if(|_| exit.is_ok()), &exit) {
+            let is_over = this.limit.as_ref().is_some_and(|limit| limit.is_over());
+            if let Some(begun) = this.begun.take_if(|_| ended.is_ok() && !is_over) {
+                *this.limit = None;
                 begun.end(RunOutcome::Replaced, None, now.instant);
             } else {
-                self.as_mut().end_run(exit)?;
+                self.as_mut().end_run(ended)?;
             }
         }
         let this = self.as_mut().project();
         let (number, begun) = this.record.begin(planned, now);
-        let run_ctx = RunContext::new(this.ctx.clone(), planned, number, now.wall_clock);
+        let mut run_ctx = RunContext::new(this.ctx.clone(), planned, number, now.wall_clock);
+        let limit = this.job.runs.limit(&mut run_ctx, now.instant, *this.grace);
         if this.job.plan.overrun().is_concurrent() {
             let (job, ctx) = (Arc::clone(this.job), this.ctx.clone());
-            this.ctx.spawn(run_beside(job, ctx, run_ctx, begun));
+            this.ctx.spawn(run_beside(job, ctx, run_ctx, begun, limit));
             return Ok(());
         }
-        *this.begun = Some(begun);
-        match catch_panic_message(|| (this.job.function)(run_ctx)) {
+        (*this.begun, *this.limit) = (Some(begun), limit.map(Box::new));
+        match call(|| (this.job.function)(run_ctx)) {
             Ok(run) => {
                 let mut slot = self.project().run;
                 slot.set(Some(run));
                 Ok(())
             }
-            Err(panic) => self.end_run(Err(panicked(panic))),
+            Err(ended) => self.end_run(ended),
         }
     }
 
@@ -174,27 +221,38 @@ async fn run_beside<F, R, O>(
     ctx: Context,
     run_ctx: RunContext,
     begun: BegunRun,
+    mut limit: Option<RunLimit>,
 ) -> Exit
 where
     F: Fn(RunContext) -> R,
     R: Future<Output = O>,
     O: Outcome,
 {
-    let exit = match catch_panic_message(|| (job.function)(run_ctx)) {
+    let ended = match call(|| (job.function)(run_ctx)) {
         Ok(run) => {
-            let mut run = pin!(run);
-            let poll = poll_fn(|cx| catch(|| run.as_mut().poll(cx).map(Outcome::into_exit)));
-            match job.runs.deadline(begun.began()) {
-                Some(limit) => match tokio::time::timeout_at(limit.into(), poll).await {
-                    Ok(exit) => exit,
-                    Err(_elapsed) => job.runs.timed_out(),
-                },
-                None => poll.await,
-            }
+            let mut run = pin!(Some(run));
+            let mut poll = poll_fn(|cx| match run.as_mut().as_pin_mut() {
+                Some(run) => poll_run(&ctx, || run.poll(cx)),
+                None => Poll::Pending,
+            });
+            let ended = loop {
+                let step = limit.as_mut().map(|limit| limit.step(clock::now()));
+                let until = match step {
+                    Some(LimitStep::WaitUntil(at)) => at,
+                    Some(LimitStep::Poll) => clock::now(),
+                    Some(LimitStep::Drop) => break Ended::new(Ok(())),
+                    Some(LimitStep::WaitForEnd) | None => break (&mut poll).await,
+                };
+                if let Ok(ended) = tokio::time::timeout_at(until.into(), &mut poll).await {
+                    break ended;
+                }
+            };
+            ended.then_drop(|| run.set(None))
         }
-        Err(panic) => Err(panicked(panic)),
+        Err(ended) => ended,
     };
-    job.runs.end(&ctx, begun, exit, clock::now())
+    let is_over = limit.is_some_and(|limit| limit.is_over());
+    job.runs.end(&ctx, begun, job.runs.over_limit(is_over, ended), clock::now())
 }
 
 const OVERRUN: &str = "the run before takes too long";
@@ -210,8 +268,8 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
         let mut has_run = false;
         loop {
-            if let Poll::Ready(exit) = self.as_mut().poll_run(cx) {
-                self.as_mut().end_run(exit)?;
+            if let Poll::Ready(ended) = self.as_mut().poll_run(cx) {
+                self.as_mut().end_run(ended)?;
                 has_run = true;
             }
             let is_running = self.run.is_some();
@@ -219,14 +277,17 @@ where
                 return Poll::Ready(Ok(()));
             }
             let now = self.job.now();
-            let limit = self.begun.as_ref().filter(|_| is_running);
-            let limit = limit.and_then(|begun| self.job.runs.deadline(begun.began()));
-            if limit.is_some_and(|limit| limit <= now.instant) {
-                let exit = self.job.runs.timed_out();
-                let exit = self.as_mut().drop_run(exit);
-                self.as_mut().end_run(exit)?;
-                continue;
-            }
+            let limit = self.as_mut().project().limit.as_mut();
+            let limit = match limit.map(|limit| limit.step(now.instant)) {
+                None | Some(LimitStep::WaitForEnd) => None,
+                Some(LimitStep::WaitUntil(at)) => Some(at),
+                Some(LimitStep::Poll) => continue,
+                Some(LimitStep::Drop) => {
+                    let ended = self.as_mut().drop_run();
+                    self.as_mut().end_run(ended)?;
+                    continue;
+                }
+            };
             let until = match self.as_mut().step(now) {
                 Step::Run(planned) => {
                     self.as_mut().begin(planned, now)?;

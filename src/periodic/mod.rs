@@ -15,9 +15,8 @@
 //!     Ok(())
 //! }
 //!
-//! let cleanup = every("cleanup", Duration::from_secs(60), remove_old_files)
-//!     .limit_run(Duration::from_secs(30))
-//!     .log_failures();
+//! let cleanup = every("cleanup", Duration::from_secs(60), remove_old_files);
+//! let cleanup = cleanup.limit_run(Duration::from_secs(30)).unhealthy_after(5);
 //! let app = Supervisor::builder("app").child(cleanup).build()?;
 //! # drop(app);
 //! # Ok::<_, verger::BuildError>(())
@@ -33,6 +32,7 @@
 //! | `record` | what is kept of a child over its incarnations, and shown in the status |
 //! | `life` | the future of one incarnation |
 //! | `run` | one run: its context, its outcome |
+//! | `limit` | when a run that takes too long is cancelled and dropped |
 
 #[cfg(feature = "cron")]
 mod calendar;
@@ -40,6 +40,7 @@ mod calendar;
 mod cron;
 mod every;
 mod life;
+mod limit;
 mod options;
 mod plan;
 mod rate;

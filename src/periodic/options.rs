@@ -52,18 +52,32 @@ impl Overrun {
 }
 
 /// How runs are treated, whenever they are due.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct RunOptions {
     /// How long a run may take.
     pub(super) limit: Option<Duration>,
-    /// Whether a failed run is logged, and not a failure of the child.
-    pub(super) logs_failures: bool,
+    /// After how many failed runs in a row the child is unhealthy. `build` refuses 0.
+    pub(super) unhealthy_after: u32,
+    /// After how many failed runs in a row the child fails. `build` refuses 0.
+    pub(super) fail_after: Option<u32>,
     pub(super) clock: Clock,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { limit: None, unhealthy_after: 3, fail_after: None, clock: Clock::default() }
+    }
 }
 
 impl RunOptions {
     pub(super) fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        positive(self.limit.unwrap_or(Duration::MAX), "`limit_run`", 60, path)
+        positive(self.limit.unwrap_or(Duration::MAX), "`limit_run`", 60, path)?;
+        let no_failures = |option| Err(bad(path, ScheduleProblem::NoFailures { option }));
+        match (self.unhealthy_after, self.fail_after) {
+            (0, _) => no_failures("unhealthy_after"),
+            (_, Some(0)) => no_failures("fail_after"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -128,19 +142,56 @@ macro_rules! run_setters {
 
         /// Sets how long a run may take. Default: no limit.
         ///
-        /// A run that takes longer is dropped at its next await point. It has failed as
-        /// [`TimedOut`](crate::ExitReason::TimedOut).
+        /// At the limit the run is cancelled, which its [`RunContext`] tells it; the child isn't. The run then has the
+        /// [`shutdown`](crate::ChildSpec::shutdown) grace of the child to return, and is dropped at its next await
+        /// point when the grace is over. An infinite grace has no bound. With
+        /// [`BrutalKill`](crate::Shutdown::BrutalKill) the run is dropped at the limit.
+        ///
+        /// The run has failed as [`TimedOut`](crate::ExitReason::TimedOut), even if it returns within the grace, and
+        /// whatever it returns. Zero is an error when the tree is built.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::every;
+        /// use verger::periodic::RunContext;
+        ///
+        /// async fn compact(run: RunContext) {
+        ///     for segment in 0..1_000 {
+        ///         // A segment that has begun is finished.
+        ///         if run.is_cancelled() {
+        ///             return;
+        ///         }
+        ///         println!("compacting {segment}");
+        ///         tokio::task::yield_now().await;
+        ///     }
+        /// }
+        ///
+        /// let compact = every("compact", Duration::from_secs(600), compact).limit_run(Duration::from_secs(60));
+        /// let spec = compact.spec().shutdown(Duration::from_secs(10));
+        /// # drop(spec);
+        /// ```
         pub fn limit_run(mut self, limit: Duration) -> Self {
             self.runs.limit = Some(limit);
             self
         }
 
-        /// Logs a run that fails, and goes on with the plan. Default: the child fails with the run.
+        /// Sets how many runs in a row must fail for the child to be unhealthy. Default: 3.
         ///
-        /// It applies to errors, panics and runs over their [limit](Self::limit_run). An error that is
-        /// [fatal](crate::ExitError::fatal) fails the child all the same.
-        pub fn log_failures(mut self) -> Self {
-            self.runs.logs_failures = true;
+        /// An unhealthy child is one of [`Status::problems`](crate::status::Status::problems), and keeps the tree from
+        /// being [ready](crate::status::Status::is_ready) if it is [essential](crate::ChildSpec::essential). The next
+        /// run that succeeds makes it healthy again. Zero is an error when the tree is built.
+        pub fn unhealthy_after(mut self, runs: u32) -> Self {
+            self.runs.unhealthy_after = runs;
+            self
+        }
+
+        /// Fails the child after this many failed runs in a row. Default: never.
+        ///
+        /// The child fails with the cause of the last run, and its restart type, backoff and limits apply. The next
+        /// incarnation counts from zero. Zero is an error when the tree is built.
+        pub fn fail_after(mut self, runs: u32) -> Self {
+            self.runs.fail_after = Some(runs);
             self
         }
 

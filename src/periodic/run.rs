@@ -1,20 +1,34 @@
 //! One run of a periodic child: its context, and how it has ended.
+//!
+//! # Invariants
+//!
+//! 1. A run that has failed is reported by one line: by `a run has failed`, or by the line about the failure of its
+//!    child. A panic that is its failure has no other line, unless it fails the child.
+//! 2. A panic that isn't the failure of its run, for example because the run has caught it, has a line.
 
 use std::fmt;
+use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
+use tokio_util::sync::CancellationToken;
+use tracing::field;
+
+use super::limit::RunLimit;
 use super::options::RunOptions;
-use super::record::BegunRun;
-use crate::child::Context;
-use crate::exit::{Exit, ExitError, ExitReason};
+use super::record::{BegunRun, HealthChange};
+use crate::child::{Cancelled, Context, catch, drop_after, log_recorded, panicked};
+use crate::exit::{Exit, ExitError, ExitReason, Outcome};
+use crate::panic::{RecordedPanic, catch_panic_message, collect};
 use crate::status::RunOutcome;
 use crate::subscriber::warn;
 
-/// What a run is given: the [`Context`] of its child, and the time for which it was planned.
+/// What a run is given: the [`Context`] of its child, the time for which it was planned, and its own cancellation.
 ///
-/// It dereferences to the context, so that all methods of that can be called on it.
+/// It dereferences to the context, so that all methods of that can be called on it. The run is cancelled with its child,
+/// and when it is over its [limit](crate::periodic::Every::limit_run).
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,18 +49,69 @@ pub struct RunContext {
     planned: SystemTime,
     late: Duration,
     number: u64,
+    /// Cancelled at the limit of the run, and with the child. `None` without a limit.
+    token: Option<CancellationToken>,
 }
 
 impl RunContext {
     pub(super) fn new(ctx: Context, planned: SystemTime, number: u64, now: SystemTime) -> Self {
         let late = now.duration_since(planned).unwrap_or_default();
-        Self { ctx, planned, late, number }
+        Self { ctx, planned, late, number, token: None }
+    }
+
+    /// Sets what cancels the run.
+    pub(super) fn cancelled_by(&mut self, token: CancellationToken) {
+        self.token = Some(token);
     }
 
     /// Returns the context of the child, for code that takes one.
+    ///
+    /// That context isn't cancelled at the [limit](crate::periodic::Every::limit_run) of the run.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.ctx
+    }
+
+    /// Resolves when the run is cancelled: with its child, or at its [limit](crate::periodic::Every::limit_run).
+    ///
+    /// From then on the run has the [`shutdown`](crate::ChildSpec::shutdown) grace of its child to return.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: if the run is cancelled after the future was dropped, a new future resolves
+    /// immediately.
+    pub fn cancelled(&self) -> Cancelled {
+        match &self.token {
+            Some(token) => Cancelled::with_token(Arc::clone(&self.ctx.incarnation), token.clone()),
+            None => self.ctx.cancelled(),
+        }
+    }
+
+    /// Returns whether the run is cancelled: with its child, or at its [limit](crate::periodic::Every::limit_run).
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.ctx.is_cancelled() || self.token.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// Runs `future` to completion. Drops it and returns `None` if the run is cancelled first.
+    ///
+    /// # Cancel safety
+    ///
+    /// As cancel safe as `future`, which is dropped at one of its await points.
+    pub async fn run_until_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            () = self.cancelled() => None,
+            output = future => Some(output),
+        }
+    }
+
+    /// Returns a token that is cancelled with the run.
+    ///
+    /// For code that takes tokio-util's own type. Cancelling the token yourself doesn't cancel the run.
+    #[must_use]
+    pub fn token(&self) -> CancellationToken {
+        self.token.as_ref().map_or_else(|| self.ctx.token(), CancellationToken::child_token)
     }
 
     /// Returns the time for which the run was planned, as the wall clock had it when the run began.
@@ -86,45 +151,123 @@ impl fmt::Debug for RunContext {
     }
 }
 
-impl RunOptions {
-    /// Ends a run. Returns the failure that the child fails with, if it does.
-    pub(super) fn end(&self, ctx: &Context, run: BegunRun, exit: Exit, now: Instant) -> Exit {
-        let Err(error) = exit else {
-            run.end(RunOutcome::Done, None, now);
-            return Ok(());
-        };
-        if error.is_ignore() {
-            run.end(RunOutcome::Done, None, now);
-            return Err(error);
-        }
-        let goes_on = self.logs_failures && !error.is_fatal();
-        let reason = error.clone().into_reason();
-        let text: Arc<str> = reason.to_string().into();
-        run.end(RunOutcome::Failed, Some(Arc::clone(&text)), now);
-        if !goes_on {
-            return Err(error);
-        }
-        log_failure(ctx, &text);
-        Ok(())
+/// How a run has ended, and the panics in it that no line has reported yet.
+pub(super) struct Ended {
+    exit: Exit,
+    panics: Vec<RecordedPanic>,
+}
+
+impl Ended {
+    pub(super) fn new(exit: Exit) -> Self {
+        Self { exit, panics: Vec::new() }
     }
 
-    /// Returns when a run that began then is over its limit.
-    pub(super) fn deadline(&self, began: Instant) -> Option<Instant> {
-        self.limit.map(|limit| crate::policy::later(began, limit))
+    pub(super) fn is_ok(&self) -> bool {
+        self.exit.is_ok()
     }
 
-    /// The exit of a run that is over its limit.
-    pub(super) fn timed_out(&self) -> Exit {
-        Err(ExitError::from_reason(ExitReason::TimedOut(self.limit.unwrap_or_default())))
+    /// Replaces what the run has returned.
+    pub(super) fn with_exit(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// Drops what is left of the run. A panic in that is its failure.
+    pub(super) fn then_drop(mut self, rest: impl FnOnce()) -> Self {
+        let (exit, panics) = collect(|| drop_after(self.exit, rest));
+        self.panics.extend(panics);
+        Self { exit, ..self }
     }
 }
 
-fn log_failure(ctx: &Context, cause: &str) {
+/// Calls the function of a run. A panic is the end of the run.
+pub(super) fn call<R>(function: impl FnOnce() -> R) -> Result<R, Ended> {
+    let (called, panics) = collect(|| catch_panic_message(function));
+    called.map_err(|panic| Ended { exit: Err(panicked(panic)), panics })
+}
+
+/// Polls a run.
+pub(super) fn poll_run<O: Outcome>(ctx: &Context, poll: impl FnOnce() -> Poll<O>) -> Poll<Ended> {
+    let (polled, panics) = collect(|| catch(|| poll().map(Outcome::into_exit)));
+    match polled {
+        Poll::Ready(exit) => Poll::Ready(Ended { exit, panics }),
+        Poll::Pending => {
+            log_recorded(&ctx.incarnation, panics);
+            Poll::Pending
+        }
+    }
+}
+
+impl RunOptions {
+    /// Ends a run. Returns the failure that the child fails with, if it does.
+    pub(super) fn end(&self, ctx: &Context, run: BegunRun, ended: Ended, now: Instant) -> Exit {
+        let Ended { exit, panics } = ended;
+        let Err(error) = exit.as_ref().map_err(Clone::clone) else {
+            log_recorded(&ctx.incarnation, panics);
+            report_health(ctx, run.end(RunOutcome::Done, None, now).health);
+            return exit;
+        };
+        if error.is_ignore() {
+            log_recorded(&ctx.incarnation, panics);
+            report_health(ctx, run.end(RunOutcome::Done, None, now).health);
+            return exit;
+        }
+        let cause: Arc<str> = error.clone().into_reason().to_string().into();
+        let end = run.end(RunOutcome::Failed, Some(Arc::clone(&cause)), now);
+        ctx.incarnation.parent.count_failed_runs(&ctx.incarnation, 1);
+        let is_last = self.fail_after.is_some_and(|runs| end.streak >= runs.into());
+        if is_last || error.is_fatal() {
+            // The line about the failure of the child has the cause, as that of any other child.
+            log_recorded(&ctx.incarnation, panics);
+            return exit;
+        }
+        log_failure(ctx, &cause, end.streak, panics);
+        report_health(ctx, end.health);
+        Ok(())
+    }
+
+    /// Limits a run that begins now, if runs have a limit.
+    pub(super) fn limit(
+        &self,
+        run: &mut RunContext,
+        now: Instant,
+        grace: Option<Duration>,
+    ) -> Option<RunLimit> {
+        let at = crate::policy::later(now, self.limit?);
+        let token = run.ctx.token();
+        run.cancelled_by(token.clone());
+        Some(RunLimit::new(token, at, grace))
+    }
+
+    /// Returns how a run has ended that may be over its limit. Such a run has timed out, even if it has returned since.
+    pub(super) fn over_limit(&self, is_over: bool, ended: Ended) -> Ended {
+        let Some(limit) = self.limit.filter(|_| is_over) else { return ended };
+        ended.with_exit(Err(ExitError::from_reason(ExitReason::TimedOut(limit))))
+    }
+}
+
+fn report_health(ctx: &Context, change: HealthChange) {
+    match change {
+        HealthChange::None => {}
+        HealthChange::Healthy => ctx.incarnation.parent.job_health(&ctx.incarnation, None),
+        HealthChange::Unhealthy(problem) => {
+            ctx.incarnation.parent.job_health(&ctx.incarnation, Some(problem));
+        }
+    }
+}
+
+/// Logs a failed run, with the panics that it has failed with.
+fn log_failure(ctx: &Context, cause: &str, failed_in_a_row: u64, panics: Vec<RecordedPanic>) {
+    // The cause of a panic contains its message.
+    let (mut own, others): (Vec<_>, Vec<_>) =
+        panics.into_iter().partition(|recorded| cause.contains(recorded.panic.message()));
+    log_recorded(&ctx.incarnation, others);
     let (child, incarnation) = (ctx.path(), ctx.incarnation());
     let Some(line) = ctx.incarnation.parent.job_line(&child, true) else { return };
     let note = line.note();
+    let backtrace = own.pop().and_then(|recorded| recorded.backtrace).map(field::display);
     warn!(
-        target: "verger::periodic", %child, incarnation, cause, "a run has failed{note}"
+        target: "verger::periodic",
+        %child, incarnation, cause, failed_in_a_row, backtrace, "a run has failed{note}"
     );
 }
 

@@ -32,7 +32,7 @@ use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::lease::FencingToken;
-use crate::metrics::Scope;
+use crate::metrics::{Scope, is_installed};
 use crate::panic::catch_panic;
 use crate::path::{LazyPath, Path};
 use crate::policy::{ChildOptions, FailureCallback, LetterLine, Rules};
@@ -386,6 +386,26 @@ impl Parent for SupervisorShared {
     fn job_line(&self, child: &Path, has_failed: bool) -> Option<LetterLine> {
         let kind = if has_failed { LineKind::RunFailed } else { LineKind::RunSkipped };
         self.tree.log_bounds.count(child, kind)
+    }
+
+    fn count_failed_runs(&self, incarnation: &Incarnation, count: u64) {
+        if is_installed() {
+            self.scope.failed_runs(&incarnation.path(), count);
+        }
+    }
+
+    fn job_health(&self, incarnation: &Incarnation, problem: Option<Arc<str>>) {
+        let (path, number) = (incarnation.path(), incarnation.number);
+        match problem {
+            Some(problem) => {
+                log::unhealthy(&self.tree.log_bounds, &path, number, &problem);
+                self.publish(now(), path, number, || EventKind::Unhealthy { problem });
+            }
+            None => {
+                log::healthy(&self.tree.log_bounds, &path, number);
+                self.publish(now(), path, number, || EventKind::Healthy);
+            }
+        }
     }
 
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {

@@ -81,10 +81,11 @@ pub struct ChildInfo {
     pub next: Option<NextAttempt>,
     /// The text that the child has set; see [`Context::set_status`](crate::Context::set_status).
     pub status: Option<String>,
-    /// The result of the [health check](crate::HealthCheck). `None` if the child isn't active, has
-    /// no health check, or hasn't been checked yet.
+    /// The result of the [health check](crate::HealthCheck), and `false` while too many
+    /// [runs in a row](crate::periodic::Every::unhealthy_after) of a periodic child have failed. `None` if the child
+    /// isn't active. Also `None` if it has no health check or hasn't been checked yet, unless its runs fail.
     pub healthy: Option<bool>,
-    /// What the health check has reported of a child that isn't healthy.
+    /// Why the child isn't healthy: what its health check has reported, or how its runs have failed.
     pub problem: Option<Arc<str>>,
     /// The siblings that the child requires.
     pub requires: Arc<[String]>,

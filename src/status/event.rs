@@ -78,12 +78,13 @@ pub enum EventKind {
         #[serde(rename = "length_ms", serialize_with = "millis::duration")]
         length: Duration,
     },
-    /// The child's health check failed too often in a row: see [`HealthCheck`](crate::HealthCheck).
+    /// The child's health check failed too often in a row, see [`HealthCheck`](crate::HealthCheck), or so did the runs
+    /// of a periodic child, see [`unhealthy_after`](crate::periodic::Every::unhealthy_after).
     Unhealthy {
-        /// The problem that the last check reported.
+        /// The problem that the last check reported, or why the last run has failed.
         problem: Arc<str>,
     },
-    /// The child was unhealthy, and its health check passed.
+    /// The child was unhealthy, and its health check passed, or a run succeeded.
     Healthy,
     /// The child is on standby: its lease isn't granted, or nothing is known of it.
     Standby {

@@ -120,7 +120,7 @@ use crate::policy::{
 /// | `callback` | the supervisor has an `on_child_failure` callback of its own |
 /// | `own policy` | the running child has changed its restart policy |
 /// | `config: backoff feed.toml:12` | a configuration file has set the value there, or a `call` |
-/// | `UNHEALTHY` | the child's health check fails |
+/// | `UNHEALTHY` | the child's health check fails, or its last runs have failed |
 ///
 /// ```text
 /// app  one_for_one 0/5 in 7m  active  up 2h15m  5 children, 1 restarting

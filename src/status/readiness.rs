@@ -7,6 +7,7 @@ use std::fmt::{self, Write as _};
 use serde::Serialize;
 
 use super::{ChildInfo, Status};
+use crate::invisible::Visible;
 use crate::path::Path;
 
 /// A child that isn't ready.
@@ -82,6 +83,9 @@ fn problem(child: &ChildInfo) -> String {
         text.push_str(", unhealthy");
     }
     // Writing to a string doesn't fail.
+    if let Some(problem) = &child.problem {
+        let _ = write!(text, ": {}", Visible(problem));
+    }
     if let Some(why) = child.why {
         let _ = write!(text, ", {why}");
     }

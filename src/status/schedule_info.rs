@@ -43,6 +43,8 @@ pub struct ScheduleInfo {
     pub runs: u64,
     /// How many of them have failed.
     pub failed: u64,
+    /// How many runs in a row have failed, up to the last one and since the child was started or restarted.
+    pub failed_in_a_row: u64,
     /// How many planned runs were skipped, because the one before took too long or the child was down. Of the runs of a
     /// cron expression that are missed at once, a thousand are counted.
     pub skipped: u64,
@@ -79,7 +81,8 @@ pub struct LastRun {
 pub enum RunOutcome {
     /// It returned `()` or `Ok`.
     Done,
-    /// It returned an error, panicked, or took longer than its [limit](crate::periodic::Every::limit_run).
+    /// It returned an error, panicked, or took longer than its [limit](crate::periodic::Every::limit_run). The child
+    /// hasn't necessarily failed.
     Failed,
     /// The next run has [replaced](crate::periodic::Overrun::Replace) it.
     Replaced,

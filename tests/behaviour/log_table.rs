@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const CHAPTER: &str = "book/src/log-lines.md";
 
 /// The names of all fields, so that one thing has one name.
-const FIELDS: [&str; 67] = [
+const FIELDS: [&str; 68] = [
     "address",
     "at_most",
     "attempt",
@@ -26,6 +26,7 @@ const FIELDS: [&str; 67] = [
     "error",
     "event_type",
     "expires_within",
+    "failed_in_a_row",
     "failing",
     "forced",
     "from",

@@ -8,7 +8,7 @@ use verger::dead_letter::DeadLetterReason;
 use verger::metrics::{ALL, MetricKind, describe, record};
 use verger::policy::{Jitter, OnExhausted};
 use verger::{
-    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, RestartType, Strategy, Supervisor,
+    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, RestartType, Strategy, Supervisor, every,
     mailbox_with_capacity, worker, worker_with_mailbox,
 };
 
@@ -235,6 +235,31 @@ async fn dead_letters_are_counted_by_target_and_reason_and_suppressed_ones_are_n
             (format!("path=app/conns reason={}", DeadLetterReason::GaveUp), 3),
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_runs_are_counted_from_zero_by_the_path_of_their_child() {
+    let recorded = Recorded::default();
+    let _guard = set_default_local_recorder(&recorded);
+    let failing = |name: &str| every(name, secs(10), async |_| -> Exit { Err("no".into()) });
+    let works = every("works", secs(10), async |_| {});
+    let conns = DynamicSupervisor::builder("conns");
+    let app = Supervisor::builder("app").child(failing("a")).child(works).child(conns);
+    let app = start(app).await;
+    let conns = app.supervisor("conns").await.unwrap();
+    conns.start_child(failing("one")).await.unwrap();
+    conns.start_child(failing("two")).await.unwrap();
+    sleep(secs(25)).await;
+    assert_eq!(
+        recorded.counts("verger_failed_runs_total"),
+        [
+            ("path=app/a".to_owned(), 3),
+            ("path=app/conns".to_owned(), 6),
+            ("path=app/works".to_owned(), 0),
+        ]
+    );
+    assert_eq!(recorded.counts("verger_exits_total"), []);
+    app.stop("enough").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,7 +64,7 @@ async fn an_unhealthy_child_is_not_ready() {
     let tree = start(Supervisor::builder("app").child(idle("db").health_check(check))).await;
     assert_eq!(seen(&tree).await, (true, vec![]));
     sleep(secs(11)).await;
-    assert_eq!(seen(&tree).await, (false, vec!["app/db: active, unhealthy".to_owned()]));
+    assert_eq!(seen(&tree).await, (false, vec!["app/db: active, unhealthy: no answer".to_owned()]));
 }
 
 #[tokio::test(start_paused = true)]

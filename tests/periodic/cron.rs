@@ -235,7 +235,7 @@ async fn nothing_is_missed_before_the_first_start() {
 #[tokio::test(start_paused = true)]
 async fn jitter_and_limits_apply_as_for_every() {
     let (diary, clock) = (Diary::new(), WallClock::at("2026-01-01T12:00:00Z"));
-    let job = noting(&diary, &clock, "* * * * *", secs(600)).limit_run(secs(50)).log_failures();
+    let job = noting(&diary, &clock, "* * * * *", secs(600)).limit_run(secs(50));
     let tree = start(eager().child(job.jitter(millis(500)))).await;
     sleep(secs(300)).await;
     let info = tree.which_child("a").await.unwrap().schedule.unwrap();

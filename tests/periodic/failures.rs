@@ -5,7 +5,8 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use verger::periodic::{Overrun, RunContext};
 use verger::{
-    Backoff, Exit, ExitError, ExitKind, Lifecycle, RestartType, RunError, Supervisor, every,
+    Backoff, Exit, ExitError, ExitKind, Lifecycle, RestartType, RunError, Shutdown, Supervisor,
+    every,
 };
 
 use crate::common::start;
@@ -29,7 +30,8 @@ impl<F: Fn(RunContext) -> std::future::Ready<Exit> + Send + Sync + 'static> Asyn
 #[tokio::test(start_paused = true)]
 async fn the_child_fails_and_the_next_run_is_at_the_next_planned_time() {
     let diary = Diary::new();
-    let tree = start(eager().child(every("a", secs(10), failing(&diary, &[1, 2])))).await;
+    let job = every("a", secs(10), failing(&diary, &[1, 2])).fail_after(1);
+    let tree = start(eager().child(job)).await;
     sleep(secs(29)).await;
     assert_eq!(diary.text(), "0 run 1 in #1, 10 run 2 in #2, 20 run 3 in #3");
     let child = tree.which_child("a").await.unwrap();
@@ -43,7 +45,8 @@ async fn runs_that_are_planned_during_the_backoff_are_skipped() {
     let diary = Diary::new();
     let log = Log::at(LevelFilter::WARN);
     let app = eager().defaults(|child| child.backoff(Backoff::constant(secs(25))));
-    let tree = start(app.child(every("a", secs(10), failing(&diary, &[1])))).await;
+    let job = every("a", secs(10), failing(&diary, &[1])).fail_after(1);
+    let tree = start(app.child(job)).await;
     sleep(secs(49)).await;
     assert_eq!(diary.text(), "0 run 1 in #1, 30 run 2 in #2, 40 run 3 in #2");
     let line = "WARN verger::periodic: skipped planned runs child=app/a incarnation=2 count=2 total=2 \
@@ -55,7 +58,7 @@ async fn runs_that_are_planned_during_the_backoff_are_skipped() {
 #[tokio::test(start_paused = true)]
 async fn a_fixed_delay_counts_from_the_end_of_the_failed_run() {
     let diary = Diary::new();
-    let job = every("a", secs(10), failing(&diary, &[1])).fixed_delay();
+    let job = every("a", secs(10), failing(&diary, &[1])).fixed_delay().fail_after(1);
     let app = eager().defaults(|child| child.backoff(Backoff::constant(secs(3))));
     let tree = start(app.child(job)).await;
     sleep(secs(20)).await;
@@ -64,33 +67,37 @@ async fn a_fixed_delay_counts_from_the_end_of_the_failed_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn log_failures_keeps_the_child_up() {
+async fn a_failed_run_is_one_line_with_its_cause_and_the_child_stays_up() {
     let diary = Diary::new();
     let log = Log::at(LevelFilter::WARN);
-    let job = every("a", secs(10), failing(&diary, &[1, 2])).log_failures();
-    let tree = start(eager().child(job)).await;
-    sleep(secs(29)).await;
-    assert_eq!(diary.text(), "0 run 1 in #1, 10 run 2 in #1, 20 run 3 in #1");
-    let line =
-        "WARN verger::periodic: a run has failed child=app/a incarnation=1 cause=\"failed: no\"";
-    assert_eq!(runs_logged(&log), [line, line]);
+    let job = every("a", secs(10), failing(&diary, &[1, 2, 4]));
+    let tree = start(Supervisor::builder("app").child(job)).await;
+    sleep(secs(39)).await;
+    assert_eq!(diary.text(), "0 run 1 in #1, 10 run 2 in #1, 20 run 3 in #1, 30 run 4 in #1");
+    let line = |in_a_row| {
+        format!(
+            "WARN verger::periodic: a run has failed child=app/a incarnation=1 cause=\"failed: no\" \
+             failed_in_a_row={in_a_row}"
+        )
+    };
+    assert_eq!(log.lines(), [line(1), line(2), line(1)], "and nothing else");
     tree.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_a_run_is_a_failure_in_each_way() {
     for overrun in [Overrun::Skip, Overrun::Replace, Overrun::Allow(2)] {
-        for logs in [false, true] {
+        for fails in [false, true] {
             let mut job = every("a", secs(10), async |run: RunContext| {
                 assert!(run.number() != 1, "oh");
             });
-            if logs {
-                job = job.log_failures();
+            if fails {
+                job = job.fail_after(1);
             }
             let tree = start(eager().child(job.overrun(overrun))).await;
             sleep(secs(9)).await;
             let child = tree.which_child("a").await.unwrap();
-            assert_eq!(child.incarnation, if logs { 1 } else { 2 }, "{overrun:?}");
+            assert_eq!(child.incarnation, if fails { 2 } else { 1 }, "{overrun:?}");
             let problem = child.schedule.unwrap().last.unwrap().problem.unwrap();
             assert!(problem.starts_with("panicked"), "{problem}");
             tree.stop("done").await.unwrap();
@@ -105,7 +112,7 @@ async fn a_function_that_panics_before_it_returns_a_future_is_a_failure_too() {
             assert!(run.number() != 1, "oh");
             async {}
         });
-        let tree = start(eager().child(job.overrun(overrun))).await;
+        let tree = start(eager().child(job.overrun(overrun).fail_after(1))).await;
         sleep(secs(9)).await;
         let child = tree.which_child("a").await.unwrap();
         let last = child.last_exit.unwrap().reason;
@@ -128,7 +135,7 @@ async fn a_panic_while_a_run_is_dropped_is_a_failure() {
         let _bomb = (run.number() == 1).then_some(Bomb);
         std::future::pending::<()>().await;
     });
-    let tree = start(eager().child(job.overrun(Overrun::Replace))).await;
+    let tree = start(eager().child(job.overrun(Overrun::Replace).fail_after(1))).await;
     sleep(secs(10)).await;
     let child = tree.which_child("a").await.unwrap();
     let last = child.last_exit.unwrap().reason;
@@ -137,7 +144,7 @@ async fn a_panic_while_a_run_is_dropped_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_over_its_limit_has_timed_out() {
+async fn a_run_over_its_limit_is_dropped_immediately_without_a_grace() {
     for overrun in [Overrun::Skip, Overrun::Queue, Overrun::Replace, Overrun::Allow(2)] {
         let diary = Diary::new();
         let noted = diary.clone();
@@ -146,7 +153,16 @@ async fn a_run_over_its_limit_has_timed_out() {
             let takes = secs(if run.number() == 1 { 8 } else { 1 });
             async move { diary.run(&run, takes).await }
         });
-        let tree = start(eager().child(job.limit_run(secs(5)).overrun(overrun))).await;
+        let tree = start(
+            eager().child(
+                job.limit_run(secs(5))
+                    .overrun(overrun)
+                    .fail_after(1)
+                    .spec()
+                    .shutdown(Shutdown::BrutalKill),
+            ),
+        )
+        .await;
         sleep(secs(5) - millis(1)).await;
         assert_eq!(diary.text(), "0 run 1");
         sleep(secs(10)).await;
@@ -160,9 +176,9 @@ async fn a_run_over_its_limit_has_timed_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fatal_error_fails_the_supervisor_also_if_failures_are_logged() {
+async fn a_fatal_error_fails_the_child_and_its_supervisor_with_the_first_run() {
     let job = every("a", secs(10), async |_: RunContext| -> Exit { Err(ExitError::fatal("port")) });
-    let app = Supervisor::builder("app").child(job.log_failures()).build().unwrap();
+    let app = Supervisor::builder("app").child(job).build().unwrap();
     let error = app.run().await.unwrap_err();
     assert!(matches!(error, RunError::GaveUp { .. }), "{error}");
 }
@@ -182,7 +198,8 @@ async fn a_run_that_declines_ends_the_job() {
 #[tokio::test(start_paused = true)]
 async fn the_restart_type_of_the_child_applies() {
     let diary = Diary::new();
-    let job = every("a", secs(10), failing(&diary, &[2])).spec().restart(RestartType::OnSuccess);
+    let job = every("a", secs(10), failing(&diary, &[2])).fail_after(1);
+    let job = job.spec().restart(RestartType::OnSuccess);
     let tree = start(eager().child(job)).await;
     sleep(secs(60)).await;
     assert_eq!(diary.text(), "0 run 1 in #1, 10 run 2 in #1");

@@ -9,6 +9,7 @@ mod daylight_saving;
 mod diary;
 mod every;
 mod failures;
+mod limits;
 #[path = "../common/log.rs"]
 mod log;
 mod overruns;
@@ -16,3 +17,4 @@ mod refused;
 mod run_time;
 mod status;
 mod stops;
+mod unhealthy;

@@ -26,6 +26,16 @@ fn a_period_of_zero_and_other_values_that_cannot_work() {
             "the `limit_run` of `app/a` is zero; write a duration such as `60s`",
         ),
         (
+            job().unhealthy_after(0),
+            "the schedule of `app/a` cannot work: `unhealthy_after(0)` waits for no failed run; write \
+             `unhealthy_after(1)` or more",
+        ),
+        (
+            job().fail_after(0),
+            "the schedule of `app/a` cannot work: `fail_after(0)` waits for no failed run; write `fail_after(1)` or \
+             more",
+        ),
+        (
             job().jitter(secs(10)),
             "the schedule of `app/a` cannot work: a jitter of 10s isn't shorter than the period of 10s; write a \
              shorter one, such as `1s`",

@@ -21,7 +21,7 @@ async fn it_shows_the_last_run_and_the_next() {
         tokio::time::sleep(secs(3)).await;
         if run.number() == 2 { Err("no".into()) } else { Ok(()) }
     });
-    let job = job.clock(diary.wall_clock(epoch)).log_failures().first_after(secs(1));
+    let job = job.clock(diary.wall_clock(epoch)).first_after(secs(1));
     let tree = start(eager().child(job)).await;
 
     let info = seen(&tree).await;

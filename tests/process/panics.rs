@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use verger::{Context, Exit, Supervisor, install_panic_hook, worker};
+use verger::periodic::RunContext;
+use verger::{Context, Exit, Supervisor, every, install_panic_hook, worker};
 
 const CHOICE: &str = "VERGER_TEST_PANIC";
 
@@ -30,6 +31,12 @@ fn case() {
             tracing::subscriber::set_global_default(PanicsAtPanics).unwrap();
             install_panic_hook();
         }
+        "in runs" => {
+            log_to_stdout();
+            install_panic_hook();
+            run_periodically();
+            return;
+        }
         "aborting" => {
             log_to_stdout();
             install_panic_hook();
@@ -46,7 +53,7 @@ fn case() {
 
 fn log_to_stdout() {
     tracing_subscriber::fmt()
-        .with_env_filter("verger::panic=error,verger::restart=warn")
+        .with_env_filter("verger::panic=error,verger::restart=warn,verger::periodic=warn")
         .with_ansi(false)
         .without_time()
         .init();
@@ -74,6 +81,23 @@ async fn panic_everywhere() -> Exit {
     let _ = tokio::spawn(async { panic!("in a task") }).await;
     let _ = catch_unwind(|| panic!("caught by the child"));
     panic!("in a child");
+}
+
+/// Runs a tree with a periodic child whose two runs panic. The first one also catches a panic.
+fn run_periodically() {
+    let job = every("job", Duration::from_secs(10), async |run: RunContext| -> Exit {
+        if run.number() == 1 {
+            let _ = catch_unwind(|| panic!("caught by the run"));
+        }
+        panic!("in a run");
+    });
+    let app = Supervisor::builder("app").child(job).build().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().start_paused(true).build().unwrap().block_on(async {
+        let tree = app.start().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        tree.stop("done").await.unwrap();
+    });
 }
 
 struct Bomb;
@@ -137,11 +161,13 @@ fn printed(case: &str, backtrace: &str) -> Printed {
 }
 
 /// All panics of the programs.
-const MESSAGES: [&str; 8] = [
+const MESSAGES: [&str; 10] = [
     "in a thread",
     "in a task",
     "caught by the child",
+    "caught by the run",
     "in a child",
+    "in a run",
     "in a drop",
     "after all",
     "the log is full",
@@ -187,6 +213,30 @@ fn with_the_hook_the_log_has_the_panics_of_children_and_stderr_those_of_others()
             format!("RESULT `app` gave up on `app/child`: {reason}"),
         ]
     );
+}
+
+#[test]
+fn with_the_hook_a_run_that_panics_is_one_line_with_the_location_and_the_backtrace() {
+    let failed = |in_a_row| {
+        let cause = format!("panicked at {}: in a run", location("in a run"));
+        format!(
+            "WARN verger::periodic: a run has failed child=app/job incarnation=1 cause={cause:?} \
+             failed_in_a_row={in_a_row}"
+        )
+    };
+    let lines = |backtrace| {
+        let Printed { stderr, output, .. } = printed("in runs", backtrace);
+        assert!(output.status.success(), "{stderr:?}");
+        assert_eq!(stderr, [""; 0]);
+        let log = String::from_utf8(output.stdout).unwrap();
+        let is_start = |line: &&str| line.starts_with("ERROR") || line.starts_with("WARN");
+        let lines = log.lines().map(str::trim).filter(is_start);
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines("0"), [panicked("job", "caught by the run"), failed(1), failed(2)]);
+    let lines = lines("1");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[1].starts_with(&(failed(1) + " backtrace=")), "{lines:?}");
 }
 
 #[test]

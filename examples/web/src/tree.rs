@@ -60,10 +60,10 @@ fn storage(path: PathBuf) -> SupervisorBuilder {
     let database = child("database", move || Database::new(path.clone()))
         .backoff(Backoff::exponential(SECOND / 5, 30 * SECOND))
         .health_check(check);
-    // A run that fails because the database is locked is logged, and the next one is a minute later.
+    // A run that fails because the database is locked is logged, and the next one is a minute later. After three in a
+    // row the service is not ready.
     let cleanup = every("cleanup", 60 * SECOND, cleanup)
         .limit_run(30 * SECOND)
-        .log_failures()
         .spec()
         .config(ChildConfig::<CleanupConfig>::new().validate(is_sensible));
     Supervisor::builder("storage").strategy(Strategy::RestForOne).child(database).child(cleanup)

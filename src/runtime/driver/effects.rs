@@ -2,7 +2,7 @@
 
 use std::iter;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::state::{Driver, ExitInfo, Step};
 use crate::child::{Incarnation, Phases, StopLevel};
@@ -389,6 +389,7 @@ impl Driver {
 fn phases(rules: &Rules, options: &ChildOptions) -> Phases {
     let grace = match rules.shutdown(options) {
         Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
+        Shutdown::BrutalKill if options.supervisor.is_none() => Some(Duration::ZERO),
         _ => None,
     };
     Phases {

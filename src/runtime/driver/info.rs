@@ -15,7 +15,7 @@ use crate::runtime::children::ChildRecord;
 use crate::runtime::request::Page;
 use crate::status::{
     ChildInfo, ChildKind, GoneChild, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
-    ScheduleInfo, SupervisorInfo,
+    SupervisorInfo,
 };
 
 /// How many children one answer describes.
@@ -36,6 +36,12 @@ impl Driver {
             Some(NextAttempt { attempt: history.attempt, at: wall_clock(at), delay, remaining })
         });
         let health = self.health.result(key);
+        let job = self.job(key);
+        // As with a health check, only an active child is healthy or not.
+        let is_active = view.lifecycle == Lifecycle::Active;
+        let failed_runs = job.as_ref().filter(|_| is_active).and_then(|job| job.problem());
+        let healthy = if failed_runs.is_some() { Some(false) } else { health.map(Result::is_ok) };
+        let problem = health.and_then(|result| result.as_ref().err().cloned()).or(failed_runs);
         let requires = match self.blueprint.is_dynamic() {
             true => Arc::default(),
             false => self.shared.required_by(entry.factory.name()),
@@ -64,7 +70,7 @@ impl Driver {
             policy: Some(self.blueprint.policy(&view.options, view.policy)),
             significant: view.options.significant,
             essential: self.blueprint.is_essential(&view.options),
-            ready: view.settled && !health.is_some_and(Result::is_err),
+            ready: view.settled && problem.is_none(),
             lifecycle: view.lifecycle,
             why: view.why,
             incarnation: view.incarnation,
@@ -86,7 +92,7 @@ impl Driver {
                 lived: last.lived,
                 reason: last.reason,
             }),
-            problem: health.and_then(|result| result.as_ref().err().cloned()),
+            problem,
             requires,
             waits_for,
             held: view.held,
@@ -98,9 +104,9 @@ impl Driver {
             }),
             next,
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
-            healthy: health.map(Result::is_ok),
+            healthy,
             lease: self.leases.info(key).map(Arc::clone),
-            schedule: self.schedule(key).map(Box::new),
+            schedule: job.and_then(|job| job.info()).map(Box::new),
             mailbox: self.mailbox(key).map(|mailbox| {
                 let (len, capacity) = mailbox.load();
                 MailboxInfo { len, capacity }
@@ -108,8 +114,8 @@ impl Driver {
         })
     }
 
-    fn schedule(&self, key: Key) -> Option<ScheduleInfo> {
-        self.children.properties(key)?.get::<JobRecord>()?.info()
+    fn job(&self, key: Key) -> Option<Arc<JobRecord>> {
+        self.children.properties(key)?.get()
     }
 
     /// Returns where the values of a child come from that its code doesn't set.

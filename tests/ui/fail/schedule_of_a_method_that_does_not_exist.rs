@@ -1,6 +1,6 @@
 use verger::{Supervisor, worker};
 
-#[worker(every = "10s", schedule = |it| it.log_failure())]
+#[worker(every = "10s", schedule = |it| it.fail_afte(3))]
 async fn work() {}
 
 fn main() {

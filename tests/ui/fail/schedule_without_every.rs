@@ -1,6 +1,6 @@
 use verger::{Supervisor, worker};
 
-#[worker(schedule = |it| it.log_failures())]
+#[worker(schedule = |it| it.fail_after(3))]
 async fn work() {}
 
 fn main() {

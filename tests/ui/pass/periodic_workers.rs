@@ -25,7 +25,7 @@ async fn without_context() -> Exit {
     Ok(())
 }
 
-#[worker(every = "500ms", schedule = |it| it.fixed_delay().limit_run(PERIOD).log_failures())]
+#[worker(every = "500ms", schedule = |it| it.fixed_delay().limit_run(PERIOD).fail_after(3))]
 async fn with_service(ctx: Context, pool: Service<String>, more: u8) -> Exit {
     drop((ctx, pool, more));
     Ok(())
