@@ -53,7 +53,7 @@ async fn waits(preset: Preset) -> Result<Vec<Duration>, Box<dyn std::error::Erro
     let app = match preset.name() {
         "suture" => app.preset(preset).child(child),
         "signalpy" | "systemd" => {
-            app.preset(preset).child(child.restarts(1_000, Duration::from_millis(1)))
+            app.preset(preset).child(child.own_restarts(1_000, Duration::from_millis(1)))
         }
         _ => app.preset(preset).unlimited_restarts().child(child),
     };

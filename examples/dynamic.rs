@@ -34,7 +34,7 @@ fn session() -> ChildSpec {
     let session = worker("session", async |ctx: Context| ctx.cancelled().await);
     let delay = Backoff::constant(Duration::from_millis(250)).jitter(Jitter::None);
     // A limit of the child: two restarts within a minute. The sessions of others aren't counted.
-    session.backoff(delay).restarts(2, Duration::from_secs(60))
+    session.backoff(delay).own_restarts(2, Duration::from_secs(60))
 }
 
 /// Prints the events of one child until one of them is the last that is waited for.

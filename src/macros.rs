@@ -146,6 +146,7 @@
 /// | `max_restarts`, `period` | a number and a duration, both or neither: `restarts` |
 /// | `intensity` | an [`Intensity`](crate::policy::Intensity): `Intensity::tumbling(5, Duration::from_secs(60))` |
 /// | `unlimited_restarts` | none |
+/// | `count_failed_starts` | `true` or `false` |
 /// | `auto_shutdown` | `"never"`, `"any_significant"`, `"all_significant"` |
 /// | `start` | `"sequential"`, `"concurrent"` |
 /// | `first_start` | `"retry"`, `"fail"` |
@@ -153,7 +154,7 @@
 /// | `on_child_failure` | a function, async or not, or a method of the struct: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
 /// | `preset` | a [`Preset`](crate::policy::Preset): `Preset::otp()` |
-/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `max_restarts` and `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
+/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `own_restarts(…)`, `intensity`, `unlimited_restarts`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff` | short for `defaults(backoff(…))` |
 /// | `child(…)` | options of this supervisor as a child: any key of a child but those about `config` |
 /// | `name` | the name of the root, or of a child that is added without a field |
@@ -177,8 +178,9 @@
 /// | `on_leak` | `"restart"`, `"park"` |
 /// | `restart_if`, `stop_if` | a function of an error, or several in brackets: `[refused, \|error: &Slow\| error.often]` |
 /// | `retry_after` | a function of an error that returns how long to wait, or several |
-/// | `max_restarts`, `period` | a number and a duration, both or neither: `restarts` for this child alone |
+/// | `own_restarts(…)` | `max`, a number, and `period`, a duration: `own_restarts(max = 12, period = "5m")`, a limit for this child alone |
 /// | `intensity` | an [`Intensity`](crate::policy::Intensity) for this child alone |
+/// | `unlimited_restarts` | none; for this child alone |
 /// | `consecutive_restarts` | a number |
 /// | `failing_for` | a duration |
 /// | `on_exhausted` | as above, for this child |
@@ -193,7 +195,7 @@
 /// | `config_section` | with `config`: the path of a section that several children share, below the root: `"storage"` |
 ///
 /// A `#[dynamic]` field also has the keys of its builder: `max_children`, `max_restarts` and
-/// `period`, `intensity`, `unlimited_restarts`, `on_exhausted`, `on_child_failure`, `leak_timeout`,
+/// `period`, `intensity`, `unlimited_restarts`, `count_failed_starts`, `on_exhausted`, `on_child_failure`, `leak_timeout`,
 /// `stop_deadline`, `preset`, `defaults(…)`. A key of both is the builder's. The limits of the
 /// dynamic supervisor as a child are written in `child(…)`.
 ///

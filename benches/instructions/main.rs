@@ -111,7 +111,7 @@ fn full() -> Running {
 }
 
 // One declared child.
-#[library_benchmark(config = at_most(1_750))]
+#[library_benchmark(config = at_most(2_000))]
 #[bench::each(declared())]
 fn build(app: SupervisorBuilder) -> Supervisor {
     app.build().expect("a tree")
@@ -255,7 +255,7 @@ async fn send_each(address: &Address<Message>) -> Result<u32, AskError> {
 // One message, sent and received. With a capacity of 1, most sends wait.
 #[library_benchmark]
 #[bench::roomy(args = (reader(EVENTS as usize + 1)), config = at_most(365))]
-#[bench::full(args = (reader(1)), config = at_most(2_900))]
+#[bench::full(args = (reader(1)), config = at_most(2_930))]
 fn message((running, address): (Running, Address<Message>)) -> Running {
     let sum = running.runtime.block_on(send_each(&address));
     assert_eq!(sum, Ok(EVENTS * (EVENTS - 1) / 2));

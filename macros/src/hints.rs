@@ -1,7 +1,7 @@
 //! What an error says about a key that is unknown or misplaced: the key that was meant, or its place.
 
 use crate::keys::Place::{
-    self, Block, Defaults, Dynamic, Field, Function, Itself, Nested, Supervisor,
+    self, Block, Defaults, Dynamic, Field, Function, Itself, Nested, Restarts, Supervisor,
 };
 use crate::keys::{Key, Takes};
 use crate::suggestion::{closest, instead, list};
@@ -22,6 +22,12 @@ pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
         Supervisor | Nested | Dynamic | Itself if key.is_of_config() => {
             ", because supervisors have no configuration of their own; write {it} in `#[child(…)]` \
              above the field of a worker, or in `#[worker(…)]`"
+        }
+        Field | Nested | Function | Block | Itself | Defaults
+            if matches!(key.name, "max_restarts" | "period") =>
+        {
+            ", which limit all children of a supervisor together; for one child write \
+             `own_restarts(max = 12, period = \"5m\")`"
         }
         // The option may be meant for the supervisor as a child, or for its children.
         Supervisor if may_be(Itself) && may_be(Defaults) => {
@@ -93,7 +99,7 @@ pub(crate) fn no_name(place: Place) -> String {
 /// Returns a correct use of a key that is allowed here.
 pub(crate) fn example(place: Place) -> &'static str {
     let key = place.keys().find(|key| matches!(key.takes, Takes::Word(_)));
-    key.map_or("", |key| key.example)
+    key.or(place.keys().next()).map_or("", |key| key.example)
 }
 
 /// Returns the subject of the sentence "… has no such option".
@@ -105,6 +111,7 @@ fn subject(place: Place) -> &'static str {
         Dynamic => "a dynamic supervisor",
         Function | Block => "a worker",
         Defaults => "`defaults`",
+        Restarts => "`own_restarts`",
     }
 }
 

@@ -27,9 +27,11 @@ pub(crate) enum Place {
     Defaults,
     /// `child(…)` of a supervisor: its own options as a child.
     Itself,
+    /// `own_restarts(…)`: the limit of one child.
+    Restarts,
 }
 
-use Place::{Block, Defaults, Dynamic, Field, Function, Itself, Nested, Supervisor};
+use Place::{Block, Defaults, Dynamic, Field, Function, Itself, Nested, Restarts, Supervisor};
 
 impl Place {
     /// Returns the keys that are allowed here.
@@ -130,7 +132,7 @@ const CHILD_OR_DEFAULT: &[Place] = &[Field, Nested, Dynamic, Function, Block, It
 const CHILD_OR_SUPERVISOR: &[Place] =
     &[Field, Nested, Dynamic, Function, Block, Itself, Defaults, Supervisor];
 const ANY_SUPERVISOR: &[Place] = &[Supervisor, Dynamic];
-/// The places of limits: for all children together, or for one of them.
+/// The places of options that a supervisor has for all children together, and a child for itself.
 const LIMITED: &[Place] = &[Supervisor, Dynamic, Field, Nested, Function, Block, Itself, Defaults];
 /// The places of a configuration, which supervisors have none of.
 const CONFIGURED: &[Place] = &[Field, Function, Block];
@@ -155,7 +157,6 @@ pub(crate) const KEYS: &[Key] = &[
     key("crate", OUTERMOST, Takes::Path, "crate = other::verger"),
     // Options of a supervisor.
     key("strategy", &[Supervisor], Takes::Word(&STRATEGY), r#"strategy = "rest_for_one""#),
-    key("unlimited_restarts", ANY_SUPERVISOR, Takes::Flag, "unlimited_restarts"),
     key("auto_shutdown", &[Supervisor], Takes::Word(&AUTO_SHUTDOWN), r#"auto_shutdown = "any_significant""#),
     key("start", &[Supervisor], Takes::Word(&START), r#"start = "concurrent""#),
     key("first_start", &[Supervisor], Takes::Word(&FIRST_START), r#"first_start = "fail""#),
@@ -184,8 +185,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("retry_after", CHILD_OR_DEFAULT, Takes::Functions, "retry_after = |error: &TooManyRequests| error.retry_after"),
     key("failure_log", CHILD_OR_DEFAULT, Takes::Expression("a failure log"), "failure_log = FailureLog::at(LogLevel::Info)"),
     // Limits of a supervisor and of a child.
-    key("max_restarts", LIMITED, Takes::Number { min: 0 }, "max_restarts = 5"),
-    key("period", LIMITED, Takes::Duration { zero: false }, r#"period = "60s""#),
+    key("max_restarts", ANY_SUPERVISOR, Takes::Number { min: 0 }, "max_restarts = 5"),
+    key("period", &[Supervisor, Dynamic, Restarts], Takes::Duration { zero: false }, r#"period = "60s""#),
+    key("count_failed_starts", ANY_SUPERVISOR, Takes::Expression("`true` or `false`"), "count_failed_starts = true"),
+    key("own_restarts", CHILD_OR_DEFAULT, Takes::Group(Restarts), r#"own_restarts(max = 12, period = "5m")"#),
+    key("max", &[Restarts], Takes::Number { min: 0 }, "max = 12"),
+    key("unlimited_restarts", LIMITED, Takes::Flag, "unlimited_restarts"),
     key("intensity", LIMITED, Takes::Expression("an intensity"), "intensity = Intensity::tumbling(5, Duration::from_secs(60))"),
     key("consecutive_restarts", CHILD_OR_DEFAULT, Takes::Number { min: 0 }, "consecutive_restarts = 3"),
     key("failing_for", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"failing_for = "10m""#),

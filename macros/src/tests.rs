@@ -188,7 +188,7 @@ fn a_supervisor_with_every_policy() {
         r#"struct App {
             #[child(
                 backoff = Backoff::geometric(SECOND, 8 * SECOND, 3).jitter(Jitter::Full),
-                max_restarts = 3, period = "10s", on_exhausted = "park",
+                own_restarts(max = 3, period = "10s"), on_exhausted = "park",
                 restart_if = [refused, |error: &io::Error| error.kind() == TimedOut],
                 failure_log = FailureLog::at(LogLevel::Info),
                 fallback = bestsellers()

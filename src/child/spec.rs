@@ -47,7 +47,7 @@ use crate::policy::{ChildOptions, FailsAfter, WrittenLimits};
 ///     worker("importer", importer)
 ///         .restart(RestartType::Transient)
 ///         .backoff(Backoff::constant(Duration::from_secs(1)))
-///         .restarts(3, Duration::from_secs(60))
+///         .own_restarts(3, Duration::from_secs(60))
 ///         .readiness(Readiness::Signal)
 ///         .shutdown(Shutdown::Timeout(Duration::from_secs(10)))
 ///         .requires("db")

@@ -17,7 +17,7 @@ use super::change::{Change, ChangeKind, Effect};
 use super::facts::{below, declared};
 use crate::child::ChildSpec;
 use crate::path::Path;
-use crate::policy::{HumanDuration, Rules};
+use crate::policy::{ChildOptions, HumanDuration, Limits, Rules};
 use crate::runtime::Blueprint;
 
 /// The new code of one supervisor.
@@ -172,12 +172,17 @@ fn list_options(
     // Those that have no word.
     let differs = [
         ("backoff", old_rules.backoff(old) != new_rules.backoff(new)),
-        ("limits", old_rules.limits(old) != new_rules.limits(new)),
+        ("limits", written(old_rules, old) != written(new_rules, new)),
         ("on_exhausted", old.on_exhausted != new.on_exhausted),
         ("failure_log", old_rules.failure_log(old) != new_rules.failure_log(new)),
     ];
     let differing = differs.into_iter().filter(|(_, differs)| *differs);
     changes.extend(differing.map(|(key, _)| change(key, later)));
+}
+
+/// The limits of a child that are written. The built-in one changes with other options, which are listed.
+fn written(rules: &Rules, child: &ChildOptions) -> Option<Limits> {
+    rules.limits(child, None).filter(|limits| !limits.is_default)
 }
 
 fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec<Change>) {
@@ -186,7 +191,7 @@ fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec
             ("strategy", Some(rules.strategy.to_string())),
             ("auto_shutdown", Some(rules.auto_shutdown.to_string())),
             ("start", Some(rules.start.to_string())),
-            ("restarts", rules.intensity.map(|intensity| intensity.to_string())),
+            ("restarts", Some(rules.intensity.map_or("none".to_owned(), |it| it.to_string()))),
             ("on_exhausted", Some(rules.on_exhausted.to_string())),
             ("leak_timeout", Some(format!("{:?}", rules.leak_timeout))),
             ("stop_deadline", rules.stop_deadline.map(|deadline| format!("{deadline:?}"))),

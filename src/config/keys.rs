@@ -1,7 +1,7 @@
 //! The names of the keys that sections have.
 
 /// The keys that only supervisors have.
-pub(super) const SUPERVISOR_KEYS: [&str; 11] = [
+pub(super) const SUPERVISOR_KEYS: [&str; 12] = [
     "strategy",
     "auto_shutdown",
     "start",
@@ -9,6 +9,7 @@ pub(super) const SUPERVISOR_KEYS: [&str; 11] = [
     "period",
     "intensity",
     "unlimited_restarts",
+    "count_failed_starts",
     "on_exhausted",
     "leak_timeout",
     "stop_deadline",
@@ -28,7 +29,7 @@ pub(super) const CHILD_KEYS: [&str; 8] = [
 ];
 
 /// The keys below `restart`.
-pub(super) const OF_RESTART: [&str; 16] = [
+pub(super) const OF_RESTART: [&str; 17] = [
     "when",
     "restart",
     "min_backoff",
@@ -37,6 +38,7 @@ pub(super) const OF_RESTART: [&str; 16] = [
     "auto_reset",
     "max_retries",
     "backoff",
+    "own_restarts",
     "consecutive_restarts",
     "curve",
     "min",

@@ -120,7 +120,9 @@ pub(super) fn note_restarts(changes: &mut [Change], configs: &[ConfigChange], fa
 /// When a changed value counts.
 fn effect(key: &str) -> Effect {
     match key.split('.').next().unwrap_or_default() {
-        "restart" | "system" | "on_leak" | "activation_timeout" => Effect::AtNextFailure,
+        "restart" | "system" | "on_leak" | "activation_timeout" | "count_failed_starts" => {
+            Effect::AtNextFailure
+        }
         _ => Effect::Live,
     }
 }
@@ -141,6 +143,7 @@ pub(super) fn code_value(
             "start" => format!("\"{}\"", rules.start),
             "max_restarts" => rules.intensity?.max().to_string(),
             "period" => quoted(rules.intensity?.period()),
+            "count_failed_starts" => rules.count_failed_starts.to_string(),
             "leak_timeout" => quoted(rules.leak_timeout),
             "stop_deadline" => quoted(rules.stop_deadline?),
             "on_exhausted" => format!("\"{}\"", rules.on_exhausted),

@@ -17,8 +17,8 @@ use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
 use super::mistake::Mistake;
 use super::node::{Node, join};
 use crate::policy::{
-    Backoff, FailureLog, HumanDuration, Intensity, Jitter, OnExhausted, Places, RestartPolicy,
-    RestartType, Trigger,
+    Backoff, FailureLog, HumanDuration, Intensity, Jitter, OnExhausted, OwnRestarts, Places,
+    RestartPolicy, RestartType, Trigger,
 };
 
 /// The value of `restart`.
@@ -38,9 +38,9 @@ pub(super) struct RestartTable {
     max_retries: Option<u32>,
     auto_reset: Option<HumanDuration>,
     backoff: Option<Backoff>,
-    max_restarts: Option<u32>,
-    period: Option<Period>,
+    own_restarts: Option<OwnRestarts>,
     intensity: Option<Intensity>,
+    unlimited_restarts: Option<bool>,
     consecutive_restarts: Option<u32>,
     failing_for: Option<FailingFor>,
     on_exhausted: Option<OnExhausted>,
@@ -100,7 +100,11 @@ impl RestartTable {
             })?;
             policy.backoff = Some(backoff);
         }
-        let intensity = intensity(self.max_restarts, self.period, self.intensity);
+        if self.unlimited_restarts == Some(true) {
+            policy.limits.unlimited();
+        }
+        let own_restarts = self.own_restarts.map(|OwnRestarts(intensity)| intensity);
+        let intensity = own_restarts.or(self.intensity);
         intensity.into_iter().for_each(|intensity| policy.limits.intensity(intensity));
         let consecutive = self.max_retries.or(self.consecutive_restarts);
         consecutive.into_iter().for_each(|max| policy.limits.consecutive(max));
@@ -122,7 +126,7 @@ fn policy_places(node: &Node) -> Places {
     const KEYS: [(&str, &[&str]); 7] = [
         ("restart", &["when"]),
         ("backoff", &["backoff", "min_backoff"]),
-        ("intensity", &["intensity", "max_restarts"]),
+        ("intensity", &["intensity", "own_restarts", "unlimited_restarts"]),
         ("consecutive_restarts", &["consecutive_restarts", "max_retries"]),
         ("failing_for", &["failing_for"]),
         ("on_exhausted", &["on_exhausted", "max_retries"]),

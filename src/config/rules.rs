@@ -85,6 +85,22 @@ pub(super) fn take_nested(section: &mut Node, path: &str, known: &[&str]) -> Vec
     nested.iter().filter_map(|name| table.remove_entry(name)).map(mistake).collect()
 }
 
+/// Removes the limit of all children of a supervisor from where the limit of one child is written.
+pub(super) fn take_shared_limit(section: &mut Node, path: &str) -> Vec<Mistake> {
+    let restart = section.table_mut().and_then(|table| table.get_mut("restart"));
+    let Some(table) = restart.and_then(|entry| entry.node.table_mut()) else { return Vec::new() };
+    let keys = ["max_restarts", "period"];
+    let taken = keys.map(|key| table.remove(key).map(|entry| (key, entry)));
+    let Some((key, entry)) = taken.into_iter().flatten().next() else { return Vec::new() };
+    let message = "`max_restarts` and `period` are the limit of all children of a supervisor together; for \
+                   one child write own_restarts = { max = 12, period = \"5m\" }";
+    vec![Mistake::new(
+        entry.location.as_ref(),
+        join(&join(&join("", path), "restart"), key),
+        message.to_owned(),
+    )]
+}
+
 /// Keys that set the same thing in different forms. Only one row of a group can be written.
 type Group = &'static [&'static [&'static str]];
 
@@ -93,9 +109,12 @@ const SECTION_GROUPS: [Group; 1] =
 
 const RESTART_GROUPS: [Group; 3] = [
     &[&["min_backoff", "max_backoff", "factor", "auto_reset"], &["backoff"]],
-    &[&["max_restarts", "period"], &["intensity"]],
+    &[&["own_restarts"], &["intensity"], &["unlimited_restarts"]],
     &[&["max_retries"], &["consecutive_restarts"]],
 ];
+
+/// The other limits of a child, which `unlimited_restarts` at a higher precedence also clears.
+const IN_A_ROW: [&str; 3] = ["consecutive_restarts", "max_retries", "failing_for"];
 
 /// Merges a section over values beneath it.
 pub(super) fn over(section: Node, beneath: &Node) -> Node {
@@ -111,8 +130,18 @@ pub(super) fn over(section: Node, beneath: &Node) -> Node {
 
 fn yield_to(own: &Node, beneath: &mut Node, groups: &[Group]) {
     let (Some(own), Some(beneath)) = (own.table(), beneath.table_mut()) else { return };
+    // `unlimited_restarts = false` replaces nothing but itself.
+    let replaces = |key: &str| {
+        let value = own.get(key).map(|entry| &entry.node);
+        value.is_some_and(|value| key != "unlimited_restarts" || value.as_bool() != Some(false))
+    };
+    if replaces("unlimited_restarts") {
+        IN_A_ROW.iter().for_each(|key| {
+            beneath.remove(*key);
+        });
+    }
     for group in groups {
-        let is_set = |keys: &&&[&str]| keys.iter().any(|key| own.contains_key(*key));
+        let is_set = |keys: &&&[&str]| keys.iter().any(|key| replaces(key));
         if let Some(set) = group.iter().find(is_set) {
             let others = group.iter().filter(|keys| *keys != set);
             others.flat_map(|keys| *keys).for_each(|key| {
@@ -128,22 +157,18 @@ pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
     let key = join("", path);
     let own = Written { table: section, key: &key };
     own.limits(&mut mistakes);
-    let is_unlimited = section.get("unlimited_restarts").and_then(Node::as_bool) == Some(true);
-    for limit in ["max_restarts", "intensity"] {
-        if is_unlimited && own.has(limit) {
-            let message = format!(
-                "`unlimited_restarts` and `{limit}` exclude each other; remove one of them"
-            );
-            mistakes.push(own.mistake("unlimited_restarts", message));
-        }
-    }
+    own.unlimited("max_restarts", &mut mistakes);
     if let Some(entry) = section.entry("restart") {
         let key = match entry.alias {
             Some(alias) => format!("{key}.{alias}"),
             None => join(&key, "restart"),
         };
         let restart = Written { table: &entry.node, key: &key };
-        restart.limits(&mut mistakes);
+        if restart.has("own_restarts") && restart.has("intensity") {
+            let message = "`own_restarts` and `intensity` set the same limit; remove one of them";
+            mistakes.push(restart.mistake("own_restarts", message));
+        }
+        restart.unlimited("own_restarts", &mut mistakes);
         restart.backoff(&mut mistakes);
     }
     mistakes
@@ -179,6 +204,20 @@ impl Written<'_> {
         } else if period && !max {
             let message = "`period` needs `max_restarts`; add max_restarts = 5, for example";
             mistakes.push(self.mistake("period", message));
+        }
+    }
+
+    /// `sliding`: the key of a sliding limit here.
+    fn unlimited(&self, sliding: &str, mistakes: &mut Vec<Mistake>) {
+        let is_unlimited =
+            self.table.get("unlimited_restarts").and_then(Node::as_bool) == Some(true);
+        for limit in [sliding, "intensity"] {
+            if is_unlimited && self.has(limit) {
+                let message = format!(
+                    "`unlimited_restarts` and `{limit}` exclude each other; remove one of them"
+                );
+                mistakes.push(self.mistake("unlimited_restarts", message));
+            }
         }
     }
 

@@ -43,6 +43,7 @@ pub(super) struct SectionTable {
     period: Option<Period>,
     intensity: Option<Intensity>,
     unlimited_restarts: Option<bool>,
+    count_failed_starts: Option<bool>,
     on_exhausted: Option<OnExhausted>,
     leak_timeout: Option<Positive>,
     stop_deadline: Option<HumanDuration>,
@@ -87,9 +88,11 @@ pub(super) fn values(node: &mut Node, path: &str) -> Result<SectionTable, Vec<Mi
     let mut mistakes = rules::unify(node, path);
     let known: Vec<_> = SUPERVISOR_KEYS.into_iter().chain(CHILD_KEYS).collect();
     mistakes.extend(rules::take_nested(node, path, &known));
+    mistakes.extend(rules::take_shared_limit(node, path));
     for path in [
         &["intensity", "max"][..],
         &["restart", "intensity", "max"],
+        &["restart", "own_restarts", "max"],
         &["restart", "backoff", "jitter"],
     ] {
         unquote(node, path);
@@ -161,6 +164,7 @@ impl SectionTable {
             } else {
                 intensity(self.max_restarts, self.period, self.intensity).map(Some)
             },
+            count_failed_starts: self.count_failed_starts,
             on_exhausted: self.on_exhausted,
             leak_timeout: self.leak_timeout.map(|Positive(timeout)| timeout),
             stop_deadline: self.stop_deadline.map(|HumanDuration(deadline)| deadline),

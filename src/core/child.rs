@@ -255,12 +255,7 @@ impl ChildEntry {
     }
 
     pub(super) fn limits(&self, rules: &Rules) -> Option<Limits> {
-        let own = self.own_policy().filter(|policy| !policy.limits.is_none());
-        let spec = rules.limits(&self.options);
-        match own {
-            Some(own) => Some(own.limits.get().or(spec.unwrap_or_default())),
-            None => spec,
-        }
+        rules.limits(&self.options, self.own_policy().map(|policy| &**policy))
     }
 
     pub(super) fn on_exhausted(&self, rules: &Rules) -> OnExhausted {

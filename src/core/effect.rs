@@ -8,7 +8,7 @@ use super::event::{ChildAnswer, IncarnationNumber, Ticket};
 use super::limits::ExceededLimit;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{FailureLog, RestartType, StartCause};
+use crate::policy::{FailureLog, OnExhausted, PolicySource, RestartType, StartCause};
 use crate::properties::Properties;
 
 /// Something the driver must do.
@@ -98,8 +98,10 @@ pub(crate) enum Decision {
     Restart { attempt: u32, delay: Duration },
     /// It is not started again, because of its trigger.
     Leave,
-    /// It has exceeded a restart limit. `None`: it has failed in a first start that is not retried.
-    GiveUp { limit: Option<ExceededLimit> },
+    /// It has exceeded a restart limit, which comes from `source`, after it had been failing for this time.
+    GiveUp { limit: ExceededLimit, source: PolicySource, failing: Duration, then: OnExhausted },
+    /// It has failed in a first start that is not retried.
+    FailStart,
     /// Its end is the end of the supervisor.
     EndSupervisor,
     /// Its end is a failure of the supervisor.
@@ -120,7 +122,11 @@ impl Decision {
     /// Whether the child has failed for good.
     pub(crate) fn fails(self) -> bool {
         match self {
-            Self::GiveUp { .. } | Self::FailSupervisor | Self::Decline | Self::Escalate => true,
+            Self::GiveUp { .. }
+            | Self::FailStart
+            | Self::FailSupervisor
+            | Self::Decline
+            | Self::Escalate => true,
             Self::Restart { .. }
             | Self::Leave
             | Self::EndSupervisor

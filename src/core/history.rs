@@ -13,6 +13,8 @@ use crate::policy::{Backoff, CurvePosition, Random, RestartPolicy};
 pub(crate) struct FailureHistory {
     /// Failures since the child was last healthy.
     pub(crate) consecutive_failures: u32,
+    /// When the first of them occurred. For the log alone: no rule reads it.
+    pub(crate) first_failure: Option<Instant>,
     /// Where the child is on its backoff's curve.
     place: CurvePosition,
     /// Since its last failure, the child was healthy by the rule of its backoff.
@@ -58,9 +60,16 @@ impl FailureHistory {
         wait
     }
 
+    /// Returns for how long the child has been failing that has failed at `failed`: since its first failure in a row, or
+    /// since the first of the restarts that its own limit still counts. A supervisor is healthy in between.
+    pub(super) fn failing(&self, failed: Instant, now: Instant) -> Duration {
+        let since = [self.first_failure, self.tracker.oldest(now)].into_iter().flatten().min();
+        since.map_or(Duration::ZERO, |since| failed.saturating_duration_since(since))
+    }
+
     /// The child is healthy: resets its failures in a row and its backoff.
     pub(crate) fn recover(&mut self) {
-        self.consecutive_failures = 0;
+        (self.consecutive_failures, self.first_failure) = (0, None);
         self.place.reset();
         self.tracker.reset();
         self.was_healthy = true;

@@ -9,12 +9,14 @@
 //! 1. The tracker keeps nothing for a limit that was not set at the last granted restart. (An
 //!    incarnation may set its own limits, so they can differ from one exit to the next.)
 //! 2. A refused restart changes nothing.
+//! 3. Only the built-in limit forgets the restarts of a child that reports that it works. A written one forgets them
+//!    with time alone, as its document says.
 
 use std::time::{Duration, Instant};
 
 use crate::policy::{Intensity, Limits, RestartWindow};
 
-/// A limit that has refused a restart, and how often it was hit. The refused restart counts.
+/// A limit that has refused a restart, and the restarts that it has granted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ExceededLimit {
     /// The intensity of the supervisor.
@@ -24,14 +26,14 @@ pub(crate) enum ExceededLimit {
     /// The restarts in a row.
     Consecutive { max: u32, restarts: u32 },
     /// The time since the first failure in a row.
-    FailingFor { max: Duration, failing: Duration },
+    FailingFor { max: Duration },
     /// The backoff has no more delays.
-    Delays { attempts: u32 },
+    Delays { restarts: u32 },
 }
 
 /// The intensity of a window that refuses a restart at `now`, with the restarts in it.
 pub(super) fn exceeded_window(window: &RestartWindow, now: Instant) -> Option<(Intensity, usize)> {
-    let exceeded = || (window.intensity(), window.count(now).saturating_add(1));
+    let exceeded = || (window.intensity(), window.count(now));
     (!window.admits(now)).then(exceeded)
 }
 
@@ -39,8 +41,10 @@ pub(super) fn exceeded_window(window: &RestartWindow, now: Instant) -> Option<(I
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct LimitTracker {
-    /// Boxed, since few children have a window of their own.
+    /// Boxed, since few children have failed.
     window: Option<Box<RestartWindow>>,
+    /// Whether the window is that of the built-in limit.
+    is_default: bool,
     /// Restarts since the child was last healthy.
     consecutive: u32,
     /// The first failure since then.
@@ -66,20 +70,24 @@ impl LimitTracker {
         let own = by_window.map(|(intensity, restarts)| ExceededLimit::Own { intensity, restarts });
         own.or_else(|| {
             let max = limits.consecutive.filter(|&max| self.consecutive >= max)?;
-            let restarts = self.consecutive.saturating_add(1);
-            Some(ExceededLimit::Consecutive { max, restarts })
+            Some(ExceededLimit::Consecutive { max, restarts: self.consecutive })
         })
         .or_else(|| {
             let since = self.failing_since.unwrap_or(failed);
             let failing = failed.saturating_duration_since(since);
             let max = limits.failing_for.filter(|&max| failing > max)?;
-            Some(ExceededLimit::FailingFor { max, failing })
+            Some(ExceededLimit::FailingFor { max })
         })
     }
 
-    /// How many restarts count for the child's own intensity.
+    /// How many restarts the child's own intensity counts.
     pub(crate) fn restarts(&self, now: Instant) -> usize {
         self.window.as_ref().map_or(0, |window| window.count(now))
+    }
+
+    /// When the oldest restart was granted that the child's own window still counts, if the window keeps that.
+    pub(crate) fn oldest(&self, now: Instant) -> Option<Instant> {
+        self.window.as_ref()?.granted(now).next()
     }
 
     #[cfg(test)]
@@ -97,6 +105,7 @@ impl LimitTracker {
                 window.record(now);
                 window
             });
+            self.is_default = limits.is_default;
         }
         self.consecutive = limits.consecutive.map_or(0, |_| self.consecutive.saturating_add(1));
         self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
@@ -112,6 +121,14 @@ impl LimitTracker {
     /// The child is healthy: resets what is counted in a row. Restarts leave a window only with time.
     pub(crate) fn reset(&mut self) {
         (self.consecutive, self.failing_since) = (0, None);
+    }
+
+    /// The child reports that it works, so an outage isn't total: its restarts don't lead to its end as long as
+    /// nothing else is written.
+    pub(crate) fn forget_default(&mut self) {
+        if self.is_default {
+            self.window = None;
+        }
     }
 
     /// Forgets everything, the window included.
@@ -197,7 +214,7 @@ mod tests {
     fn a_restart_needs_all_limits_and_a_refusal_is_not_recorded() {
         let intensity = Some(Intensity::sliding(1, SECOND));
         let failing_for = Some(9 * SECOND);
-        let limits = Limits { intensity, consecutive: Some(9), failing_for, is_default: false };
+        let limits = Limits { intensity, consecutive: Some(9), failing_for, ..Limits::default() };
         let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
         assert!(admit(&mut tracker, &limits, t0));
         let kept = format!("{tracker:?}");
@@ -225,6 +242,18 @@ mod tests {
 
         let limits = Limits { is_default: false, ..limits };
         assert_eq!(limits.counting(false), limits, "an explicit limit counts every failure");
+    }
+
+    #[test]
+    fn only_the_built_in_limit_forgets_the_restarts_of_a_child_that_works() {
+        let intensity = Some(Intensity::sliding(1, SECOND));
+        for is_default in [true, false] {
+            let limits = Limits { intensity, is_default, ..Limits::default() };
+            let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+            assert!(admit(&mut tracker, &limits, t0));
+            tracker.forget_default();
+            assert_eq!(admit(&mut tracker, &limits, t0), is_default);
+        }
     }
 
     #[test]

@@ -157,4 +157,12 @@ impl Machine {
     pub(crate) fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
         self.children().intensity(now)
     }
+
+    /// The same for the limit that is the first to end this child: its own, if it has one.
+    pub(crate) fn intensity_of(&self, key: Key, now: Instant) -> (usize, Option<u32>, Duration) {
+        match self.children().own_intensity(key, now) {
+            Some((limit, used)) => (used, Some(limit.max()), limit.period()),
+            None => self.intensity(now),
+        }
+    }
 }

@@ -126,7 +126,7 @@ pub enum BuildError {
     #[error(
         "the backoff of `{path}` resets as soon as the child is active, and no intensity limits \
          its restarts, so a child that always fails is restarted forever; write a `reset_after` \
-         above zero, or limit its restarts with `restarts(5, Duration::from_secs(60))`"
+         above zero, or limit its restarts with `own_restarts(12, Duration::from_secs(300))`"
     )]
     EndlessRestarts {
         /// The child, or the supervisor in whose defaults it is set.

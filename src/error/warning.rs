@@ -44,6 +44,17 @@ pub enum BuildWarning {
         /// The highest score that is possible.
         most: f64,
     },
+    /// If restarts take as long as graces and timeouts allow, the limit on them is never exceeded.
+    ///
+    /// A written period is never extended, so write a longer one.
+    SlowRestarts {
+        /// The supervisor or the child.
+        path: Path,
+        /// The call that sets the limit.
+        limit: String,
+        /// How long a restart can take, besides its delay.
+        restart: Duration,
+    },
     /// The child has a limit on consecutive restarts, but its backoff resets as soon as it is
     /// active.
     NeverInARow {
@@ -118,6 +129,11 @@ impl fmt::Display for BuildWarning {
                 "`{path}` gives up at a score above {max} that is halved every {half_life:?}, but \
                  with its backoff the score is {most:.2} at most: it will never give up"
             ),
+            Self::SlowRestarts { path, limit, restart } => write!(
+                f,
+                "`{path}` has `{limit}`, but a restart can take {restart:?} and its delay, with all graces \
+                 and timeouts: it may never give up; write a longer period"
+            ),
             Self::NeverInARow { path, limit } => write!(
                 f,
                 "`{path}` has `{limit}`, but its backoff resets as soon as it is active: it \
@@ -137,7 +153,7 @@ impl fmt::Display for BuildWarning {
                 f,
                 "`{path}` is restarted without a delay and without a limit, so a failure that comes back \
                  at once keeps a processor busy; set a `backoff`, or limit its restarts with \
-                 `restarts(5, Duration::from_secs(60))`"
+                 `own_restarts(12, Duration::from_secs(300))`"
             ),
             Self::NoRoom { path } => write!(
                 f,

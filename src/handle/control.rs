@@ -395,7 +395,7 @@ impl SupervisorHandle {
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let flaky = worker("flaky", flaky)
-    ///     .restarts(1, Duration::from_secs(60))
+    ///     .own_restarts(1, Duration::from_secs(60))
     ///     .on_exhausted(OnExhausted::Park);
     /// let app = Supervisor::builder("app").child(flaky).build()?.start().await?;
     /// tokio::time::sleep(Duration::from_secs(1)).await;

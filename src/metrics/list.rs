@@ -85,7 +85,7 @@ pub(super) const LIMIT_USED: Metric = Metric {
     kind: MetricKind::Gauge,
     unit: "ratio",
     labels: PATH,
-    help: "Share of the supervisor's restart limit that is used up, from 0 to 1",
+    help: "Share of a restart limit that is used up, from 0 to 1: the child's own, or that of all its children",
 };
 
 pub(super) const MAILBOX_DEPTH: Metric = Metric {

@@ -11,7 +11,7 @@
 //! | `verger_exits_total` | counter | count | `path`, `reason` | an incarnation has ended or leaked, or has failed while its task still runs |
 //! | `verger_restart_delay_seconds` | histogram | seconds | `path` | a restart is decided: the delay of the backoff |
 //! | `verger_stop_seconds` | histogram | seconds | `path` | a child that was cancelled has ended or leaked, or a root has stopped: the time since the cancellation |
-//! | `verger_limit_used` | gauge | ratio | `path` | [`record`] is called: the used share of a supervisor's restart limit |
+//! | `verger_limit_used` | gauge | ratio | `path` | [`record`] is called: the used share of a restart limit: the child's own, or that of all its children together |
 //! | `verger_mailbox_depth` | gauge | count | `path` | [`record`] is called: the messages in the mailboxes |
 //! | `verger_dead_letters_total` | counter | count | `path`, `reason` | a message wasn't delivered, or a child was given up; without suppressed letters |
 //! | `verger_failed_runs_total` | counter | count | `path` | a run of a [periodic child](crate::periodic) has failed |

@@ -17,10 +17,10 @@ use crate::status::{ChildInfo, ChildKind, Node, Status};
 /// Call it at an interval, such as that at which the metrics are scraped, with a snapshot of the root: see the
 /// [example](crate::metrics#example). Between two calls the gauges keep their values.
 ///
-/// `verger_limit_used` is set for each supervisor that has a restart limit, to the restarts within the period
-/// divided by `max_restarts`. It is 0 while the supervisor isn't running. Supervisors that are counted under one
-/// path share a gauge, which has the highest value. `verger_mailbox_depth` is the sum over all children that are
-/// counted under one path.
+/// `verger_limit_used` is set for each child that has a restart limit of its own, and for each supervisor with a limit
+/// of all its children together, to the restarts within the period divided by those that the limit grants. It is 0
+/// while a supervisor isn't running. Limits that are counted under one path share a gauge, which has the highest
+/// value. `verger_mailbox_depth` is the sum over all children that are counted under one path.
 ///
 /// Without a recorder, it returns at once.
 ///
@@ -96,14 +96,17 @@ fn label_of_root(root: &ChildInfo) -> (Path, bool) {
     }
 }
 
+/// Returns the used share of the limit of which more is used: the child's own, or that of its children together.
 fn limit_used(node: &Node) -> Option<f64> {
-    match &node.supervisor {
+    let own = node.child.limit.map(|limit| share(limit.restarts, limit.max_restarts));
+    let together = match &node.supervisor {
         None => (node.child.kind == ChildKind::Supervisor).then_some(0.0),
-        Some(supervisor) => {
-            let max = f64::from(supervisor.max_restarts?);
-            let used = supervisor.restarts_in_period as f64;
-            // Nothing of a limit of 0 is used before the failure that exceeds it.
-            Some(if used == 0.0 { 0.0 } else { (used / max).min(1.0) })
-        }
-    }
+        Some(it) => it.max_restarts.map(|max| share(it.restarts_in_period, max)),
+    };
+    own.into_iter().chain(together).reduce(f64::max)
+}
+
+fn share(used: usize, max: u32) -> f64 {
+    // Nothing of a limit of 0 is used before the failure that exceeds it.
+    if used == 0 { 0.0 } else { (used as f64 / f64::from(max)).min(1.0) }
 }

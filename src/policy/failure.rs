@@ -35,11 +35,12 @@ pub struct ChildFailure {
     pub attempt: u32,
     /// The number of the run that failed, from 1.
     pub incarnation: u32,
-    /// How many restarts currently count for the supervisor's intensity. A restart adds one.
+    /// How many restarts the limit over time has granted within its period: the child's own limit, or its
+    /// supervisor's if the child has none. A restart adds one. The status shows the same number.
     pub restarts_in_period: usize,
-    /// How many restarts may count. `None`: any number.
+    /// How many restarts this limit grants within the period. `None`: any number.
     pub max_restarts: Option<u32>,
-    /// The period in which restarts count.
+    /// The period of this limit.
     pub period: Duration,
     /// Which siblings restart with the child. A dynamic supervisor restarts each child alone.
     pub strategy: Strategy,

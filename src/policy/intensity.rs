@@ -49,9 +49,6 @@ pub(super) enum Kind {
 }
 
 impl Intensity {
-    /// The limit of a supervisor, or of each child of a dynamic one, if nothing else sets one.
-    pub(crate) const DEFAULT: Self = Self::sliding(5, Duration::from_secs(60));
-
     /// Allows `max` restarts within any `period`. The default kind, and OTP's.
     ///
     /// A restart that is exactly `period` old still counts.
@@ -102,6 +99,11 @@ impl Intensity {
             Kind::Decaying { max, half_life } => Some((max, half_life)),
             Kind::Sliding { .. } | Kind::Tumbling { .. } => None,
         }
+    }
+
+    /// Whether the window is a sliding one.
+    pub(crate) fn slides(self) -> bool {
+        matches!(self.0, Kind::Sliding { .. })
     }
 
     /// Whether the window is a tumbling one.

@@ -43,6 +43,7 @@ pub(crate) struct SupervisorLayer {
     pub(crate) start: Option<Start>,
     /// `Some(None)`: unlimited.
     pub(crate) intensity: Option<Option<Intensity>>,
+    pub(crate) count_failed_starts: Option<bool>,
     pub(crate) on_exhausted: Option<OnExhausted>,
     pub(crate) leak_timeout: Option<Duration>,
     pub(crate) stop_deadline: Option<Duration>,
@@ -82,6 +83,7 @@ impl PartialEq for SupervisorLayer {
             auto_shutdown,
             start,
             intensity,
+            count_failed_starts,
             on_exhausted,
             leak_timeout,
             stop_deadline,
@@ -92,6 +94,7 @@ impl PartialEq for SupervisorLayer {
             && *auto_shutdown == other.auto_shutdown
             && *start == other.start
             && *intensity == other.intensity
+            && *count_failed_starts == other.count_failed_starts
             && *on_exhausted == other.on_exhausted
             && *leak_timeout == other.leak_timeout
             && *stop_deadline == other.stop_deadline

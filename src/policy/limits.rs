@@ -31,8 +31,8 @@ use super::Intensity;
 /// // `db` keeps the program down no longer than 15 s at a time; `mails` may stay down.
 /// let pause = OnExhausted::Pause(Duration::from_secs(15));
 /// let app = Supervisor::builder("app")
-///     .child(worker("db", idle).restarts(5, Duration::from_secs(60)).on_exhausted(pause))
-///     .child(worker("mails", idle).restarts(9, Duration::from_secs(60)).on_exhausted(OnExhausted::Park));
+///     .child(worker("db", idle).on_exhausted(pause))
+///     .child(worker("mails", idle).on_exhausted(OnExhausted::Park));
 /// assert_eq!(pause.to_string(), "pause 15s");
 /// # drop(app);
 /// ```
@@ -104,8 +104,10 @@ pub(crate) struct Limits {
     pub(crate) consecutive: Option<u32>,
     /// Time from the first failure since the last reset to the latest failure.
     pub(crate) failing_for: Option<Duration>,
-    /// Whether the intensity is the default of a dynamic supervisor. It counts what the intensity of a
-    /// supervisor counts, and so spares children that can't start.
+    /// Whether no limit of a lower precedence applies, the built-in one included.
+    pub(crate) unlimited: bool,
+    /// Whether the intensity is the built-in one. It is charged what the intensity of a supervisor is charged,
+    /// and so spares children that can't start.
     pub(crate) is_default: bool,
 }
 
@@ -115,22 +117,49 @@ impl Limits {
         Self { intensity: self.intensity.filter(|_| charged || !self.is_default), ..self }
     }
 
-    /// Returns these limits, with those of `beneath` where one isn't set.
-    pub(crate) fn or(self, beneath: Self) -> Self {
-        Self {
-            intensity: self.intensity.or(beneath.intensity),
-            consecutive: self.consecutive.or(beneath.consecutive),
-            failing_for: self.failing_for.or(beneath.failing_for),
-            is_default: if self.intensity.is_some() { self.is_default } else { beneath.is_default },
+    /// Returns these limits, with those of `below` where one isn't set.
+    pub(crate) fn or(self, below: Self) -> Self {
+        if self.unlimited {
+            return self;
         }
+        Self {
+            intensity: self.intensity.or(below.intensity),
+            consecutive: self.consecutive.or(below.consecutive),
+            failing_for: self.failing_for.or(below.failing_for),
+            unlimited: below.unlimited,
+            is_default: if self.intensity.is_some() { self.is_default } else { below.is_default },
+        }
+    }
+
+    /// Whether nothing is written: neither a limit, nor that there is none.
+    pub(crate) fn is_unwritten(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether some restart may be refused.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.intensity.is_some() || self.consecutive.is_some() || self.failing_for.is_some()
     }
 }
 
 impl Limits {
+    /// Returns the call that sets the window.
+    pub(crate) fn window_text(&self) -> Option<String> {
+        self.intensity.as_ref().map(own_text)
+    }
+
     /// Lists the calls that set the limits on consecutive failures.
     pub(crate) fn in_a_row(&self) -> impl Iterator<Item = String> {
         let consecutive = self.consecutive.as_ref().map(consecutive_text);
         consecutive.into_iter().chain(self.failing_for.as_ref().map(failing_for_text))
+    }
+}
+
+/// The call that sets the limit of a child.
+fn own_text(intensity: &Intensity) -> String {
+    match intensity.to_string() {
+        text if text.starts_with("restarts(") => format!("own_{text}"),
+        text => text,
     }
 }
 
@@ -151,9 +180,26 @@ pub(crate) struct WrittenLimits {
     pub(crate) twice: Option<SetTwice>,
 }
 
+const UNLIMITED: &str = "unlimited_restarts()";
+
 impl WrittenLimits {
     pub(crate) fn intensity(&mut self, intensity: Intensity) {
-        set(&mut self.limits.intensity, intensity, &mut self.twice, Intensity::to_string);
+        if self.limits.unlimited {
+            self.contradict(UNLIMITED.to_owned(), own_text(&intensity));
+        }
+        set(&mut self.limits.intensity, intensity, &mut self.twice, own_text);
+    }
+
+    /// Makes every limit of a lower precedence void.
+    pub(crate) fn unlimited(&mut self) {
+        if let Some(intensity) = &self.limits.intensity {
+            self.contradict(own_text(intensity), UNLIMITED.to_owned());
+        }
+        self.limits.unlimited = true;
+    }
+
+    fn contradict(&mut self, first: String, second: String) {
+        self.twice.get_or_insert(SetTwice { first, second });
     }
 
     pub(crate) fn consecutive(&mut self, max: u32) {
@@ -166,13 +212,18 @@ impl WrittenLimits {
 
     /// Whether no limit is set.
     pub(crate) fn is_none(&self) -> bool {
-        self.limits == Limits::default() && self.beneath == Limits::default()
+        self.limits.is_unwritten() && self.beneath.is_unwritten()
     }
 
     /// Creates a value without limits.
     pub(crate) const fn none() -> Self {
-        const NONE: Limits =
-            Limits { intensity: None, consecutive: None, failing_for: None, is_default: false };
+        const NONE: Limits = Limits {
+            intensity: None,
+            consecutive: None,
+            failing_for: None,
+            unlimited: false,
+            is_default: false,
+        };
         Self { limits: NONE, beneath: NONE, twice: None }
     }
 
@@ -181,7 +232,10 @@ impl WrittenLimits {
         if self.twice.is_none() {
             self.twice.clone_from(&other.twice);
         }
-        let Limits { intensity, consecutive, failing_for, .. } = other.get();
+        let Limits { intensity, consecutive, failing_for, unlimited, is_default: _ } = other.get();
+        if unlimited {
+            self.unlimited();
+        }
         intensity.into_iter().for_each(|it| self.intensity(it));
         consecutive.into_iter().for_each(|max| self.consecutive(max));
         failing_for.into_iter().for_each(|max| self.failing_for(max));
@@ -299,13 +353,49 @@ mod tests {
             intensity: Some(Intensity::sliding(1, second)),
             consecutive: Some(4),
             failing_for: Some(second),
+            unlimited: false,
             is_default: false,
         };
         assert_eq!(limits.get(), expected);
 
         limits.intensity(Intensity::tumbling(2, second));
         limits.consecutive(5);
-        let (first, second) = ("restarts(1, 1s)".to_owned(), "tumbling(2, 1s)".to_owned());
+        let (first, second) = ("own_restarts(1, 1s)".to_owned(), "tumbling(2, 1s)".to_owned());
         assert_eq!(limits.twice, Some(SetTwice { first, second }), "the first mistake");
+    }
+
+    #[test]
+    fn unlimited_restarts_void_every_limit_of_a_lower_precedence() {
+        let second = Duration::from_secs(1);
+        let mut limits = WrittenLimits::default();
+        limits.intensity(Intensity::sliding(1, second));
+        limits.failing_for(second);
+        limits.layer();
+        limits.unlimited();
+        limits.consecutive(4);
+        assert_eq!(limits.twice, None, "they have another precedence");
+        let expected = Limits { consecutive: Some(4), unlimited: true, ..Limits::default() };
+        assert_eq!(limits.get(), expected);
+        let below = Limits { failing_for: Some(second), ..Limits::default() };
+        assert_eq!(limits.get().or(below), expected);
+        limits.layer();
+        limits.intensity(Intensity::sliding(2, second));
+        let intensity = Some(Intensity::sliding(2, second));
+        assert_eq!(limits.get(), Limits { intensity, ..expected }, "limits above it apply");
+    }
+
+    #[test]
+    fn unlimited_restarts_contradict_a_window_of_the_same_precedence() {
+        let five = Intensity::sliding(5, Duration::from_secs(60));
+        let (first, second) = ("own_restarts(5, 1m)".to_owned(), UNLIMITED.to_owned());
+        let mut limits = WrittenLimits::default();
+        limits.intensity(five);
+        limits.unlimited();
+        assert_eq!(limits.twice, Some(SetTwice { first: first.clone(), second: second.clone() }));
+
+        let mut limits = WrittenLimits::default();
+        limits.unlimited();
+        limits.intensity(five);
+        assert_eq!(limits.twice, Some(SetTwice { first: second, second: first }));
     }
 }

@@ -33,7 +33,7 @@
 //! let policy = RestartPolicy::new()
 //!     .restart(RestartType::Transient)
 //!     .backoff(Backoff::constant(Duration::from_secs(1)))
-//!     .restarts(3, Duration::from_secs(60))
+//!     .own_restarts(3, Duration::from_secs(60))
 //!     .on_exhausted(OnExhausted::Park);
 //!
 //! let app = Supervisor::builder("app")
@@ -51,6 +51,7 @@ pub(crate) mod backoff;
 mod causes;
 pub(crate) mod circuit;
 pub(crate) mod dead_letter_log;
+mod default_limit;
 mod effective;
 mod failure;
 mod failure_log;
@@ -81,6 +82,7 @@ pub use self::backoff::{BackoffProblem, BinarySlots, Curve, Delays, Jitter, Rese
 pub(crate) use self::circuit::{Change, Circuit, Permit};
 pub(crate) use self::dead_letter_log::DeadLetterLog;
 pub(crate) use self::dead_letter_log::{LetterLine, Throttle};
+pub(crate) use self::default_limit::DefaultLimit;
 pub use self::effective::{Effective, EffectivePolicy, PolicySource, PolicySources};
 pub use self::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOutcome};
 pub(crate) use self::failure::{FailureCallback, Resolution};
@@ -96,12 +98,14 @@ pub(crate) use self::options::{ChildOptions, Rules, Withheld};
 pub use self::presets::Preset;
 pub use self::random::Random;
 pub(crate) use self::random::{RandomFactory, RandomSource};
-pub(crate) use self::reach::{FailsAfter, Unreachable, default_above, unreachable};
+pub(crate) use self::reach::{FailsAfter, Unreachable, unreachable};
 pub(crate) use self::restart::RestartType;
 pub use self::restart_policy::RestartPolicy;
 pub(crate) use self::retry_after::RetryAfter;
 #[cfg(feature = "config")]
 pub(crate) use self::serde::duration::HumanDuration;
+#[cfg(feature = "config")]
+pub(crate) use self::serde::intensity::OwnRestarts;
 pub(crate) use self::setters::{child_setters, policy_setters};
 pub(crate) use self::shutdown::Shutdown;
 pub use self::shutdown::UnknownShutdown;

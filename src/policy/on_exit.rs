@@ -12,14 +12,15 @@ use crate::string_enum::string_enum;
 pub enum OnExit {
     /// Restarts the child, after its backoff and within the restart limits.
     Restart,
-    /// Restarts the child without charging the supervisor's restart limit.
+    /// Restarts the child without charging the built-in restart limit or that of its supervisor.
     ///
     /// Use it for an exit that isn't a bug however often it happens, such as a response
-    /// `429 Too Many Requests`. The child's own limits still count the restart.
+    /// `429 Too Many Requests`. Limits that are written for the child still count the restart.
     ///
     /// Only the delay keeps such a restart from becoming a busy loop. The restart is therefore
-    /// charged if its delay is zero, or if a preset charges every failure. A limit of zero restarts
-    /// doesn't allow it. The same holds for failures before a child is active.
+    /// charged if its delay is zero, or if
+    /// [`count_failed_starts`](crate::SupervisorBuilder::count_failed_starts) is set. A limit of zero
+    /// restarts doesn't allow it. The same holds for errors before a child is active.
     RestartUncharged,
     /// Leaves the child down.
     ///

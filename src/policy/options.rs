@@ -8,10 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::default_limit::KeptLimit;
 use super::{
-    AutoShutdown, Backoff, ChildLayer, Exceptions, FailsAfter, FailureLog, FirstStart, Intensity,
-    Limits, OnExhausted, OnExit, OnLeak, Places, PolicySource, RandomFactory, RestartType,
-    RetryAfter, Shutdown, Start, Strategy, SupervisorLayer, Trigger, WrittenLimits, default_above,
+    AutoShutdown, Backoff, ChildLayer, DefaultLimit, Exceptions, FailsAfter, FailureLog,
+    FirstStart, Intensity, Limits, OnExhausted, OnExit, OnLeak, Places, PolicySource,
+    RandomFactory, RestartPolicy, RestartType, RetryAfter, Shutdown, Start, Strategy,
+    SupervisorLayer, Trigger, WrittenLimits,
 };
 use crate::exit::ExitReason;
 
@@ -145,6 +147,18 @@ impl ChildOptions {
         self.run_time_limit = limit.or(self.run_time_limit);
     }
 
+    /// Whether the child sets nothing that the built-in limit depends on, so that all such children of a supervisor
+    /// have the same.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.backoff.is_none()
+            && self.shutdown.is_none()
+            && self.activation_timeout.is_none()
+            && self.watchdog.is_none()
+            && self.supervisor.is_none()
+            && self.lease_grace.is_none()
+            && self.fails_after.is_none()
+    }
+
     /// Returns where the values that replace those of the code come from, by name: a place such as
     /// `feed.toml:12`, or `call`.
     pub(crate) fn places(&self) -> Places {
@@ -190,12 +204,15 @@ pub(crate) struct Rules {
     pub(crate) first_start: FirstStart,
     pub(crate) on_exhausted: OnExhausted,
     pub(crate) on_exhausted_from: PolicySource,
-    /// `None`: unlimited.
+    /// The limit of all children together, if one is written.
     pub(crate) intensity: Option<Intensity>,
-    /// The intensity of each child if nothing else sets one. Dynamic supervisors only.
-    pub(crate) of_each: Option<Intensity>,
+    pub(crate) intensity_from: PolicySource,
+    /// The limit of each child for which no limit is written. `None`: there is none.
+    pub(crate) of_each: Option<DefaultLimit>,
+    /// How long a restart of all children may take, without the parts that have no bound.
+    pub(crate) group_restart: Duration,
     /// Whether failures before `Active` are charged even if they are delayed.
-    pub(crate) charge_everything: bool,
+    pub(crate) count_failed_starts: bool,
     /// Whether giving up is a clean exit, as in OTP.
     pub(crate) gives_up_cleanly: bool,
     /// Whether a temporary child that has ended is removed even if a message could start it again, as in
@@ -218,6 +235,7 @@ pub(crate) struct Rules {
     pub(crate) random: Option<RandomFactory>,
     /// The rules of the code, and the layer that replaces some of them.
     pub(crate) layers: Option<(Arc<Rules>, Arc<SupervisorLayer>)>,
+    pub(crate) kept_limit: KeptLimit,
 }
 
 impl Default for Rules {
@@ -229,9 +247,11 @@ impl Default for Rules {
             first_start: FirstStart::Retry,
             on_exhausted: OnExhausted::Escalate,
             on_exhausted_from: PolicySource::Default,
-            intensity: Some(Intensity::DEFAULT),
-            of_each: None,
-            charge_everything: false,
+            intensity: None,
+            intensity_from: PolicySource::Default,
+            of_each: Some(DefaultLimit::BUILT_IN),
+            group_restart: Duration::ZERO,
+            count_failed_starts: false,
             gives_up_cleanly: false,
             forgets_temporary: false,
             has_failure_callback: false,
@@ -243,6 +263,7 @@ impl Default for Rules {
             backoff: Backoff::default(),
             random: None,
             layers: None,
+            kept_limit: KeptLimit::default(),
         }
     }
 }
@@ -257,9 +278,11 @@ impl Rules {
         rules.auto_shutdown = layer.auto_shutdown.unwrap_or(rules.auto_shutdown);
         rules.start = layer.start.unwrap_or(rules.start);
         if let Some(intensity) = layer.intensity {
-            // As with the call of the builder, it replaces the default for each child.
+            // As with the call of the builder, it replaces the built-in limit of each child.
             (rules.intensity, rules.of_each) = (intensity, None);
+            rules.intensity_from = PolicySource::File;
         }
+        rules.count_failed_starts = layer.count_failed_starts.unwrap_or(rules.count_failed_starts);
         if let Some(on_exhausted) = layer.on_exhausted {
             rules.on_exhausted = on_exhausted;
             rules.on_exhausted_from = PolicySource::File;
@@ -374,53 +397,83 @@ impl Rules {
         child.failure_log.or(self.defaults.failure_log).unwrap_or_default()
     }
 
-    /// Returns the child's own limits, or `None` if it has none.
-    pub(crate) fn limits(&self, child: &ChildOptions) -> Option<Limits> {
-        if self.of_each.is_none() && !self.has_limits(child) {
-            return None;
-        }
+    /// Returns the child's own limits, or `None` if it has none. `own`: the policy that its current incarnation has
+    /// set for itself.
+    ///
+    /// A limit replaces the one of its kind that is written at a lower precedence. The built-in limit applies only
+    /// where none is written at all, so that it never stands beside a written one. The end of a backoff is written, too.
+    pub(crate) fn limits(
+        &self,
+        child: &ChildOptions,
+        own: Option<&RestartPolicy>,
+    ) -> Option<Limits> {
         let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
-        let written = layers.into_iter().filter(|limits| !limits.is_none());
-        let written = written.map(WrittenLimits::get);
-        let default = self.of_each.map(|intensity| Limits {
-            intensity: Some(self.default_above(intensity, child)),
-            is_default: true,
-            ..Limits::default()
-        });
-        written.chain(default).reduce(Limits::or)
-    }
-
-    /// Whether limits were set for this child, for all children, or by the preset.
-    fn has_limits(&self, child: &ChildOptions) -> bool {
-        let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
-        layers.into_iter().any(|limits| !limits.is_none())
-    }
-
-    /// Whether the child has the backoff that is used if nothing sets one.
-    pub(crate) fn has_default_backoff(&self, child: &ChildOptions) -> bool {
-        std::ptr::eq(self.backoff(child), &raw const self.backoff)
-    }
-
-    /// Returns the default limit with a period that this child can exceed it in.
-    fn default_above(&self, default: Intensity, child: &ChildOptions) -> Intensity {
-        default_above(default, self.slowest(child).into_iter())
-    }
-
-    /// Returns the child's backoff, and the longest time until it fails and has stopped, if that is known
-    /// and the child is restarted then.
-    pub(crate) fn slowest<'a>(
-        &'a self,
-        child: &'a ChildOptions,
-    ) -> Option<(&'a Backoff, Duration)> {
-        let FailsAfter { latest, .. } = child.fails_after?;
-        if self.restart(child) == RestartType::Temporary {
-            return None;
+        let layers = own.map(|own| &own.limits).into_iter().chain(layers);
+        let written = layers.filter(|limits| !limits.is_none()).map(WrittenLimits::get);
+        match written.reduce(Limits::or) {
+            Some(written) => Some(written).filter(|limits| limits.is_limited()),
+            None => {
+                let intensity = Some(self.default_limit(child)?);
+                Some(Limits { intensity, is_default: true, ..Limits::default() })
+            }
         }
-        let stops = match self.shutdown(child) {
-            Shutdown::Timeout(grace) if child.supervisor.is_none() => grace,
-            _ => Duration::ZERO,
+    }
+
+    /// Returns the built-in limit of this child, if it has one.
+    fn default_limit(&self, child: &ChildOptions) -> Option<Intensity> {
+        let of_each = self.of_each.filter(|_| !self.backoff(child).may_end())?;
+        let limit = || {
+            let is_supervisor = child.supervisor.is_some();
+            of_each.of(is_supervisor, self.backoff(child), self.cycle(child))
         };
-        Some((self.backoff(child), latest.saturating_add(stops)))
+        Some(if child.is_plain() { self.kept_limit.get(limit) } else { limit() })
+    }
+
+    /// Returns the longest time from a start of the child to the next without the delay, as far as it has a bound:
+    /// until it has failed, and until the children that restart with it are down and active again.
+    pub(crate) fn cycle(&self, child: &ChildOptions) -> Duration {
+        let group = match self.strategy {
+            Strategy::OneForOne => Duration::ZERO,
+            Strategy::OneForAll | Strategy::RestForOne => self.group_restart,
+        };
+        let fails = child.fails_after.map(|it| it.latest).max(self.watchdog(child));
+        self.down_after(child, fails.unwrap_or_default()).saturating_add(group)
+    }
+
+    /// Returns the longest time from a start of the child until it is down, as far as it has a bound, if it fails
+    /// after being active for `life`. A child that fails in its own code is down immediately.
+    pub(crate) fn down_after(&self, child: &ChildOptions, life: Duration) -> Duration {
+        let may_fail_running = child.fails_after.is_some() || self.watchdog(child).is_some();
+        let is_stopped = may_fail_running && child.supervisor.is_none();
+        let stops = if is_stopped { self.stop_time(child) } else { Duration::ZERO };
+        self.start_time(child).saturating_add(life).saturating_add(stops)
+    }
+
+    /// Returns how long a restart of the child waits at least for the others that restart with it, if they take as long
+    /// as they may.
+    pub(crate) fn waits_for_group(&self, child: &ChildOptions) -> Duration {
+        match self.strategy {
+            Strategy::OneForAll => self.group_restart.saturating_sub(self.restart_time(child)),
+            // The last child waits for nobody.
+            Strategy::OneForOne | Strategy::RestForOne => Duration::ZERO,
+        }
+    }
+
+    /// Returns how long the child may take to stop and to become active again, as far as that has a bound.
+    pub(crate) fn restart_time(&self, child: &ChildOptions) -> Duration {
+        self.stop_time(child).saturating_add(self.start_time(child))
+    }
+
+    fn stop_time(&self, child: &ChildOptions) -> Duration {
+        let grace = match self.shutdown(child) {
+            Shutdown::Timeout(grace) => grace,
+            Shutdown::BrutalKill | Shutdown::Infinity => Duration::ZERO,
+        };
+        grace.saturating_add(self.leak_timeout(child))
+    }
+
+    fn start_time(&self, child: &ChildOptions) -> Duration {
+        self.activation_timeout(child).unwrap_or_default()
     }
 
     pub(crate) fn on_exhausted(&self, child: &ChildOptions) -> OnExhausted {
@@ -437,19 +490,93 @@ impl Rules {
 mod tests {
     use super::*;
 
+    fn consecutive(max: u32) -> ChildOptions {
+        let mut options = ChildOptions::default();
+        options.limits.consecutive(max);
+        options
+    }
+
+    fn limits(rules: &Rules, child: &ChildOptions) -> Option<Limits> {
+        rules.limits(child, None)
+    }
+
     #[test]
-    fn limits_come_from_the_child_the_defaults_or_the_preset() {
-        for layers in [[true, false, false], [false, true, false], [false, false, true]] {
-            let [child, defaults, preset] = layers.map(|limited| {
-                let mut options = ChildOptions::default();
-                if limited {
-                    options.limits.consecutive(3);
-                }
-                options
-            });
+    fn a_limit_that_is_written_anywhere_replaces_the_built_in_one() {
+        let none = ChildOptions::default;
+        let (written, expected) =
+            (|| consecutive(3), Some(Limits { consecutive: Some(3), ..Limits::default() }));
+        for [child, defaults, preset] in
+            [[written(), none(), none()], [none(), written(), none()], [none(), none(), written()]]
+        {
             let rules = Rules { defaults, preset, ..Rules::default() };
-            assert!(rules.limits(&child).is_some(), "{layers:?}");
+            assert_eq!(limits(&rules, &child), expected);
         }
-        assert_eq!(Rules::default().limits(&ChildOptions::default()), None);
+        let own = RestartPolicy::new().consecutive_restarts(3);
+        assert_eq!(Rules::default().limits(&none(), Some(&own)), expected);
+    }
+
+    #[test]
+    fn a_child_without_a_limit_has_twelve_restarts_in_five_minutes() {
+        let intensity = Some(Intensity::sliding(12, Duration::from_secs(300)));
+        let expected = Limits { intensity, is_default: true, ..Limits::default() };
+        assert_eq!(limits(&Rules::default(), &ChildOptions::default()), Some(expected));
+        let rules = Rules { of_each: None, ..Rules::default() };
+        assert_eq!(limits(&rules, &ChildOptions::default()), None);
+    }
+
+    #[test]
+    fn a_backoff_that_may_end_replaces_the_built_in_limit() {
+        let backoff = Backoff::iter(|| std::iter::repeat_n(Duration::from_secs(1), 20));
+        let child = ChildOptions { backoff: Some(backoff), ..ChildOptions::default() };
+        assert_eq!(limits(&Rules::default(), &child), None);
+    }
+
+    #[test]
+    fn a_higher_layer_replaces_a_limit_of_its_kind_and_leaves_the_others() {
+        let window = |max| Intensity::sliding(max, Duration::from_secs(60));
+        let mut defaults = consecutive(3);
+        defaults.limits.intensity(window(5));
+        let rules = Rules { defaults, ..Rules::default() };
+        let mut child = ChildOptions::default();
+        child.limits.intensity(window(9));
+        let (intensity, consecutive) = (Some(window(9)), Some(3));
+        let expected = Limits { intensity, consecutive, ..Limits::default() };
+        assert_eq!(limits(&rules, &child), Some(expected));
+    }
+
+    #[test]
+    fn unlimited_restarts_at_a_layer_void_all_limits_below_it() {
+        let rules = Rules { defaults: consecutive(3), ..Rules::default() };
+        let mut child = ChildOptions::default();
+        child.limits.unlimited();
+        assert_eq!(limits(&rules, &child), None);
+        let own = RestartPolicy::new().consecutive_restarts(7);
+        let expected = Limits { consecutive: Some(7), unlimited: true, ..Limits::default() };
+        assert_eq!(rules.limits(&child, Some(&own)), Some(expected), "a limit above it applies");
+    }
+
+    #[test]
+    fn the_period_of_the_built_in_limit_contains_graces_and_timeouts() {
+        let secs = Duration::from_secs;
+        let period = |rules: &Rules, child: &ChildOptions| {
+            limits(rules, child).and_then(|limits| limits.intensity).expect("it has one").period()
+        };
+        let slow = ChildOptions { shutdown: Some(secs(20).into()), ..ChildOptions::default() };
+        assert_eq!(period(&Rules::default(), &slow), secs(5 * 60), "it isn't stopped");
+        let slow = ChildOptions { activation_timeout: Some(secs(20)), ..slow };
+        // 12 * 20 s and 205.2 s of delays.
+        assert_eq!(period(&Rules::default(), &slow), secs(8 * 60));
+        let hangs = ChildOptions { watchdog: Some(secs(30)), ..ChildOptions::default() };
+        // 12 * (30 + 5 + 1) s and the delays.
+        assert_eq!(period(&Rules::default(), &hangs), secs(11 * 60));
+        let infinite =
+            ChildOptions { shutdown: Some(Shutdown::Infinity), ..ChildOptions::default() };
+        assert_eq!(period(&Rules::default(), &infinite), secs(5 * 60));
+
+        let group = Rules { group_restart: secs(60), ..Rules::default() };
+        assert_eq!(period(&group, &ChildOptions::default()), secs(5 * 60), "it restarts alone");
+        let group = Rules { strategy: Strategy::OneForAll, ..group.clone() };
+        // 12 * 60 s and the delays.
+        assert_eq!(period(&group, &ChildOptions::default()), secs(16 * 60));
     }
 }

@@ -1,9 +1,8 @@
 //! How long supervisors take to give up, and limits that can't be exceeded.
 //!
 //! The limit on restarts and the backoff are set independently, and a slow backoff can make the limit
-//! ineffective. So can a supervisor below, because it fails only when its own limit is exceeded. This
-//! module detects it from the values alone, and calculates the default period of a supervisor that has
-//! others below it.
+//! ineffective. So can a supervisor below, because it fails only when a limit of its children is exceeded. This
+//! module detects it from the values alone.
 //!
 //! # Invariants
 //!
@@ -13,7 +12,7 @@
 
 use std::time::Duration;
 
-use super::{Backoff, HealthSettings, Intensity};
+use super::{Backoff, HealthSettings, Intensity, Limits};
 
 /// When a score with this many half-lives behind it counts as having reached its highest value.
 const HALF_LIVES: u32 = 6;
@@ -44,11 +43,44 @@ impl FailsAfter {
     ) -> Self {
         Self { soonest: soonest(intensity, children), latest: latest(intensity) }
     }
+
+    /// For a supervisor that fails with a child that has exceeded its own limits. The child runs for at least
+    /// `life`, and its next start is at most `cycle` after each, without the delay.
+    pub(crate) fn of_child(
+        limits: &Limits,
+        backoff: &Backoff,
+        life: Duration,
+        cycle: Duration,
+    ) -> Self {
+        let one = || std::iter::once((backoff, life));
+        let window = limits.intensity.map(|intensity| Self::of(intensity, one()));
+        let in_a_row = limits.consecutive.map(|max| {
+            let soonest = soonest(Intensity::sliding(max, Duration::MAX), one());
+            let lives = cycle.saturating_mul(max.saturating_add(1));
+            Self { soonest, latest: lives.saturating_add(backoff.longest_waits(max)) }
+        });
+        let failing_for = limits.failing_for.map(|max| {
+            let last = cycle.saturating_mul(2).saturating_add(backoff.longest_possible());
+            Self { soonest: life.saturating_add(max), latest: max.saturating_add(last) }
+        });
+        let limits = [window, in_a_row, failing_for].into_iter().flatten();
+        // The first limit that is exceeded ends it.
+        let first = |a: Self, b: Self| Self {
+            soonest: a.soonest.min(b.soonest),
+            latest: a.latest.min(b.latest),
+        };
+        limits.reduce(first).unwrap_or(Self { soonest: Duration::MAX, latest: Duration::MAX })
+    }
+
+    /// For a supervisor that fails in either way.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { soonest: self.soonest.min(other.soonest), latest: self.latest.max(other.latest) }
+    }
 }
 
 /// Returns the longest time until a limit is exceeded by a child that lives for the same time after each
 /// start: the period of the limit, and the child's first life before it.
-pub(crate) fn latest(intensity: Intensity) -> Duration {
+fn latest(intensity: Intensity) -> Duration {
     let period = intensity.period();
     match intensity.decay() {
         Some(_) => period.saturating_mul(HALF_LIVES),
@@ -73,26 +105,6 @@ fn soonest<'a>(
         life.saturating_add(rest.unwrap_or_default())
     });
     times.min().unwrap_or_default()
-}
-
-/// Returns the default limit of a supervisor above children with these backoffs, which take at most so
-/// long to fail. Its period is long enough for each of them to exceed it alone.
-pub(crate) fn default_above<'a>(
-    default: Intensity,
-    children: impl Iterator<Item = (&'a Backoff, Duration)>,
-) -> Intensity {
-    let max = default.max();
-    let needed = children
-        .map(|(backoff, latest)| {
-            latest.saturating_mul(max).saturating_add(backoff.longest_waits(max))
-        })
-        .max();
-    let needed = needed.unwrap_or_default();
-    // Whole minutes are easier to read.
-    let seconds = needed.as_secs().saturating_add(u64::from(needed.subsec_nanos() > 0));
-    let minutes = seconds.div_ceil(60);
-    let rounded = minutes.checked_mul(60).map_or(Duration::MAX, Duration::from_secs);
-    Intensity::sliding(max, default.period().max(rounded))
 }
 
 /// The number of delays after which a curve is treated as flat.
@@ -345,17 +357,23 @@ mod tests {
     }
 
     #[test]
-    fn a_default_period_is_long_enough_for_the_slowest_supervisor_below() {
-        let backoff = Backoff::exponential(secs(1), secs(8)).jitter(0.5);
-        let above = |latest: Vec<Duration>| {
-            default_above(Intensity::DEFAULT, latest.into_iter().map(|it| (&backoff, it)))
+    fn a_supervisor_fails_with_the_first_limit_that_a_child_exceeds() {
+        let backoff = Backoff::constant(secs(10));
+        let of = |limits| {
+            let FailsAfter { soonest, latest } =
+                FailsAfter::of_child(&limits, &backoff, secs(1), secs(5));
+            (soonest, latest)
         };
-        assert_eq!(above(vec![]), Intensity::DEFAULT);
-        assert_eq!(above(vec![secs(1)]), Intensity::DEFAULT);
-        // 5 * 72 s, and 1.5 + 3 + 6 + 8 + 8 s
-        let period = secs(7 * 60);
-        assert_eq!(above(vec![secs(1), secs(72)]), Intensity::sliding(5, period));
-        assert_eq!(above(vec![Duration::MAX]), Intensity::sliding(5, Duration::MAX));
+        let intensity = Some(Intensity::sliding(3, secs(60)));
+        let window = Limits { intensity, ..Limits::default() };
+        assert_eq!(of(window), (secs(4 + 30), secs(60 + 20)));
+        let in_a_row = Limits { consecutive: Some(3), ..Limits::default() };
+        assert_eq!(of(in_a_row), (secs(4 + 30), secs(20 + 30)));
+        let failing_for = Limits { failing_for: Some(secs(40)), ..Limits::default() };
+        assert_eq!(of(failing_for), (secs(41), secs(40 + 10 + 2 * 5)));
+        let all = Limits { consecutive: Some(3), failing_for: Some(secs(40)), ..window };
+        assert_eq!(of(all), (secs(34), secs(50)));
+        assert_eq!(of(Limits::default()), (Duration::MAX, Duration::MAX), "it never does");
     }
 
     /// Simulates a child that fails as soon as it is started. Returns whether it exceeds the limit.

@@ -33,8 +33,7 @@ use super::{Backoff, ChildOptions, FailureLog, OnExhausted, Trigger, WrittenLimi
 /// # In a file
 ///
 /// A table whose keys are the names of the methods. All keys are optional; an unknown key or an
-/// invalid value is an error. `max_restarts` and `period` are the short form of a sliding
-/// `intensity`.
+/// invalid value is an error. `own_restarts` is a sliding window; `intensity` takes any window.
 ///
 /// ```
 /// use verger::policy::RestartPolicy;
@@ -44,8 +43,7 @@ use super::{Backoff, ChildOptions, FailureLog, OnExhausted, Trigger, WrittenLimi
 ///     r#"
 ///     restart = "on_failure"
 ///     backoff = { min = "200ms", max = "30s", jitter = 0.2 }
-///     max_restarts = 5
-///     period = "60s"
+///     own_restarts = { max = 5, period = "60s" }
 ///     consecutive_restarts = 10
 ///     failing_for = "1h"
 ///     on_exhausted = { pause = "15s" }
@@ -81,7 +79,7 @@ impl RestartPolicy {
         [
             ("restart", self.restart.is_some()),
             ("backoff", self.backoff.is_some()),
-            ("intensity", limits.intensity.is_some()),
+            ("intensity", limits.intensity.is_some() || limits.unlimited),
             ("consecutive_restarts", limits.consecutive.is_some()),
             ("failing_for", limits.failing_for.is_some()),
             ("on_exhausted", self.on_exhausted.is_some()),
@@ -118,7 +116,7 @@ mod tests {
         [
             RestartPolicy::new().restart(RestartType::Transient),
             RestartPolicy::new().backoff(Backoff::none()),
-            RestartPolicy::new().restarts(1, SECOND),
+            RestartPolicy::new().own_restarts(1, SECOND),
             RestartPolicy::new().consecutive_restarts(2),
             RestartPolicy::new().failing_for(SECOND),
             RestartPolicy::new().on_exhausted(OnExhausted::Park),
@@ -160,7 +158,7 @@ mod tests {
         let policy = RestartPolicy::new()
             .restart(RestartType::Transient)
             .backoff(Backoff::none())
-            .restarts(1, SECOND)
+            .own_restarts(1, SECOND)
             .consecutive_restarts(2)
             .failing_for(SECOND)
             .on_exhausted(OnExhausted::Park)

@@ -35,29 +35,45 @@ macro_rules! policy_setters {
             $self
         }
 
-        /// Allows each child `max` restarts within a sliding `period`. Default: no limit, or 5 in 60 s under
-        /// a [`DynamicSupervisor`](crate::DynamicSupervisor) without a limit for all children together.
+        /// Allows each child `max` restarts of its own within a sliding `period`. Default: 12 in 5 min for a
+        /// worker, and 3 for a supervisor.
         ///
-        /// A child that exceeds the limit is handled by [`on_exhausted`](Self::on_exhausted).
+        /// The default applies only if no limit is written: none for the child (here, in the supervisor's
+        /// defaults, its preset, a file or a call), and none for all children together
+        /// ([`SupervisorBuilder::restarts`](crate::SupervisorBuilder::restarts)). Its period is longer than 5 min if
+        /// the delays, graces and timeouts of that many restarts need more, and contains the time that a
+        /// supervisor takes to give up. With the default backoff, a worker that keeps failing is given up after
+        /// 171 to 205 s, so an outage of two minutes ends no program.
         ///
-        /// This limit is separate from that of the supervisor
-        /// ([`SupervisorBuilder::restarts`](crate::SupervisorBuilder::restarts)), which counts all
-        /// children together. A restart must be within every limit, and a restart that one limit
-        /// refuses isn't counted by any.
+        /// A child that exceeds the limit is handled by [`on_exhausted`](Self::on_exhausted). If a limit for all
+        /// children together is written as well, a restart must be within both. A restart that one limit refuses
+        /// isn't charged to the other.
         ///
-        /// The limits of a child count every failure that would be followed by a restart, including
-        /// failures before the child is active. They also count a clean exit that is followed by a
-        /// restart. With [`Duration::MAX`](std::time::Duration::MAX) a restart counts for as long as
-        /// the supervisor lives.
-        pub fn restarts($self, max: u32, period: std::time::Duration) -> Self {
+        /// A limit that is written for a child is charged every failure that would be followed by a restart, even
+        /// before the child is active, and a clean exit that is followed by a restart. The default is charged what
+        /// the limit of a supervisor is charged. A period that you write is never extended. With
+        /// [`Duration::MAX`](std::time::Duration::MAX) a restart counts for as long as the supervisor lives.
+        pub fn own_restarts($self, max: u32, period: std::time::Duration) -> Self {
             $self.intensity($crate::policy::Intensity::sliding(max, period))
         }
 
         /// Limits the restarts of each child by a window other than a sliding one.
         ///
-        /// See [`restarts`](Self::restarts).
+        /// See [`own_restarts`](Self::own_restarts).
         pub fn intensity(mut $self, intensity: $crate::policy::Intensity) -> Self {
             $values.limits.intensity(intensity);
+            $self
+        }
+
+        /// Removes the restart limits of each child that are set at a lower precedence, and the default one.
+        ///
+        /// On a spec it removes the limits of the supervisor's defaults and preset, in a file or call also those of
+        /// the spec. A limit for all children together
+        /// ([`SupervisorBuilder::restarts`](crate::SupervisorBuilder::restarts)) still applies. Together with
+        /// [`own_restarts`](Self::own_restarts) or [`intensity`](Self::intensity) it is an error when the tree is
+        /// built; other limits can be set beside it.
+        pub fn unlimited_restarts(mut $self) -> Self {
+            $values.limits.unlimited();
             $self
         }
 

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
+use std::iter;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
 use crate::policy::FailureCallback;
 use crate::policy::{
-    AutoShutdown, ChildOptions, EffectivePolicy, Exceptions, FailsAfter, Intensity, Limits,
-    OnExhausted, Reset, RestartPolicy, RestartType, Rules, Shutdown, Unreachable, unreachable,
+    AutoShutdown, ChildOptions, EffectivePolicy, Exceptions, FailsAfter, Intensity, OnExhausted,
+    Reset, RestartPolicy, RestartType, Rules, Shutdown, Strategy, Unreachable, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
@@ -57,6 +58,17 @@ pub(crate) struct Blueprint {
     pub(crate) registration: Option<Arc<dyn Registration>>,
 }
 
+/// Why a limit on restarts may have no effect.
+#[derive(Clone, Debug)]
+pub(crate) enum Ineffective {
+    Never(Unreachable),
+    /// If restarts take as long as graces and timeouts allow: at least `restart`.
+    Maybe {
+        limit: String,
+        restart: Duration,
+    },
+}
+
 impl Blueprint {
     /// Returns the names of the declared children with their keys. `None` for a dynamic supervisor, whose
     /// children have serial numbers.
@@ -81,48 +93,113 @@ impl Blueprint {
         Arc::new(Self { rules, ..self.clone() })
     }
 
-    /// Returns the limit on restarts if all children together can't exceed it. A default limit is
-    /// compared with their backoffs only.
-    pub(crate) fn unreachable_limit(&self, is_default: bool) -> Option<Unreachable> {
-        let intensity = self.rules.intensity.filter(|_| !self.children.is_empty())?;
+    /// Returns what makes the limit of all children together ineffective: they can't exceed it, or may not if
+    /// restarts take as long as they can.
+    pub(crate) fn ineffective_limit(&self) -> Option<Ineffective> {
+        let rules = &self.rules;
+        let intensity = rules.intensity.filter(|_| !self.children.is_empty())?;
         // The delays that errors ask for are unknown.
         let has_delays = |child: &ChildSpec| !child.options.retry_after.is_empty();
-        if !self.rules.defaults.retry_after.is_empty() || self.children.iter().any(has_delays) {
+        if !rules.defaults.retry_after.is_empty() || self.children.iter().any(has_delays) {
             return None;
         }
-        let life = |options| if is_default { Duration::ZERO } else { shortest_life(options) };
         let options = self.children.iter().map(|child| &*child.options);
-        unreachable(intensity, options.map(|it| (self.rules.backoff(it), life(it))))
+        let lives = options.clone().map(|it| (rules.backoff(it), shortest_life(it)));
+        if let Some(never) = unreachable(intensity, lives) {
+            return Some(Ineffective::Never(never));
+        }
+        let mut slowed = options.zip(self.waits_for_others()).map(|(it, others)| {
+            let alone = rules.down_after(it, shortest_life(it));
+            (rules.backoff(it), alone.saturating_add(others))
+        });
+        let restart = slowed.clone().map(|(_, cycle)| cycle).min()?;
+        let is_slow = match rules.strategy {
+            // A failure of one is a restart of all, so their failures don't add up.
+            Strategy::OneForAll => {
+                slowed.all(|cycle| unreachable(intensity, iter::once(cycle)).is_some())
+            }
+            Strategy::OneForOne | Strategy::RestForOne => unreachable(intensity, slowed).is_some(),
+        };
+        is_slow.then(|| Ineffective::Maybe { limit: intensity.to_string(), restart })
     }
 
-    /// Returns how long it runs until it gives up on children that keep failing.
-    pub(crate) fn gives_up(&self, unreachable: bool) -> Option<FailsAfter> {
+    /// Returns for each child how long a restart may wait for the others that restart with it, as far as that has a
+    /// bound.
+    fn waits_for_others(&self) -> Vec<Duration> {
+        let options = self.children.iter().map(|child| &*child.options);
+        match self.rules.strategy {
+            Strategy::OneForOne | Strategy::OneForAll => {
+                options.map(|it| self.rules.waits_for_group(it)).collect()
+            }
+            Strategy::RestForOne => {
+                let mut after = Duration::ZERO;
+                let mut waits: Vec<_> = options
+                    .rev()
+                    .map(|it| {
+                        let wait = after;
+                        after = after.saturating_add(self.rules.restart_time(it));
+                        wait
+                    })
+                    .collect();
+                waits.reverse();
+                waits
+            }
+        }
+    }
+
+    /// Returns how long it runs until it gives up on children that keep failing. `ineffective`: what makes the limit of
+    /// all of them ineffective.
+    pub(crate) fn gives_up(&self, ineffective: Option<&Ineffective>) -> Option<FailsAfter> {
         let rules = &self.rules;
         let options = self.children.iter().map(|child| &*child.options);
-        let escalates = match self.dynamic {
+        let escalating =
+            options.clone().filter(|it| rules.on_exhausted(it) == OnExhausted::Escalate);
+        let gives_up_together = match self.dynamic {
             true => matches!(rules.on_exhausted, OnExhausted::Escalate | OnExhausted::Remove),
-            false => options.clone().any(|it| rules.on_exhausted(it) == OnExhausted::Escalate),
+            false => escalating.clone().next().is_some(),
         };
-        let intensity = rules.intensity.filter(|_| escalates)?;
-        let children = options.clone().map(|it| (rules.backoff(it), shortest_life(it)));
-        let mut gives_up = FailsAfter::of(intensity, children);
-        if unreachable {
-            gives_up.soonest = Duration::MAX;
-        } else if !gives_up.soonest.is_zero() && self.may_fail_otherwise(options) {
+        let together = rules.intensity.filter(|_| gives_up_together).map(|intensity| {
+            let children = options.clone().map(|it| (rules.backoff(it), shortest_life(it)));
+            let mut gives_up = FailsAfter::of(intensity, children);
+            if let Some(Ineffective::Never(_)) = ineffective {
+                gives_up.soonest = Duration::MAX;
+            }
+            gives_up
+        });
+        let unknown = ChildOptions::default();
+        let of_any = (self.dynamic && rules.on_exhausted == OnExhausted::Escalate)
+            .then_some(&unknown)
+            .into_iter();
+        // All plain children give the same answer, and there may be very many.
+        let mut first_plain = true;
+        let restarting =
+            escalating.chain(of_any).filter(|it| rules.restart(it) != RestartType::Temporary);
+        let distinct = restarting.filter(|it| {
+            !it.is_plain() || !it.limits.is_none() || std::mem::take(&mut first_plain)
+        });
+        let alone = distinct.filter_map(|it| {
+            let limits = rules.limits(it, None)?;
+            let (life, cycle) = (shortest_life(it), rules.cycle(it));
+            Some(FailsAfter::of_child(&limits, rules.backoff(it), life, cycle))
+        });
+        let mut gives_up = together.into_iter().chain(alone).reduce(FailsAfter::or)?;
+        // The children that remain stop one after another.
+        if self.children.len() > 1 {
+            gives_up.latest = gives_up.latest.saturating_add(rules.group_restart);
+        }
+        if self.dynamic || self.may_fail_otherwise(options) {
             gives_up.soonest = Duration::ZERO;
         }
         Some(gives_up)
     }
 
-    /// Whether it may end before the limit on all restarts is exceeded.
+    /// Whether it may end before a limit is exceeded.
     fn may_fail_otherwise<'a>(&self, mut children: impl Iterator<Item = &'a ChildOptions>) -> bool {
         let rules = &self.rules;
         self.on_child_failure.is_some()
             || rules.auto_shutdown != AutoShutdown::Never
             || !rules.defaults.retry_after.is_empty()
-            || children.any(|it| {
-                !it.retry_after.is_empty() || rules.limits(it).is_some() || rules.has_exceptions(it)
-            })
+            || children.any(|it| !it.retry_after.is_empty() || rules.has_exceptions(it))
     }
 
     /// Returns how long it takes at most to abort everything below, and to report leaks.
@@ -191,7 +268,7 @@ impl Blueprint {
 
     /// Returns the intensity of children that have none of their own.
     pub(crate) fn child_limit(&self) -> Option<Intensity> {
-        self.rules.limits(&ChildOptions::default())?.intensity
+        self.rules.limits(&ChildOptions::default(), None)?.intensity
     }
 
     /// Checks a child against this supervisor, but not against its siblings.
@@ -257,7 +334,7 @@ impl Blueprint {
     /// Describes how a child is supervised, with every default filled in.
     pub(crate) fn describe(&self, name: String, options: &Arc<ChildOptions>) -> ChildSpecInfo {
         let rules = &self.rules;
-        let limits = rules.limits(options).unwrap_or_default();
+        let limits = rules.limits(options, None).unwrap_or_default();
         ChildSpecInfo {
             name,
             kind: kind(options),
@@ -315,9 +392,9 @@ pub(crate) fn check_restarts(
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<(), BuildError> {
     let backoff = rules.backoff(options);
-    let limits = rules.limits(options).unwrap_or_default();
+    let limits = rules.limits(options, None).unwrap_or_default();
     if rules.intensity.is_none()
-        && limits == Limits::default()
+        && !limits.is_limited()
         && backoff.is_none()
         && rules.restart(options) != RestartType::Temporary
     {
@@ -335,14 +412,16 @@ pub(crate) fn check_restarts(
             warnings.extend(limits.in_a_row().map(never));
         }
     }
-    // The default limit is made for the default backoff.
-    if limits.is_default && rules.has_default_backoff(options) {
-        return Ok(());
+    // The period of the built-in limit is long enough for each child.
+    let Some(limit) = limits.intensity.filter(|_| !limits.is_default) else { return Ok(()) };
+    let alone = rules.down_after(options, shortest_life(options));
+    let cycle = alone.saturating_add(rules.waits_for_group(options));
+    if let Some(never) = unreachable(limit, iter::once((backoff, shortest_life(options)))) {
+        warnings.push(BuildWarning::unreachable(&own(), never));
+    } else if unreachable(limit, iter::once((backoff, cycle))).is_some() {
+        let limit = limits.window_text().unwrap_or_default();
+        warnings.push(BuildWarning::SlowRestarts { path: own(), limit, restart: cycle });
     }
-    let life = if limits.is_default { Duration::ZERO } else { shortest_life(options) };
-    let unreachable =
-        limits.intensity.and_then(|limit| unreachable(limit, std::iter::once((backoff, life))));
-    warnings.extend(unreachable.map(|limit| BuildWarning::unreachable(&own(), limit)));
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::core::{Decision, ExceededLimit, Report, WaitReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::{LazyPath, Path};
-use crate::policy::{FailureLog, LetterLine, LogLevel};
+use crate::policy::{FailureLog, LetterLine, LogLevel, OnExhausted};
 use crate::runtime::log_bounds::{LineKind, LogBounds};
 use crate::runtime::request::CallNote;
 use crate::subscriber::{admits, as_tracing, debug, error, event, info, warn};
@@ -87,32 +87,45 @@ pub(super) struct Ended<'a> {
     pub(super) returned: bool,
 }
 
-/// How often a limit was hit: the restarts with the refused one, or the time of failing.
-fn hits(limit: Option<ExceededLimit>) -> (Option<u64>, Option<field::DebugValue<Duration>>) {
+/// The number of restarts that the limit had granted.
+fn granted(limit: ExceededLimit) -> Option<u64> {
     match limit {
-        Some(ExceededLimit::Supervisor { restarts, .. } | ExceededLimit::Own { restarts, .. }) => {
-            (u64::try_from(restarts).ok(), None)
+        ExceededLimit::Supervisor { restarts, .. } | ExceededLimit::Own { restarts, .. } => {
+            u64::try_from(restarts).ok()
         }
-        Some(
-            ExceededLimit::Consecutive { restarts, .. }
-            | ExceededLimit::Delays { attempts: restarts },
-        ) => (Some(restarts.into()), None),
-        Some(ExceededLimit::FailingFor { failing, .. }) => (None, Some(field::debug(failing))),
-        None => (None, None),
+        ExceededLimit::Consecutive { restarts, .. } | ExceededLimit::Delays { restarts } => {
+            Some(restarts.into())
+        }
+        ExceededLimit::FailingFor { .. } => None,
     }
 }
 
 fn limit_text(limit: ExceededLimit) -> String {
     match limit {
-        ExceededLimit::Supervisor { intensity, .. } => intensity.in_words(),
-        ExceededLimit::Own { intensity, .. } => {
-            format!("{} for this child", intensity.in_words())
+        ExceededLimit::Supervisor { intensity, .. } => {
+            format!("{} for all children", intensity.in_words())
         }
+        ExceededLimit::Own { intensity, .. } => intensity.in_words(),
         ExceededLimit::Consecutive { max, .. } => format!("{max} consecutive"),
-        ExceededLimit::FailingFor { max, .. } => format!("failing for {max:?}"),
+        ExceededLimit::FailingFor { max } => format!("failing for {max:?}"),
         ExceededLimit::Delays { .. } => "the delays of the backoff".to_owned(),
     }
 }
+
+/// Rounds to three significant digits.
+fn rounded(time: Duration) -> Duration {
+    let nanos = time.as_nanos();
+    let mut unit = 1;
+    while nanos / unit >= 1_000 {
+        unit *= 10;
+    }
+    let rounded = (nanos + unit / 2) / unit * unit;
+    u64::try_from(rounded).map_or(time, Duration::from_nanos)
+}
+
+/// What to write for a child that the program can do without.
+const REMEDY: &str =
+    "if the program can do without it, give it on_exhausted(OnExhausted::Pause(..))";
 
 /// What was decided of a child that has ended by itself.
 pub(super) fn decided(
@@ -177,23 +190,24 @@ pub(super) fn decided(
             target: "verger::restart",
             %supervisor, %child, incarnation, cause = cause(), "ending the program"
         ),
-        Decision::GiveUp { limit } => {
-            let (restarts, failing) = hits(limit);
-            let limit = limit.map(limit_text);
-            let limit = limit.as_deref();
-            if returned {
-                bounded!(
-                    (bounds, child, Decided), ERROR, target: "verger::restart",
-                    "giving up; did you mean restart type transient?",
-                    %supervisor, %child, incarnation, cause = cause(), lived, restarts, failing, limit
-                );
-            } else {
-                bounded!(
-                    (bounds, child, Decided), ERROR, target: "verger::restart", "giving up",
-                    %supervisor, %child, incarnation, cause = cause(), lived, restarts, failing, limit
-                );
-            }
+        Decision::GiveUp { limit, source, failing, then } => {
+            let (restarts, failing) = (granted(limit), rounded(failing));
+            let limit = limit_text(limit);
+            let hint = match then {
+                _ if returned => Some("did you mean restart type transient?"),
+                OnExhausted::Escalate => Some(REMEDY),
+                _ => None,
+            };
+            bounded!(
+                (bounds, child, Decided), ERROR, target: "verger::restart", "giving up",
+                %supervisor, %child, incarnation, cause = cause(), lived, ?failing, restarts, limit, %source,
+                %then, hint
+            );
         }
+        Decision::FailStart => bounded!(
+            (bounds, child, Decided), ERROR, target: "verger::restart", "failing the first start",
+            %supervisor, %child, incarnation, cause = cause()
+        ),
         Decision::EndSupervisor => bounded!(
             (bounds, child, Decided), INFO, target: "verger::lifecycle", "ending its supervisor",
             %supervisor, %child, incarnation, cause = cause(), lived

@@ -43,7 +43,7 @@ mod stop_chain;
 mod task;
 mod tree;
 
-pub(crate) use self::blueprint::{Blueprint, Registration};
+pub(crate) use self::blueprint::{Blueprint, Ineffective, Registration};
 #[cfg(feature = "config")]
 pub(crate) use self::blueprint::{check_grace, check_restarts};
 #[cfg(feature = "config")]

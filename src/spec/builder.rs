@@ -83,9 +83,9 @@ pub struct DynamicSupervisorBuilder {
 /// [`retry`](crate::SupervisorHandle::retry). Names can repeat: each child has a serial number as well, as in
 /// `conn#17`. All children stop at the same time. It is modelled on Elixir's `DynamicSupervisor`.
 ///
-/// By default each child has a restart limit of its own, 5 in 60 s, so that one that keeps failing doesn't
-/// end the others. [`restarts`](DynamicSupervisorBuilder::restarts) sets a limit for all children together,
-/// as in OTP, in place of that default.
+/// By default each child has a restart limit of its own, 12 in 5 min, and is removed when it exceeds it, so that
+/// one that keeps failing doesn't end the others. [`restarts`](DynamicSupervisorBuilder::restarts) sets a limit for
+/// all children together, as in OTP, in place of that default.
 ///
 /// ```
 /// use verger::{Context, DynamicSupervisor, Exit, RestartType, Supervisor, worker};
@@ -143,22 +143,20 @@ pub trait Built<'a> {}
 /// The methods that both builders have.
 macro_rules! common_options {
     () => {
-        /// Allows `max` restarts within a sliding `period`, for all children together. Default: 5 in 60 s.
+        /// Allows `max` restarts within a sliding `period`, for all children together, as in OTP. Default: no such
+        /// limit.
         ///
-        /// The default period is longer if there are supervisors below, or children that a health check
-        /// restarts: long enough for each of them to fail five times. The default of a
-        /// [`DynamicSupervisor`] is 5 in 60 s for each child, and no limit for all together. It counts what the
-        /// limit of a supervisor counts.
+        /// Without it, each child has a limit of its own: see
+        /// [`ChildSpec::own_restarts`](crate::ChildSpec::own_restarts). This limit replaces that default. A limit
+        /// that is written for a child applies beside it.
         ///
         /// At the next restart the supervisor gives up: see [`on_exhausted`](Self::on_exhausted). Zero allows
         /// none.
         ///
-        /// An instant exactly `period` ago still counts. A failure of a child that wasn't active yet isn't
-        /// counted as long as its delay is above zero, so that an outage doesn't look like a bug. With
+        /// An instant exactly `period` ago still counts. An error of a child that wasn't active yet isn't charged
+        /// as long as its delay is above zero, so that an outage doesn't look like a bug:
+        /// [`count_failed_starts`](Self::count_failed_starts) changes that. A panic is always charged. With
         /// [`Duration::MAX`] a restart counts for as long as the supervisor lives.
-        ///
-        /// A child can have limits of its own as well: see
-        /// [`ChildSpec::restarts`](crate::ChildSpec::restarts).
         pub fn restarts(self, max: u32, period: Duration) -> Self {
             self.intensity(Intensity::sliding(max, period))
         }
@@ -171,9 +169,37 @@ macro_rules! common_options {
             self
         }
 
-        /// Removes the default limit on restarts.
+        /// Removes the default limit on the restarts of each child.
+        ///
+        /// A limit that is written for a child, on its spec or in the [defaults](Self::defaults), still applies.
         pub fn unlimited_restarts(mut self) -> Self {
             self.description.options.restarts(Restarts::Unlimited);
+            self
+        }
+
+        /// Sets whether failures before a child is active are charged to the restart limits. Default: `false`.
+        ///
+        /// Without it, a child that can't start is tried again with its [backoff](ChildDefaults::backoff) for as long
+        /// as that takes: a service recovers when its database does. With it, such a child is given up like one that
+        /// fails later, as in OTP. A panic, a restart without a delay and the failure of a supervisor are charged in
+        /// either case, and limits that are written for a child are charged every failure. A written `false`
+        /// overrides a [preset](Self::preset).
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::{Context, Supervisor, worker};
+        ///
+        /// # let plugin = worker("plugin", async |ctx: Context| ctx.cancelled().await);
+        /// // A plugin that fails to start four times within a minute is a bug.
+        /// let app = Supervisor::builder("plugins")
+        ///     .restarts(3, Duration::from_secs(60))
+        ///     .count_failed_starts(true)
+        ///     .child(plugin);
+        /// # drop(app);
+        /// ```
+        pub fn count_failed_starts(mut self, count: bool) -> Self {
+            self.description.options.count_failed_starts = Some(count);
             self
         }
 

@@ -14,8 +14,8 @@ use crate::child::{
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{LazyPath, check_name};
-use crate::policy::{OnExhausted, PolicySource, Preset, Rules, default_above};
-use crate::runtime::Blueprint;
+use crate::policy::{OnExhausted, PolicySource, Preset, Rules};
+use crate::runtime::{Blueprint, Ineffective};
 use crate::subscriber;
 
 /// Checks a tree from its root.
@@ -52,7 +52,7 @@ pub(super) fn own(
     let mut blueprint = blueprint(description, path, Vec::new(), &mut warnings)?;
     blueprint.is_own = true;
     let rules = Arc::make_mut(&mut blueprint.rules);
-    rules.leak_timeout = rules.leak_timeout.min(leak_timeout / 2);
+    *rules = Rules { leak_timeout: rules.leak_timeout.min(leak_timeout / 2), ..rules.clone() };
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }
@@ -94,12 +94,10 @@ fn blueprint(
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
     let mut rules = rules(description, path)?;
-    let Options { restarts, preset, max_children, .. } = &description.options;
-    let is_default = restarts.is_none() && preset.is_none();
-    if is_default && let Some(default) = rules.intensity {
-        let slowest = children.iter().filter_map(|child| rules.slowest(&child.options));
-        rules.intensity = Some(default_above(default, slowest));
-    }
+    let Options { restarts, max_children, .. } = description.options;
+    let is_written = restarts.is_some();
+    let times = children.iter().map(|child| rules.restart_time(&child.options));
+    rules.group_restart = times.fold(Duration::ZERO, Duration::saturating_add);
     let mut blueprint = Blueprint {
         // A spec can rename the supervisor, so this is not the name of the builder.
         name: path.name().into(),
@@ -138,12 +136,22 @@ fn blueprint(
         let path = path.path().clone();
         warnings.push(BuildWarning::ShortStopDeadline { path, deadline, grace });
     }
-    if *max_children == Some(0) {
+    if max_children == Some(0) {
         warnings.push(BuildWarning::NoRoom { path: path.path().clone() });
     }
-    let unreachable = blueprint.unreachable_limit(is_default);
-    blueprint.gives_up = blueprint.gives_up(unreachable.is_some());
-    warnings.extend(unreachable.map(|limit| BuildWarning::unreachable(path.path(), limit)));
+    let ineffective = blueprint.ineffective_limit();
+    blueprint.gives_up = blueprint.gives_up(ineffective.as_ref());
+    match ineffective {
+        Some(Ineffective::Never(limit)) => {
+            warnings.push(BuildWarning::unreachable(path.path(), limit));
+        }
+        // A preset has the values of its document, where they are as slow.
+        Some(Ineffective::Maybe { limit, restart }) if is_written => {
+            let path = path.path().clone();
+            warnings.push(BuildWarning::SlowRestarts { path, limit, restart });
+        }
+        Some(Ineffective::Maybe { .. }) | None => {}
+    }
     Ok(blueprint)
 }
 
@@ -155,9 +163,7 @@ fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError
         (Some(Restarts::Unlimited), _) => (None, None),
         (Some(Restarts::Within(intensity)), _) => (Some(intensity), None),
         (None, Some(preset)) => (preset.intensity, None),
-        // One bad child must not end the others of a dynamic supervisor.
-        (None, None) if dynamic => (None, default.intensity),
-        (None, None) => (default.intensity, None),
+        (None, None) => (None, default.of_each),
     };
     let own = || path.path().clone();
     check_twice(options.twice.as_ref(), &own)?;
@@ -204,8 +210,15 @@ fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError
             (None, None) => PolicySource::Default,
         },
         intensity,
+        intensity_from: match options.restarts {
+            Some(_) => PolicySource::Supervisor,
+            None => PolicySource::Preset,
+        },
         of_each,
-        charge_everything: preset.is_some_and(|preset| preset.charge_everything),
+        group_restart: default.group_restart,
+        count_failed_starts: options
+            .count_failed_starts
+            .unwrap_or(preset.is_some_and(|preset| preset.count_failed_starts)),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
         forgets_temporary: preset.is_some_and(|preset| preset.forgets_temporary),
         has_failure_callback: false,
@@ -216,6 +229,6 @@ fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError
         preset: preset.map(Preset::of_children).unwrap_or_default(),
         backoff: default.backoff,
         random: options.random.clone(),
-        layers: None,
+        ..default
     })
 }

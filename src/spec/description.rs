@@ -72,6 +72,7 @@ pub(super) struct Options {
     pub(super) first_start: Option<FirstStart>,
     pub(super) on_exhausted: Option<OnExhausted>,
     pub(super) restarts: Option<Restarts>,
+    pub(super) count_failed_starts: Option<bool>,
     pub(super) twice: Option<SetTwice>,
     pub(super) leak_timeout: Option<Duration>,
     pub(super) stop_deadline: Option<Duration>,

@@ -182,7 +182,7 @@ pub enum ChildKind {
 ///
 /// let minute = Duration::from_secs(60);
 /// let db = worker("db", refused).backoff(Backoff::constant(minute));
-/// let app = Supervisor::builder("app").child(db.restarts(5, 60 * minute)).build()?.start().await?;
+/// let app = Supervisor::builder("app").child(db.own_restarts(5, 60 * minute)).build()?.start().await?;
 /// tokio::time::sleep(minute / 2).await;
 ///
 /// let db = app.which_child("db").await?;

@@ -117,19 +117,21 @@ use crate::policy::{
 /// | text | meaning |
 /// | --- | --- |
 /// | `+3` before a name | three levels of guides are left out |
+/// | `2/12 in 5m` | two restarts are charged to a limit of 12 in 5 min: the child's own, or on a supervisor that of all its children together |
+/// | `12 in 5m for each` | no limit of all children together is written; this is the limit of each worker |
 /// | `callback` | the supervisor has an `on_child_failure` callback of its own |
 /// | `own policy` | the running child has changed its restart policy |
 /// | `config: backoff feed.toml:12` | a configuration file has set the value there, or a `call` |
 /// | `UNHEALTHY` | the child's health check fails, or its last runs have failed |
 ///
 /// ```text
-/// app  one_for_one 0/5 in 7m  active  up 2h15m  5 children, 1 restarting
+/// app  one_for_one 12 in 5m for each  active  up 2h15m  5 children, 1 restarting
 /// ├─ db                  permanent    active       up 2h15m  "pool 8/10"
-/// ├─ ingest              rest_for_one active       up 2h15m  3/5 in 1m
-/// │  ├─ writer           permanent    active       up 38s  restarts=2
+/// ├─ ingest              rest_for_one active       up 2h15m  12 in 6m for each
+/// │  ├─ writer           permanent    active       up 38s  restarts=2  2/12 in 5m
 /// │  │     last: panicked: writer panicked
 /// │  └─ mqtt             permanent    RESTARTING   retry in 4.2s (attempt 4)
-/// │        restarts=5  last: activation failed: no start
+/// │        restarts=5  1/12 in 5m  last: activation failed: no start
 /// └─ http                permanent    active       up 2h15m
 /// ```
 ///

@@ -33,22 +33,21 @@ use crate::policy::Intensity;
 pub struct SupervisorInfo {
     /// The strategy: `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
     pub strategy: &'static str,
-    /// How many restarts count against the intensity now.
+    /// How many restarts the limit of all children together has granted within its period.
     ///
     /// For a [decaying](crate::policy::Intensity::decaying) intensity: `max_restarts`, less the restarts
     /// that its score still allows at once.
     pub restarts_in_period: usize,
-    /// How many restarts are allowed within the period; `None` if there is no limit.
+    /// How many restarts it grants within the period. `None`, the default: there is no limit of all together.
     pub max_restarts: Option<u32>,
     /// The period of the intensity; the half-life of a decaying one.
     #[serde(rename = "period_ms", serialize_with = "millis::duration")]
     pub period: Duration,
     /// Whether the next restart that counts would exceed the intensity.
     pub limit_reached: bool,
-    /// The limit on the restarts of each child that has none of its own, if there is one.
+    /// The limit over time on the restarts of each worker for which none is written, if there is one.
     ///
-    /// Children of a [`DynamicSupervisor`](crate::DynamicSupervisor) have one by default. Otherwise, the
-    /// [defaults](crate::SupervisorBuilder::defaults) or a preset set it.
+    /// It is the built-in limit, or the one of the [defaults](crate::SupervisorBuilder::defaults) or of a preset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_limit: Option<Intensity>,
     /// Whether the supervisor has a callback of its own, rather than one that it inherits; see

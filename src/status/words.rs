@@ -174,7 +174,7 @@ pub(super) fn intensity(supervisor: &SupervisorInfo) -> String {
         Some(max) => window(supervisor.restarts_in_period, max, supervisor.period),
         None => match supervisor.child_limit {
             Some(limit) => format!("{} for each", limit.in_words()),
-            None => "unlimited restarts".to_owned(),
+            None => "no shared limit".to_owned(),
         },
     }
 }

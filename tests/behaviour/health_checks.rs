@@ -447,8 +447,8 @@ async fn a_child_that_is_always_unhealthy_is_given_up() {
     let began = Instant::now();
     let error = tokio::time::timeout(secs(3_600), app.run()).await.expect("it gives up");
     assert_eq!(error.unwrap_err().to_string(), "`app` gave up on `app/db`: unhealthy: no ping");
-    // Six times 30 s, and five delays that double from 200 ms.
-    assert_eq!(began.elapsed(), secs(180) + Duration::from_millis(6_200));
+    // Thirteen times 30 s, and twelve delays: they double from 200 ms to 25.6 s, and four are 30 s.
+    assert_eq!(began.elapsed(), secs(13 * 30 + 171));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const CHAPTER: &str = "book/src/log-lines.md";
 
 /// The names of all fields, so that one thing has one name.
-const FIELDS: [&str; 68] = [
+const FIELDS: [&str; 70] = [
     "address",
     "at_most",
     "attempt",
@@ -58,12 +58,14 @@ const FIELDS: [&str; 68] = [
     "retry_after",
     "service",
     "signal",
+    "source",
     "stage",
     "stages",
     "still_running",
     "stream",
     "stuck",
     "supervisor",
+    "then",
     "to",
     "token",
     "took",

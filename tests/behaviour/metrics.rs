@@ -159,8 +159,8 @@ async fn a_hundred_thousand_dynamic_children_have_the_labels_of_their_supervisor
         [
             "verger_exits_total path=app/conns reason=shutdown",
             "verger_exits_total path=app/db reason=shutdown",
-            "verger_limit_used path=app",
             "verger_limit_used path=app/conns",
+            "verger_limit_used path=app/db",
             "verger_restarts_total path=app/conns",
             "verger_restarts_total path=app/db",
             "verger_starts_total path=app/conns",
@@ -298,7 +298,7 @@ async fn gauges_are_the_used_limits_and_the_sums_of_the_mailboxes_of_a_snapshot(
     let depth = |path| recorded.gauge(&format!("verger_mailbox_depth path={path}"));
     assert_eq!(
         (limit("app"), limit("app/below"), limit("app/free")),
-        (Some(0.0), Some(0.75), None)
+        (Some(0.0), Some(0.75), Some(0.0))
     );
     assert_eq!((depth("app/reader"), depth("app/conns")), (Some(1.0), Some(3.0)));
     assert_eq!(depth("app"), Some(1.0), "that of the child which was added");

@@ -290,7 +290,7 @@ async fn a_child_that_is_down_for_good_is_refused_at_once() {
     let tree = app()
         .child(fakes.child("stopped"))
         .child(fakes.child("finished").restart(RestartType::Transient))
-        .child(parked.restarts(0, SECOND).on_exhausted(OnExhausted::Park))
+        .child(parked.own_restarts(0, SECOND).on_exhausted(OnExhausted::Park))
         .child(dormant.start_on_message())
         .child(sub);
     let tree = start(tree).await;

@@ -55,7 +55,7 @@ async fn a_healthy_tree_is_one_line_per_child() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 0/5 in 11m  active  up 2h15m  6 children",
+            "app  one_for_one 12 in 5m for each  active  up 2h15m  6 children",
             "├─ db                  permanent    active       up 2h15m  \"pool 8/10\"",
             "├─ http                permanent    active       up 2h15m",
             "├─ ingest              rest_for_one active       up 2h15m  0/3 in 90s",
@@ -97,13 +97,13 @@ async fn a_waiting_child_shows_delay_reason_and_attempt() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 0/5 in 7m  active  up 2h15m  5 children, 1 restarting",
+            "app  one_for_one 12 in 5m for each  active  up 2h15m  5 children, 1 restarting",
             "├─ db                  permanent    active       up 2h15m  \"pool 8/10\"",
-            "├─ ingest              rest_for_one active       up 2h15m  3/5 in 1m",
-            "│  ├─ writer           permanent    active       up 38s  restarts=2",
+            "├─ ingest              rest_for_one active       up 2h15m  12 in 6m for each",
+            "│  ├─ writer           permanent    active       up 38s  restarts=2  2/12 in 5m",
             "│  │     last: panicked: writer panicked",
             "│  └─ mqtt             permanent    RESTARTING   retry in 4.2s (attempt 4)",
-            "│        restarts=5  last: activation failed: no start",
+            "│        restarts=5  1/12 in 5m  last: activation failed: no start",
             "└─ http                permanent    active       up 2h15m",
         ]
     );
@@ -171,9 +171,9 @@ async fn a_manually_stopped_child_is_not_shown_as_failed() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 1/5 in 7m  active  up 9s  2 children, 2 stopped",
+            "app  one_for_one 12 in 5m for each  active  up 9s  2 children, 2 stopped",
             "├─ ingest              supervisor   stopped      for 3s  stopped manually",
-            "└─ http                permanent    stopped      for 3s  restarts=1",
+            "└─ http                permanent    stopped      for 3s  restarts=1  1/12 in 5m",
             "      stopped manually",
         ]
     );
@@ -191,9 +191,9 @@ async fn a_supervisor_that_gave_up_names_the_child_while_it_waits() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 1/5 in 2m  active  up 4s  1 child, 1 restarting",
+            "app  one_for_one 12 in 5m for each  active  up 4s  1 child, 1 restarting",
             "└─ ingest              supervisor   RESTARTING   retry in 0.5s (attempt 1)",
-            "      last: escalated: child app/ingest/mqtt: failed: mqtt failed",
+            "      1/3 in 5m  last: escalated: child app/ingest/mqtt: failed: mqtt failed",
         ]
     );
     app.stop("done").await.unwrap();
@@ -207,8 +207,8 @@ async fn dynamic_children_are_distinguished_by_their_number() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 0/5 in 1m  active  up 0s  1 child",
-            "└─ conns               dynamic      active       up 0s  unlimited restarts",
+            "app  one_for_one 12 in 5m for each  active  up 0s  1 child",
+            "└─ conns               dynamic      active       up 0s  no shared limit",
         ]
     );
     for client in ["alice", "bob", "carol"] {
@@ -220,8 +220,8 @@ async fn dynamic_children_are_distinguished_by_their_number() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 0/5 in 1m  active  up 3s  3 children",
-            "└─ conns               dynamic      active       up 3s  unlimited restarts",
+            "app  one_for_one 12 in 5m for each  active  up 3s  3 children",
+            "└─ conns               dynamic      active       up 3s  no shared limit",
             "   ├─ conn#1           permanent    active       up 3s  \"alice\"",
             "   └─ conn#3           permanent    active       up 1s  \"carol\"",
         ]
@@ -229,7 +229,7 @@ async fn dynamic_children_are_distinguished_by_their_number() {
     assert_eq!(
         text(&conns).await,
         [
-            "app/conns  dynamic unlimited restarts  active  up 3s  2 children",
+            "app/conns  dynamic no shared limit  active  up 3s  2 children",
             "├─ conn#1              permanent    active       up 3s  \"alice\"",
             "└─ conn#3              permanent    active       up 1s  \"carol\"",
         ]
@@ -253,22 +253,22 @@ async fn long_names_and_long_words_are_cut_to_80_columns() {
     assert_eq!(
         text(&app).await,
         [
-            "app  one_for_one 0/5 in 55987m  active  up 0s  8 children",
+            "app  one_for_one 12 in 5m for each  active  up 0s  8 children",
             "├─ a-listene…-room-for permanent    active       up 0s",
             "│     \"this child has a long story to tell, and it will not fit into one line…\"",
-            "└─ level-1             one_for_one  active       up 0s  0/5 in 9331m",
-            "   └─ level-2          one_for_one  active       up 0s  0/5 in 1555m",
-            "      └─ level-3       one_for_one  active       up 0s  0/5 in 259m",
-            "         └─ level-4    one_for_one  active       up 0s  0/5 in 43m",
-            "+3       └─ level-5    one_for_one  active       up 0s  0/5 in 7m",
-            "+4       └─ level-6    one_for_one  active       up 0s  0/5 in 1m",
+            "└─ level-1             one_for_one  active       up 0s  12 in 5m for each",
+            "   └─ level-2          one_for_one  active       up 0s  12 in 5m for each",
+            "      └─ level-3       one_for_one  active       up 0s  12 in 5m for each",
+            "         └─ level-4    one_for_one  active       up 0s  12 in 5m for each",
+            "+3       └─ level-5    one_for_one  active       up 0s  12 in 5m for each",
+            "+4       └─ level-6    one_for_one  active       up 0s  12 in 5m for each",
             "+5       └─ a-lis…-for permanent    active       up 0s",
         ]
     );
     assert_eq!(
         text(&lowest).await,
         [
-            "app/level-1/…l-5/level-6  one_for_one 0/5 in 1m  active  up 0s  1 child",
+            "app/level-1/…l-5/level-6  one_for_one 12 in 5m for each  active  up 0s  1 child",
             "└─ a-listene…-room-for permanent    active       up 0s",
         ]
     );

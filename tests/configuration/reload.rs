@@ -133,11 +133,13 @@ fn failing() -> (verger::ChildSpec, Arc<tokio::sync::Notify>) {
 #[tokio::test(start_paused = true)]
 async fn a_lower_limit_counts_the_restarts_so_far_and_is_judged_at_the_next_failure() {
     // The supervisor's own limit, and that of the child.
-    for (section, key) in [("app", ""), ("a", "restart.")] {
+    let shared = |max| format!("[app]\nmax_restarts = {max}\nperiod = \"60s\"");
+    let own = |max| format!("[a]\nrestart.own_restarts = {{ max = {max}, period = \"60s\" }}");
+    let limits: [&dyn Fn(u32) -> String; 2] = [&shared, &own];
+    for limit in limits {
         let (child, fail) = failing();
         let app = Supervisor::builder("app").restarts(9, secs(60)).child(child);
         let app = app.build().unwrap().start().await.unwrap();
-        let limit = |max| format!("[{section}]\n{key}max_restarts = {max}\n{key}period = \"60s\"");
         apply(&app, &limit(5)).await;
         for _ in 0..3 {
             fail.notify_one();

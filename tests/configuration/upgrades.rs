@@ -39,7 +39,7 @@ async fn otp_87_new_flags_apply_and_a_bad_one_changes_nothing() {
     assert_eq!(
         changes,
         [
-            "~ app  restarts  restarts(5, 1m) → restarts(1, 1m)  live",
+            "~ app  restarts  none → restarts(1, 1m)  live",
             "~ app  strategy  one_for_one → one_for_all  live",
         ]
     );

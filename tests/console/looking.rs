@@ -59,8 +59,9 @@ async fn a_small_tree_has_exactly_this_status() {
             "created_at_ms": "…", "started_at_ms": "…", "last_exit": null, "next": null, "limit": null,
             "requires": [], "waits_for": [], "defined_at": "…", "held": false, "last_call": null,
             "explanation": null, "supervisor": {
-                "strategy": "one_for_one", "restarts_in_period": 2, "max_restarts": 5,
-                "period_ms": 60000, "limit_reached": false, "on_child_failure": false,
+                "strategy": "one_for_one", "restarts_in_period": 0, "max_restarts": null,
+                "period_ms": 0, "limit_reached": false, "child_limit": { "max": 12, "period": "5m" },
+                "on_child_failure": false,
                 "counts": { "specs": 1, "active": 0, "restarting": 1, "supervisors": 0, "workers": 1 },
                 "gone": []
             },
@@ -69,6 +70,7 @@ async fn a_small_tree_has_exactly_this_status() {
                 "policy": {
                     "restart": { "value": "permanent", "source": "default" },
                     "backoff": { "value": { "curve": "constant", "delay": "10s" }, "source": "spec" },
+                    "intensity": { "value": { "max": 12, "period": "5m" }, "source": "default" },
                     "on_exhausted": { "value": "escalate", "source": "default" },
                     "failure_log": { "value": { "level": "warn" }, "source": "default" }
                 },
@@ -81,7 +83,8 @@ async fn a_small_tree_has_exactly_this_status() {
                     "reason": { "kind": "failed", "message": "failed: no route" }
                 },
                 "next": { "attempt": 2, "at_ms": "…", "delay_ms": 10000, "remaining_ms": 9000 },
-                "limit": null, "requires": [], "waits_for": [], "defined_at": "…", "held": false,
+                "limit": { "restarts": 2, "max_restarts": 12, "period_ms": 300000, "reached": false },
+                "requires": [], "waits_for": [], "defined_at": "…", "held": false,
                 "last_call": null, "explanation": null, "supervisor": null, "children": []
             }]
         }
@@ -99,7 +102,7 @@ async fn the_text_is_the_tree_as_it_is_displayed() {
     assert!(answer.headers.contains("content-type: text/plain; charset=utf-8"), "{answer:?}");
     assert_eq!(
         answer.body,
-        "app  one_for_one 0/5 in 1m  active  up 0s  1 child\n\
+        "app  one_for_one 12 in 5m for each  active  up 0s  1 child\n\
          └─ db                  permanent    active       up 0s\n"
     );
     let part = server.get("/api/tree.txt?under=db").await;

@@ -165,8 +165,8 @@ async fn the_status_shows_own_children_and_handles_find_them() {
     let paths: Vec<_> = rooms.children.iter().map(|room| room.child.path.as_str()).collect();
     assert_eq!(paths, ["app/rooms/lobby#1", "app/rooms/garden#2"]);
     insta::assert_snapshot!(status, @r"
-    app  one_for_one 0/5 in 1m  active  up 0s  3 children
-    └─ rooms               dynamic      active       up 0s  5 in 1m for each
+    app  one_for_one 12 in 5m for each  active  up 0s  3 children
+    └─ rooms               dynamic      active       up 0s  12 in 5m for each
        ├─ lobby#1          temporary    active       up 0s
        └─ garden#2         temporary    active       up 0s
     ");

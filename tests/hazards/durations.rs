@@ -103,7 +103,7 @@ async fn a_duration_of_a_child_is_refused_or_works() {
     let setters: [(&str, OfSpec<Duration>); 17] = [
         ("shutdown", |spec, it| spec.shutdown(it)),
         ("activation_timeout", |spec, it| spec.readiness(Readiness::Signal).activation_timeout(it)),
-        ("restarts", |spec, it| spec.restarts(2, it)),
+        ("restarts", |spec, it| spec.own_restarts(2, it)),
         ("tumbling", |spec, it| spec.intensity(Intensity::tumbling(2, it))),
         ("decaying", |spec, it| spec.intensity(Intensity::decaying(2.0, it))),
         ("failing_for", |spec, it| spec.failing_for(it)),
@@ -162,7 +162,7 @@ async fn a_duration_of_a_supervisor_is_refused_or_works() {
         ("on_exhausted", |tree, it| tree.restarts(0, SECOND).on_exhausted(OnExhausted::Pause(it))),
         ("defaults", |tree, it| {
             tree.defaults(|child| {
-                let child = child.backoff(Backoff::constant(it)).restarts(9, it);
+                let child = child.backoff(Backoff::constant(it)).own_restarts(9, it);
                 child.activation_timeout(it).failing_for(it)
             })
         }),
@@ -180,7 +180,7 @@ async fn a_duration_of_a_supervisor_is_refused_or_works() {
 #[tokio::test(start_paused = true)]
 async fn a_count_is_refused_or_works() {
     let of_spec: [(&str, OfSpec<u32>); 8] = [
-        ("restarts", |spec, it| spec.restarts(it, SECOND)),
+        ("restarts", |spec, it| spec.own_restarts(it, SECOND)),
         ("tumbling", |spec, it| spec.intensity(Intensity::tumbling(it, Duration::MAX))),
         ("consecutive_restarts", |spec, it| spec.consecutive_restarts(it)),
         ("failures", |spec, it| {

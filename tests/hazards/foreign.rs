@@ -263,7 +263,7 @@ async fn a_waker_that_panics_keeps_no_other_task_from_being_woken() {
         sleep(secs(1)).await;
         Err("once".into())
     });
-    let app = Supervisor::builder("app").child(fails.restarts(0, secs(60)));
+    let app = Supervisor::builder("app").child(fails.own_restarts(0, secs(60)));
     let app = app.build().unwrap().start().await.unwrap();
     settle().await;
     let events = between_alarms(|| {
@@ -333,7 +333,7 @@ async fn an_error_that_is_its_own_cause_is_a_failure_like_any_other() {
     let fails = worker("fails", async |_ctx| -> Exit { Err(Ouroboros.into()) })
         .on_error(|_error: &fmt::Error| true, OnExit::Leave)
         .retry_after(|_error: &fmt::Error| Some(secs(9)))
-        .restarts(1, secs(60));
+        .own_restarts(1, secs(60));
     let app = Supervisor::builder("app").child(fails).build().unwrap().start().await.unwrap();
     let error = app.wait().await.unwrap_err();
     assert_eq!(
@@ -349,7 +349,7 @@ async fn of_very_many_causes_the_first_hundred_are_shown() {
         let deep = levels.fold(None, |cause, level| Some(Box::new(Deep(level, cause))));
         Err((*deep.unwrap()).into())
     });
-    let app = Supervisor::builder("app").child(fails.restarts(0, secs(60)));
+    let app = Supervisor::builder("app").child(fails.own_restarts(0, secs(60)));
     let app = app.build().unwrap().start().await.unwrap();
     let text = app.wait().await.unwrap_err().to_string();
     assert!(text.starts_with("`app` gave up on `app/fails`: failed: level 0: level 1: "), "{text}");
@@ -361,7 +361,7 @@ async fn a_text_of_several_lines_forges_no_line() {
     let log = Log::at(LevelFilter::WARN);
     let text = "no\nERROR verger::restart: giving up \u{1b}[2J\u{7}\u{202e}";
     let fails = worker("fails", move |_ctx| async move { Exit::Err(text.into()) });
-    let app = Supervisor::builder("app").child(fails.restarts(0, secs(60)));
+    let app = Supervisor::builder("app").child(fails.own_restarts(0, secs(60)));
     let app = app.build().unwrap().start().await.unwrap();
     let error = app.wait().await.unwrap_err();
     let shown = "failed: no\\nERROR verger::restart: giving up \\u{1b}[2J\\u{7}\\u{202e}";

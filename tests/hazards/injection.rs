@@ -140,7 +140,7 @@ async fn a_text_in_the_error_of_a_tree_stays_one_line() {
         let fails = worker_with("fails", text.clone(), async |_ctx, text: String| -> Exit {
             Err(text.into())
         });
-        let app = Supervisor::builder("app").child(fails.restarts(0, SECOND)).build().unwrap();
+        let app = Supervisor::builder("app").child(fails.own_restarts(0, SECOND)).build().unwrap();
         let error = app.run().await.unwrap_err();
         assert_one_line(&error.to_string(), "run");
         assert_one_line(&format!("{error:?}"), "run");

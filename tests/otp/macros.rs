@@ -37,15 +37,15 @@ async fn otp_21_options_that_a_declaration_omits_have_their_defaults() {
     struct Elixir {}
 
     let table = [
-        (Nothing {}.builder(), "one_for_one", 5, 60),
-        (Strategy { db: Db }.builder(), "one_for_all", 5, 60),
-        (Elixir {}.builder(), "one_for_all", 3, 5),
+        (Nothing {}.builder(), "one_for_one", None, 0),
+        (Strategy { db: Db }.builder(), "one_for_all", None, 0),
+        (Elixir {}.builder(), "one_for_all", Some(3), 5),
     ];
     for (builder, strategy, max, secs) in table {
         let tree = start(builder).await;
         let root = tree.status().await.unwrap().root.supervisor.unwrap();
         assert_eq!(root.strategy, strategy);
-        assert_eq!((root.max_restarts, root.period), (Some(max), Duration::from_secs(secs)));
+        assert_eq!((root.max_restarts, root.period), (max, Duration::from_secs(secs)));
         tree.stop("next").await.unwrap();
     }
 

@@ -138,13 +138,18 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
     assert_eq!(
         log.lines(),
         ["ERROR verger::restart: giving up supervisor=app child=app/a incarnation=1 \
-          cause=\"failed: a failed\" lived=1s restarts=1 limit=\"0 in 5s\""]
+          cause=\"failed: a failed\" lived=1s failing=0ns restarts=0 limit=\"0 in 5s for all children\" \
+          source=supervisor then=escalate \
+          hint=\"if the program can do without it, give it on_exhausted(OnExhausted::Pause(..))\""]
     );
     tree.wait().await.unwrap_err();
 
     let parks = DynamicSupervisor::builder("parks").on_exhausted(OnExhausted::Park);
     let gives_up = DynamicSupervisor::builder("gives-up");
-    for builder in [parks, gives_up] {
+    const HINT: &str = " hint=\"if the program can do without it, give it \
+                        on_exhausted(OnExhausted::Pause(..))\"";
+    // The removal of a child doesn't change the limit of all.
+    for (builder, then, hint) in [(parks, "park", ""), (gives_up, "escalate", HINT)] {
         let tree = builder.restarts(0, seconds(5)).build().unwrap().start().await.unwrap();
         tree.start_child(fakes.child("a")).await.unwrap();
         let (mut events, mut letters) = (tree.events(), tree.dead_letters());
@@ -156,7 +161,8 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
         let path = tree.path();
         let line = format!(
             "ERROR verger::restart: giving up supervisor={path} child={path}/a#1 incarnation=1 \
-             cause=\"failed: a failed\" lived=1s restarts=1 limit=\"0 in 5s\""
+             cause=\"failed: a failed\" lived=1s failing=0ns restarts=0 limit=\"0 in 5s for all children\" \
+             source=supervisor then={then}{hint}"
         );
         assert_eq!(log.lines(), [line]);
         let letter = letters.try_next().unwrap();
@@ -177,14 +183,17 @@ async fn giving_up_names_the_limit_and_how_often_it_was_hit() {
     let child = || fakes.child("a").backoff(Backoff::none());
     let app = |child| app().on_exhausted(OnExhausted::Park).child(child);
     let cases = [
-        (app(child()).restarts(1, minute), "restarts=2 limit=\"1 in 1m\""),
+        (
+            app(child()).restarts(1, minute),
+            "restarts=1 limit=\"1 in 1m for all children\" source=supervisor",
+        ),
         (
             app(child().intensity(Intensity::sliding(1, minute))).unlimited_restarts(),
-            "restarts=2 limit=\"1 in 1m for this child\"",
+            "restarts=1 limit=\"1 in 1m\" source=spec",
         ),
         (
             app(child().consecutive_restarts(1)).unlimited_restarts(),
-            "restarts=2 limit=\"1 consecutive\"",
+            "restarts=1 limit=\"1 consecutive\" source=spec",
         ),
     ];
     for (builder, hit) in cases {
@@ -195,8 +204,8 @@ async fn giving_up_names_the_limit_and_how_often_it_was_hit() {
             fakes.end("a", End::Error).await;
         }
         let line = "ERROR verger::restart: giving up supervisor=app child=app/a incarnation=2 \
-                    cause=\"failed: a failed\" lived=1s";
-        assert_eq!(log.lines(), [format!("{line} {hit}")]);
+                    cause=\"failed: a failed\" lived=1s failing=1s";
+        assert_eq!(log.lines(), [format!("{line} {hit} then=park")]);
         tree.stop("enough").await.unwrap();
     }
 }
@@ -211,8 +220,9 @@ async fn giving_up_on_a_permanent_child_that_returned_asks_for_its_restart_type(
     fakes.end("a", End::Normal).await;
     assert_eq!(
         log.lines(),
-        ["ERROR verger::restart: giving up; did you mean restart type transient? supervisor=app \
-          child=app/a incarnation=1 cause=\"ended normally\" lived=1s restarts=1 limit=\"0 in 5s\""]
+        ["ERROR verger::restart: giving up supervisor=app child=app/a incarnation=1 \
+          cause=\"ended normally\" lived=1s failing=0ns restarts=0 limit=\"0 in 5s for all children\" \
+          source=supervisor then=park hint=\"did you mean restart type transient?\""]
     );
     tree.stop("enough").await.unwrap();
 }

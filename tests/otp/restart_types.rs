@@ -77,8 +77,8 @@ async fn otp_41_without_the_preset_a_normal_end_waits_like_a_failure() {
     tokio::time::sleep(SECOND).await;
     settle().await;
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
-    let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
-    assert_eq!(supervisor.restarts_in_period, 1, "it was counted");
+    let limit = tree.which_child("a").await.unwrap().limit.unwrap();
+    assert_eq!(limit.restarts, 1, "it was charged");
 }
 
 #[tokio::test(start_paused = true)]

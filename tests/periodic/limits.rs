@@ -197,7 +197,7 @@ async fn a_run_that_is_replaced_within_the_grace_of_its_limit_has_failed() {
 async fn runs_over_their_limit_are_failed_runs_in_a_row() {
     let diary = Diary::new();
     let job = deaf(&diary, secs(50)).limit_run(secs(5)).fail_after(2);
-    let app = Supervisor::builder("app").child(job.spec().restarts(0, secs(60)));
+    let app = Supervisor::builder("app").child(job.spec().own_restarts(0, secs(60)));
     let error = app.build().unwrap().run().await.unwrap_err();
     assert!(error.to_string().contains("ran for longer than 5s"), "{error}");
     assert_eq!(diary.text(), "0 run 1, 10 dropped 1, 100 run 2, 110 dropped 2");

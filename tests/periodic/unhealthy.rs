@@ -218,7 +218,7 @@ async fn fail_after_fails_the_child_with_the_last_cause_and_its_limit_applies() 
             std::future::ready(Exit::Err(error))
         });
         let spec = job.overrun(overrun).fail_after(3).spec();
-        let spec = spec.backoff(Backoff::constant(secs(1))).restarts(1, secs(600));
+        let spec = spec.backoff(Backoff::constant(secs(1))).own_restarts(1, secs(600));
         let app = Supervisor::builder("app").child(spec).build().unwrap();
         let error = app.run().await.unwrap_err();
         assert!(matches!(error, RunError::GaveUp { .. }), "{error}");

@@ -43,7 +43,7 @@ async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
 
 #[tokio::test(start_paused = true)]
 async fn status_shows_the_effective_policy_and_the_source_of_each_part() {
-    let own = RestartPolicy::new().restart(RestartType::Temporary).restarts(3, secs(60));
+    let own = RestartPolicy::new().restart(RestartType::Temporary).own_restarts(3, secs(60));
     let tree = Supervisor::builder("app")
         .on_exhausted(OnExhausted::Park)
         .defaults(|child| child.backoff(Backoff::constant(secs(5))).consecutive_restarts(9))

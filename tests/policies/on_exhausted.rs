@@ -88,7 +88,8 @@ async fn a_child_that_is_given_up_stops_with_its_range_and_its_other_siblings_ru
 async fn a_retry_clears_the_limits_and_is_not_charged() {
     for what in [OnExhausted::Park, OnExhausted::StopChild] {
         let fakes = FakeChildren::new();
-        let child = fakes.child("a").restarts(1, MINUTE).consecutive_restarts(1).on_exhausted(what);
+        let child =
+            fakes.child("a").own_restarts(1, MINUTE).consecutive_restarts(1).on_exhausted(what);
         let tree = start(app(1).child(child)).await;
         for _ in 0..3 {
             fakes.end("a", End::Error).await;

@@ -100,8 +100,7 @@ async fn a_file_has_a_table_per_child_and_every_setting_reaches_the_spec() {
         [mqtt]
         restart = { type = "on_failure", on_exit = { panicked = "fail_supervisor" } }
         backoff = { curve = "constant", delay = "2s" }
-        max_restarts = 5
-        period = "60s"
+        own_restarts = { max = 5, period = "60s" }
         consecutive_restarts = 10
         failing_for = "1h"
         on_exhausted = { pause = "15s" }
@@ -144,8 +143,7 @@ async fn limits_from_a_file_are_enforced() {
     let fakes = FakeChildren::new();
     let policy = read(
         r#"
-        max_restarts = 1
-        period = "60s"
+        own_restarts = { max = 1, period = "60s" }
         on_exhausted = "park"
         "#,
     );
@@ -196,7 +194,7 @@ async fn a_child_can_override_its_limits_and_what_follows_them() {
     app.stop("done").await.unwrap();
 
     let policy =
-        RestartPolicy::new().restarts(0, secs(60)).on_exhausted(OnExhausted::Pause(secs(9)));
+        RestartPolicy::new().own_restarts(0, secs(60)).on_exhausted(OnExhausted::Pause(secs(9)));
     let (runs, began) = (Arc::default(), Instant::now());
     let app = start(eager().child(insisting(policy, &runs))).await;
     settle().await;
@@ -210,7 +208,7 @@ async fn a_child_can_override_its_limits_and_what_follows_them() {
 #[tokio::test(start_paused = true)]
 async fn an_invalid_policy_from_a_file_is_refused_with_the_builders_text() {
     let table = [
-        (RestartPolicy::new().restarts(3, Duration::ZERO), "`app/child`"),
+        (RestartPolicy::new().own_restarts(3, Duration::ZERO), "`app/child`"),
         (RestartPolicy::new().intensity(Intensity::decaying(-1.0, secs(1))), "`app/child`"),
         (RestartPolicy::new().failing_for(Duration::ZERO), "`app/child`"),
         (RestartPolicy::new().on_exhausted(OnExhausted::Pause(Duration::ZERO)), "`app/child`"),

@@ -82,7 +82,7 @@ async fn waits(preset: Preset, lives: &[u64]) -> Vec<u64> {
     let mut app = builder(preset.clone());
     match preset.name() {
         "suture" => {}
-        "signalpy" | "systemd" => child = child.restarts(1_000, ms(1)),
+        "signalpy" | "systemd" => child = child.own_restarts(1_000, ms(1)),
         _ => app = app.unlimited_restarts(),
     }
     let tree = app.child(child).build().unwrap();

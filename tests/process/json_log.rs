@@ -105,8 +105,9 @@ fn each_line_is_an_object_with_its_fields_and_all_that_could_forge_another_is_es
             "ERROR",
             "verger::restart",
             json!({
-                "message": "giving up", "supervisor": "app", "child": child, "incarnation": 2, "lived": "0ns",
-                "restarts": 2, "limit": "1 in 1m", "cause": format!("panicked at {location}: {panic}"),
+                "message": "giving up", "supervisor": "app", "child": child, "incarnation": 2, "lived": "0ns", "failing": "1s",
+                "restarts": 1, "limit": "1 in 1m for all children", "source": "supervisor", "then": "escalate",
+                "hint": "if the program can do without it, give it on_exhausted(OnExhausted::Pause(..))", "cause": format!("panicked at {location}: {panic}"),
             }),
         ),
         verger("INFO", "verger::shutdown", json!({ "message": "stopped", "supervisor": "app" })),

@@ -35,7 +35,7 @@ use crate::storage::{Mailboxes, database::Database, mailboxes, writer};
 
 /// The restart limit of supervisors with injected failures. Failures are frequent at first and then
 /// rare: storage, which has most of them, has about fifteen in the first 20,000 lines.
-const RESTARTS: u32 = 40;
+const RESTARTS: u32 = 30;
 
 /// The restart limit of the root, whose children are supervisors that gave up.
 const ROOT_RESTARTS: u32 = 5;

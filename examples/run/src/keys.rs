@@ -45,16 +45,8 @@ pub(crate) const POLICY: [&str; 7] = [
 ];
 
 /// Keys of the table `restart`, which are often written one level too high.
-pub(crate) const RESTART: [&str; 8] = [
-    "backoff",
-    "intensity",
-    "max_backoff",
-    "max_restarts",
-    "min_backoff",
-    "on_exhausted",
-    "period",
-    "when",
-];
+pub(crate) const RESTART: [&str; 7] =
+    ["backoff", "intensity", "max_backoff", "min_backoff", "on_exhausted", "own_restarts", "when"];
 
 /// Returns an example for the value at a path, such as `process.web.health.interval`.
 pub(crate) fn example(path: &str) -> &'static str {

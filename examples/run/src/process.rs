@@ -154,8 +154,7 @@ impl Process {
         let spec = spec.kill_marked();
         let child = spec
             .into_child()
-            // The defaults, which the file replaces.
-            .restarts(5, Duration::from_secs(60))
+            // A default, which the file replaces.
             .activation_timeout(Duration::from_secs(60))
             // A reload restarts the process if any of these keys has changed, and no other process.
             .config(ChildConfig::<Self>::new().restart_on_change());

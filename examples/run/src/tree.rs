@@ -31,8 +31,6 @@ pub(crate) fn build(definition: &Definition, reload: ChildSpec) -> Result<Superv
     let root = Supervisor::builder(ROOT)
         // A process that isn't ready delays only those that require it.
         .start(Start::Concurrent)
-        // Each process has a limit of its own.
-        .unlimited_restarts()
         .child(reload);
     let processes = definition.processes.iter();
     let root = processes.fold(root, |root, (name, process)| root.child(process.child(name)));

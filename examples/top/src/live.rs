@@ -101,7 +101,10 @@ fn tree(client: Client) -> SupervisorBuilder {
         .child(keys)
         // The program ends when the screen returns, and at its first failure.
         .child(
-            shown.restart(RestartType::Transient).significant().restarts(0, Duration::from_secs(1)),
+            shown
+                .restart(RestartType::Transient)
+                .significant()
+                .own_restarts(0, Duration::from_secs(1)),
         )
 }
 

@@ -48,6 +48,9 @@ pub(super) fn child(args: &Args, errors: &mut Errors) {
 }
 
 fn limits(args: &Args, errors: &mut Errors) {
+    if let Some(restarts) = args.group("own_restarts") {
+        own_restarts(args, restarts, errors);
+    }
     let keys = ["max_restarts", "period", "intensity", "unlimited_restarts"];
     if keys.iter().any(|key| args.is_invalid(key)) {
         return;
@@ -70,6 +73,22 @@ fn limits(args: &Args, errors: &mut Errors) {
         _ => return,
     };
     errors.at(key, message);
+}
+
+/// Checks the limit of one child.
+fn own_restarts(args: &Args, restarts: &Args, errors: &mut Errors) {
+    let Some(own) = args.get("own_restarts").map(|arg| &arg.ident) else { return };
+    let [max, period] = ["max", "period"].map(|key| restarts.get(key).is_some());
+    let other = ["intensity", "unlimited_restarts"].iter().find_map(|key| args.get(key));
+    if !(max && period) {
+        let missing = if max { "period = \"5m\"" } else { "max = 12" };
+        errors.at(
+            own,
+            format!("`own_restarts` needs `max` and `period`; add `{missing}`, for example"),
+        );
+    } else if let Some(other) = other.map(|arg| &arg.ident) {
+        errors.at(other, format!("`{other}` contradicts `own_restarts`; remove one of the two"));
+    }
 }
 
 /// Refuses a permanent child that is significant, unless an exception lets it end for good.

@@ -35,6 +35,11 @@ fn call(args: &Args, arg: &Arg, krate: &Krate) -> TokenStream {
             let calls = calls(defaults, krate);
             quote!(.#ident(|__child| __child #calls))
         }
+        (Setting::Group(restarts), "own_restarts") => {
+            let value = |key| restarts.value(key).map(|value| values::value(value, krate));
+            let (max, period) = (value("max"), value("period"));
+            quote!(.#ident(#max, #period))
+        }
         // Not calls of their own: the name and where it runs go to the constructor, the period to `restarts`,
         // `child(…)` to the spec, and the rest to the mailbox and to all paths.
         (

@@ -108,8 +108,13 @@ fn restart_has_all_keys_of_a_policy() {
         .on_exhausted(OnExhausted::Exit(3))
         .failure_log(FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3));
     assert_eq!(policy(text), expected);
-    let forever = RestartPolicy::new().restarts(5, Duration::MAX);
-    assert_eq!(policy("max_restarts = 5\nperiod = \"infinity\""), forever);
+    let unlimited = RestartPolicy::new().unlimited_restarts().consecutive_restarts(3);
+    assert_eq!(
+        policy("unlimited_restarts = true\nmax_retries = 3\non_exhausted = \"park\""),
+        unlimited.on_exhausted(OnExhausted::Park)
+    );
+    let forever = RestartPolicy::new().own_restarts(5, Duration::MAX);
+    assert_eq!(policy("own_restarts = { max = 5, period = \"infinity\" }"), forever);
 }
 
 #[test]

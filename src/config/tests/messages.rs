@@ -54,7 +54,7 @@ failing_for = "0s"
 ["app/*/x"]
 "#;
     let known = "write `strategy`, `auto_shutdown`, `start`, `max_restarts`, `period`, `intensity`, \
-                 `unlimited_restarts`, `on_exhausted`, `leak_timeout`, `stop_deadline`, `max_children`, \
+                 `unlimited_restarts`, `count_failed_starts`, `on_exhausted`, `leak_timeout`, `stop_deadline`, `max_children`, \
                  `enabled`, `restart`, `shutdown`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak` or `config`";
     let unknown_key = format!(
         "12:1 \"app/writer\".shutdwon: unknown key `shutdwon`; did you mean `shutdown`? {known}"
@@ -109,6 +109,24 @@ fn keys_that_exclude_or_need_each_other_are_mistakes() {
             "[a]\nmax_restarts = 5\nperiod = \"1s\"\nunlimited_restarts = true",
             "4:1 a.unlimited_restarts: `unlimited_restarts` and `max_restarts` exclude each other; remove one \
              of them",
+        ),
+        (
+            "[a.restart]\nown_restarts = { max = 5, period = \"1s\" }\nunlimited_restarts = true",
+            "3:1 a.restart.unlimited_restarts: `unlimited_restarts` and `own_restarts` exclude each other; \
+             remove one of them",
+        ),
+        (
+            "[a.restart]\nown_restarts = { max = 5, period = \"1s\" }\nintensity = { max = 1, period = \"1s\" }",
+            "2:1 a.restart.own_restarts: `own_restarts` and `intensity` set the same limit; remove one of them",
+        ),
+        (
+            "[a.restart]\nmax_restarts = 5\nperiod = \"60s\"",
+            "2:1 a.restart.max_restarts: `max_restarts` and `period` are the limit of all children of a \
+             supervisor together; for one child write own_restarts = { max = 12, period = \"5m\" }",
+        ),
+        (
+            "[a.restart]\nown_restarts = { max = 5, period = \"0s\" }",
+            "2:16 a.restart.own_restarts: `period` is zero, so no restart would count; write period = \"60s\"",
         ),
         (
             "[a]\nleak_timeout = \"0s\"",

@@ -53,6 +53,8 @@ fn written(key: &str) -> &'static str {
         "period" => "a duration such as `\"60s\"`, or `\"infinity\"`, with `max_restarts`",
         "intensity" => "`{ max = 5, period = \"60s\" }`, `{ max = 5.0, half_life = \"30s\" }`",
         "unlimited_restarts" => "`true`, in place of a limit",
+        "own_restarts" => "`{ max = 12, period = \"5m\" }`",
+        "count_failed_starts" => "`true`, `false`",
         "on_exhausted" => {
             "`\"escalate\"`, `\"park\"`, `\"stop_child\"`, `\"remove\"`, `{ pause = \"15s\" }`, \
              `{ exit = 3 }`"

@@ -14,7 +14,7 @@ use crate::core::effect::{Decision, Effect, StepCx};
 use crate::core::history::FailureHistory;
 use crate::core::limits::ExceededLimit;
 use crate::exit::ExitReason;
-use crate::policy::{OnExhausted, RestartWindow, later};
+use crate::policy::{EffectivePolicy, OnExhausted, PolicySource, RestartWindow, later};
 
 /// Which limits refuse a restart: at least one of them.
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +62,27 @@ impl Children {
                     OnExhausted::Remove if !by.child => OnExhausted::Escalate,
                     other => other,
                 };
-                self.report_decision(key, reason, Decision::GiveUp { limit: Some(by.limit) }, cx);
+                let failing = self.entry(key).history_mut().failing(failed, cx.now);
+                let (limit, source) = (by.limit, self.limit_source(key, by.limit));
+                let decision = Decision::GiveUp { limit, source, failing, then: on_exhausted };
+                self.report_decision(key, reason, decision, cx);
                 RestartDecision::Exhausted(on_exhausted)
             }
+        }
+    }
+
+    /// Returns where a limit of the child was written.
+    fn limit_source(&self, key: Key, limit: ExceededLimit) -> PolicySource {
+        let entry = self.entries.get(key).expect("the child that failed");
+        let own = entry.own_policy().map(Arc::clone);
+        let policy = EffectivePolicy::new(Arc::clone(&entry.options), Arc::clone(&self.rules), own)
+            .sources();
+        match limit {
+            ExceededLimit::Supervisor { .. } => self.rules.intensity_from,
+            ExceededLimit::Own { .. } => policy.intensity,
+            ExceededLimit::Consecutive { .. } => policy.consecutive_restarts,
+            ExceededLimit::FailingFor { .. } => policy.failing_for,
+            ExceededLimit::Delays { .. } => policy.backoff,
         }
     }
 
@@ -103,6 +121,7 @@ impl Children {
         let history = self.entry(key).history_mut();
         if by.child {
             history.tracker.clear();
+            history.first_failure = None;
         }
         (history.next, history.held) = (Some((until, length)), None);
         self.report_decision(key, reason, Decision::Pause { length }, cx);
@@ -114,6 +133,7 @@ impl Children {
         self.reset_window();
         if let Some(history) = &mut self.entry(key).history {
             history.tracker.clear();
+            history.first_failure = None;
         }
     }
 

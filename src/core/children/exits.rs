@@ -201,6 +201,7 @@ impl Children {
         entry.with_history(&self.rules, |history, backoff| {
             if !backoff.resets_on(Reset::Never) {
                 history.recover();
+                history.tracker.forget_default();
             }
         });
     }
@@ -211,6 +212,10 @@ impl Children {
         entry.with_history(&self.rules, |history, backoff| {
             if backoff.resets_on(rule) {
                 history.recover();
+                // A message that was handled is work that was done. Being ready isn't.
+                if rule == Reset::OnAck {
+                    history.tracker.forget_default();
+                }
             }
         });
     }

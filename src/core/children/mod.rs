@@ -365,11 +365,16 @@ impl Children {
                 let life = (entry.state == ChildState::Active).then(|| entry.healthy_for(now));
                 history.summary(entry.backoff(&self.rules), life)
             }),
-            limit: entry.limits(&self.rules).and_then(|limits| limits.intensity).map(|limit| {
-                let tracker = entry.history.as_ref().map(|history| &history.tracker);
-                (limit, tracker.map_or(0, |tracker| tracker.restarts(now)))
-            }),
+            limit: self.own_intensity(key, now),
         })
+    }
+
+    /// Returns the child's own intensity, if it has one, and the restarts that it counts at `now`.
+    pub(super) fn own_intensity(&self, key: Key, now: Instant) -> Option<(Intensity, usize)> {
+        let entry = self.entries.get(key)?;
+        let limit = entry.limits(&self.rules)?.intensity?;
+        let tracker = entry.history.as_ref().map(|history| &history.tracker);
+        Some((limit, tracker.map_or(0, |tracker| tracker.restarts(now))))
     }
 
     /// Restarts that count at `now`, how many may, and within which period.

@@ -39,7 +39,8 @@ impl Children {
     /// Draws the delay after a failure, and charges the failure if the limits allow a restart.
     ///
     /// A start that fails is an outage rather than a bug while a delay holds the child back, so it is
-    /// not charged; nor is an end that the trigger exempts. A limit of zero restarts overrides both.
+    /// not charged; nor is an exit that the trigger exempts. A panic is a bug whenever it occurs. A limit of
+    /// zero restarts overrides all of this.
     pub(in crate::core) fn decide_restart(
         &mut self,
         key: Key,
@@ -49,9 +50,10 @@ impl Children {
         cx: &mut StepCx<'_>,
     ) -> RestartDecision {
         let exempt = on_exit == OnExit::RestartUncharged;
-        let is_fault = (active || matches!(**reason, ExitReason::Escalated { .. })) && !exempt;
+        let is_bug = matches!(**reason, ExitReason::Escalated { .. } | ExitReason::Panicked(_));
+        let is_fault = (active || is_bug) && !exempt;
         let forbidden = self.rules.intensity.is_some_and(|it| it.max() == 0);
-        let always = is_fault || forbidden || self.rules.charge_everything;
+        let always = is_fault || forbidden || self.rules.count_failed_starts;
         let charge = if always { Charge::Always } else { Charge::WithoutDelay };
         self.decide_attempt(key, charge, reason, cx)
     }
@@ -77,8 +79,8 @@ impl Children {
         let paused = self.pauses_until(cx.now);
         let entry = self.entries.get_mut(key).expect("the child that failed");
         let limits = entry.limits(&self.rules);
-        entry.history_mut();
         let failed = entry.since;
+        entry.history_mut().first_failure.get_or_insert(failed);
         let random = &mut self.random;
         let asked = self.rules.retry_after(&entry.options, reason);
         let wait = entry.with_history(&self.rules, |history, backoff| match asked {
@@ -86,8 +88,8 @@ impl Children {
             None => history.fail(backoff, random),
         });
         let Some(delay) = wait.flatten() else {
-            let attempts = entry.history_mut().consecutive_failures;
-            let limit = ExceededLimit::Delays { attempts };
+            let restarts = entry.history_mut().consecutive_failures.saturating_sub(1);
+            let limit = ExceededLimit::Delays { restarts };
             let by = RefusedBy { supervisor: false, child: true, limit };
             return self.on_refused(key, failed, by, reason, cx);
         };

@@ -106,7 +106,7 @@ impl Ordered {
             }
             let first = !self.up && !self.children.entry(key).has_passed;
             if first && self.children.rules.first_start == FirstStart::Fail {
-                self.children.report_decision(key, reason, Decision::GiveUp { limit: None }, cx);
+                self.children.report_decision(key, reason, Decision::FailStart, cx);
                 self.give_up(key, cx);
                 return self.finish(Finish::StartFailed { key, reason: ExitReason::clone(reason) });
             }

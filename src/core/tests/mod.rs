@@ -23,7 +23,8 @@ mod watchdog;
 
 use std::time::Duration;
 
-use crate::core::Decision;
+use crate::core::{Decision, ExceededLimit};
+use crate::policy::{OnExhausted, PolicySource};
 
 #[test]
 fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {
@@ -35,7 +36,13 @@ fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {
         Decision::Pause { length: Duration::ZERO },
     ];
     let failed = [
-        Decision::GiveUp { limit: None },
+        Decision::GiveUp {
+            limit: ExceededLimit::Consecutive { max: 0, restarts: 0 },
+            source: PolicySource::Default,
+            failing: Duration::ZERO,
+            then: OnExhausted::Escalate,
+        },
+        Decision::FailStart,
         Decision::FailSupervisor,
         Decision::Decline,
         Decision::Escalate,

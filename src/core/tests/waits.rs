@@ -232,7 +232,7 @@ mod a_restart_that_is_not_charged {
     #[test]
     fn is_charged_where_everything_is_and_refused_where_nothing_is_restarted() {
         let mut sim =
-            Simulation::running(Rules { charge_everything: true, ..limited(2) }, [free("a")]);
+            Simulation::running(Rules { count_failed_starts: true, ..limited(2) }, [free("a")]);
         sim.fail("a");
         assert_eq!(charged(&sim), 1);
 

@@ -135,7 +135,7 @@ impl Backoff {
     }
 
     /// Returns the upper bound of all delays, unless the cap is soft.
-    pub(super) fn longest_wait(&self) -> Option<Duration> {
+    pub(in crate::policy) fn longest_wait(&self) -> Option<Duration> {
         shorter(self.shape.max(), self.cap)
     }
 

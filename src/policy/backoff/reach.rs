@@ -45,9 +45,17 @@ impl Backoff {
 
     /// Returns an upper bound of the sum of the first `count` delays.
     pub(crate) fn longest_waits(&self, count: u32) -> Duration {
-        (0..count)
+        let followed = count.min(FOLLOWED);
+        let first = (0..followed)
             .map(|index| self.longest_at(index))
-            .fold(Duration::ZERO, Duration::saturating_add)
+            .fold(Duration::ZERO, Duration::saturating_add);
+        first.saturating_add(self.longest_possible().saturating_mul(count - followed))
+    }
+
+    /// Returns an upper bound of every delay, as far as the curve has one.
+    pub(crate) fn longest_possible(&self) -> Duration {
+        let (_, most) = self.jitter.bounds(self.last().unwrap_or_default());
+        if self.soft_cap { most } else { most.min(self.longest_wait().unwrap_or(Duration::MAX)) }
     }
 
     /// Returns an upper bound of the delay at `index`.
@@ -72,6 +80,11 @@ impl Backoff {
             (false, _) => self.shortest(index),
         });
         Some(at_once.then_some(Duration::ZERO).into_iter().chain(curve))
+    }
+
+    /// Whether the delays may come to an end, which gives up the child.
+    pub(crate) fn may_end(&self) -> bool {
+        self.last().is_none()
     }
 
     /// Whether there is never a delay.

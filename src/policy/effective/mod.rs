@@ -29,7 +29,7 @@ pub enum PolicySource {
     Default,
     /// The [preset](crate::SupervisorBuilder::preset) of the supervisor.
     Preset,
-    /// The supervisor's own
+    /// The supervisor's own [`restarts`](crate::SupervisorBuilder::restarts) or
     /// [`on_exhausted`](crate::SupervisorBuilder::on_exhausted).
     Supervisor,
     /// The supervisor's [defaults](crate::SupervisorBuilder::defaults) for children.
@@ -253,10 +253,11 @@ impl EffectivePolicy {
     }
 
     fn limit<T>(&self, of: impl Fn(&Limits) -> Option<T>) -> Option<Effective<T>> {
-        if let Some(own) = self.own.as_ref().and_then(|own| of(&own.limits.get())) {
-            return Some(Effective::new(own, PolicySource::Child));
+        let own = self.own.as_deref();
+        let value = of(&self.rules.limits(&self.options, own)?)?;
+        if own.is_some_and(|own| of(&own.limits.get()).is_some()) {
+            return Some(Effective::new(value, PolicySource::Child));
         }
-        let value = of(&self.rules.limits(&self.options)?)?;
         let source = self.source(|it| of(&it.limits).is_some());
         Some(Effective::new(value, source.unwrap_or(PolicySource::Default)))
     }

@@ -11,7 +11,7 @@ fn policy_of(by: u32) -> RestartPolicy {
     RestartPolicy::new()
         .restart(restart[number])
         .backoff(Backoff::constant(SECOND * by))
-        .restarts(by, SECOND)
+        .own_restarts(by, SECOND)
         .consecutive_restarts(by)
         .failing_for(SECOND * by)
         .on_exhausted(OnExhausted::Exit(by as u8))
@@ -74,6 +74,7 @@ fn a_value_that_is_not_set_is_the_default_or_that_of_the_supervisor() {
         RestartPolicy::new()
             .restart(RestartType::Permanent)
             .backoff(Backoff::default())
+            .own_restarts(12, 300 * SECOND)
             .on_exhausted(OnExhausted::Escalate)
             .failure_log(FailureLog::default()),
     );
@@ -89,6 +90,20 @@ fn a_value_that_is_not_set_is_the_default_or_that_of_the_supervisor() {
     assert_eq!(policy.on_exhausted(), Effective::new(park, PolicySource::Supervisor));
     assert_eq!(policy.backoff(), Effective::new(&Backoff::none(), PolicySource::Preset));
     assert_eq!(policy.restart().source, PolicySource::Default);
+}
+
+#[test]
+fn a_written_limit_is_shown_and_the_built_in_one_is_not() {
+    let spec = options(RestartPolicy::new().consecutive_restarts(20));
+    let policy = EffectivePolicy::new(Arc::new(spec), Arc::default(), None);
+    assert_eq!(policy.intensity(), None);
+    let twenty = Effective::new(20, PolicySource::Spec);
+    assert_eq!(policy.consecutive_restarts(), Some(twenty));
+
+    let own = Some(Arc::new(RestartPolicy::new().failing_for(SECOND)));
+    let policy = EffectivePolicy::new(Arc::default(), Arc::default(), own);
+    assert_eq!(policy.intensity(), None);
+    assert_eq!(policy.failing_for(), Some(Effective::new(SECOND, PolicySource::Child)));
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::exit::ExitKind;
 ///
 /// | preset | delays | resets after | restart limit, then | restarts after |
 /// | --- | --- | --- | --- | --- |
-/// | without | 200 ms to 30 s, doubling, +20 % | 30 s | 5 in 60 s, escalates | any exit |
+/// | without | 200 ms to 30 s, doubling, +20 % | 30 s | 12 in 5 min per child, escalates | any exit |
 /// | [`actor_ts`](Self::actor_ts) | 200 ms to 10 s, doubling, ±20 % | 200 ms | none | any exit |
 /// | [`pekko_on_stop`](Self::pekko_on_stop) | 3 s to 30 s, doubling, +20 % | 3 s | none | any exit |
 /// | [`pekko_on_failure`](Self::pekko_on_failure) | the same | 3 s | none | failures of active children; any other exit ends the supervisor |
@@ -68,7 +68,7 @@ pub struct Preset {
     /// What happens when a child fails its very first start.
     pub(crate) first_start: FirstStart,
     /// Whether delayed failures before a child is active are charged.
-    pub(crate) charge_everything: bool,
+    pub(crate) count_failed_starts: bool,
     /// Whether a supervisor that gives up ends as `Shutdown`, and not as `Escalated`.
     pub(crate) gives_up_cleanly: bool,
     /// Whether a temporary child that has ended is removed even if a message could start it again.
@@ -137,7 +137,7 @@ impl Preset {
     ///
     /// For `withMaxNrOfRetries`, set [`consecutive_restarts`](crate::ChildSpec::consecutive_restarts),
     /// which is reset with the backoff, as in the original. For `withinTimeRange`, set
-    /// [`restarts`](crate::ChildSpec::restarts) with that period. It slides over the restarts; the
+    /// [`own_restarts`](crate::ChildSpec::own_restarts) with that period. It slides over the restarts; the
     /// original counts from the first restart, and resets count and backoff together at the end.
     #[must_use]
     pub fn pekko_on_failure() -> Self {
@@ -229,7 +229,7 @@ impl Preset {
         Self {
             intensity: Some(Intensity::decaying(5.0, secs(30))),
             on_exhausted: OnExhausted::Pause(secs(15)),
-            charge_everything: true,
+            count_failed_starts: true,
             ..Self::of("suture", Trigger::any(), Backoff::none().jitter(0.5))
         }
     }
@@ -239,7 +239,7 @@ impl Preset {
     pub fn oversight() -> Self {
         Self {
             intensity: Some(Intensity::sliding(1, secs(5))),
-            charge_everything: true,
+            count_failed_starts: true,
             ..Self::of("oversight", Trigger::any(), Backoff::none())
         }
     }
@@ -301,7 +301,7 @@ impl Preset {
             backoff,
             trigger,
             first_start: FirstStart::Retry,
-            charge_everything: false,
+            count_failed_starts: false,
             gives_up_cleanly: false,
             forgets_temporary: false,
         }
@@ -311,7 +311,7 @@ impl Preset {
         Self {
             intensity: Some(Intensity::sliding(max_restarts, secs(5))),
             first_start: FirstStart::Fail,
-            charge_everything: true,
+            count_failed_starts: true,
             gives_up_cleanly: true,
             forgets_temporary: true,
             ..Self::of(name, Trigger::any(), Backoff::none())

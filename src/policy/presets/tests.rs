@@ -118,7 +118,7 @@ fn first_start_charges_and_giving_up_of_each_preset() {
             _ => (false, false, false),
         };
         let first = if fails { FirstStart::Fail } else { FirstStart::Retry };
-        let found = (preset.first_start, preset.charge_everything, preset.gives_up_cleanly);
+        let found = (preset.first_start, preset.count_failed_starts, preset.gives_up_cleanly);
         assert_eq!(found, (first, counts, cleanly), "{}", preset.name());
         assert_eq!(preset.forgets_temporary, cleanly, "{}", preset.name());
     }

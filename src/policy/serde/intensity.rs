@@ -1,6 +1,5 @@
 //! The serialised form of `Intensity`: a table with a period or a half-life.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ string_enum!(
 
 /// A period, where `Duration::MAX` is written as `infinity`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Period(pub(super) Duration);
+struct Period(Duration);
 
 impl Serialize for Period {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -38,10 +37,24 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match &*Cow::<'de, str>::deserialize(deserializer)? {
-            "infinity" => Ok(Self(Duration::MAX)),
-            text => duration::parse(text).map(Self).map_err(de::Error::custom),
+        struct PeriodVisitor;
+
+        impl Visitor<'_> for PeriodVisitor {
+            type Value = Period;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration with a unit in quotes, such as \"60s\", or \"infinity\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Period, E> {
+                match text {
+                    "infinity" => Ok(Period(Duration::MAX)),
+                    text => duration::parse(text).map(Period).map_err(E::custom),
+                }
+            }
         }
+
+        deserializer.deserialize_str(PeriodVisitor)
     }
 }
 
@@ -139,6 +152,33 @@ impl TryFrom<IntensityTable> for Intensity {
         };
         check(intensity)?;
         Ok(intensity)
+    }
+}
+
+/// The restarts of one child: a sliding window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnRestarts(pub(crate) Intensity);
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, expecting = "restarts such as { max = 12, period = \"5m\" }")]
+struct OwnRestartsTable {
+    max: Max,
+    period: Period,
+}
+
+impl Serialize for OwnRestarts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(intensity) = self;
+        let (max, period) = (Max::Whole(intensity.max()), Period(intensity.period()));
+        OwnRestartsTable { max, period }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for OwnRestarts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let OwnRestartsTable { max, period } = OwnRestartsTable::deserialize(deserializer)?;
+        let table = IntensityTable { max, period: Some(period), window: None, half_life: None };
+        table.try_into().map(Self).map_err(de::Error::custom)
     }
 }
 

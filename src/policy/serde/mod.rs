@@ -7,7 +7,7 @@
 mod backoff;
 mod dead_letter_log;
 pub(super) mod duration;
-mod intensity;
+pub(crate) mod intensity;
 mod jitter;
 mod on_exhausted;
 mod one_of;

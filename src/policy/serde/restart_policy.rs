@@ -4,7 +4,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::duration::HumanDuration;
-use super::intensity::Period;
+use super::intensity::OwnRestarts;
 use crate::policy::{Backoff, FailureLog, Intensity, OnExhausted, RestartPolicy, Trigger};
 
 #[derive(Default, Deserialize, Serialize)]
@@ -14,13 +14,12 @@ struct PolicyTable {
     restart: Option<Trigger>,
     #[serde(skip_serializing_if = "Option::is_none")]
     backoff: Option<Backoff>,
-    /// With `period`, the short form of a sliding intensity.
-    #[serde(skip_serializing)]
-    max_restarts: Option<u32>,
-    #[serde(skip_serializing)]
-    period: Option<Period>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_restarts: Option<OwnRestarts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     intensity: Option<Intensity>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unlimited_restarts: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     consecutive_restarts: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,38 +30,27 @@ struct PolicyTable {
     failure_log: Option<FailureLog>,
 }
 
-impl PolicyTable {
-    /// Converts the short form of an intensity.
-    fn restarts(&self) -> Result<Option<Intensity>, &'static str> {
-        match (self.max_restarts, self.period) {
-            (None, None) => Ok(None),
-            (Some(_), None) => {
-                Err("`max_restarts` needs a `period`; add period = \"60s\", for example")
-            }
-            (None, Some(_)) => {
-                Err("`period` needs `max_restarts`; add max_restarts = 5, for example")
-            }
-            (Some(_), Some(_)) if self.intensity.is_some() => {
-                Err("`max_restarts` and `intensity` set the same limit; remove one of them")
-            }
-            (Some(_), Some(Period(period))) if period.is_zero() => {
-                Err("`period` is zero, so no restart would count; write period = \"60s\"")
-            }
-            (Some(max), Some(Period(period))) => Ok(Some(Intensity::sliding(max, period))),
-        }
-    }
-}
-
 impl TryFrom<PolicyTable> for RestartPolicy {
     type Error = &'static str;
 
     fn try_from(table: PolicyTable) -> Result<Self, Self::Error> {
-        let restarts = table.restarts()?;
         let mut policy = Self::new();
         policy.restart = table.restart;
         policy.backoff = table.backoff;
-        if let Some(intensity) = restarts.or(table.intensity) {
+        let own_restarts = table.own_restarts.map(|OwnRestarts(intensity)| intensity);
+        if own_restarts.is_some() && table.intensity.is_some() {
+            return Err("`own_restarts` and `intensity` set the same limit; remove one of them");
+        }
+        if let Some(intensity) = own_restarts.or(table.intensity) {
+            if table.unlimited_restarts {
+                return Err(
+                    "`unlimited_restarts` excludes `own_restarts` and `intensity`; remove one of them",
+                );
+            }
             policy.limits.intensity(intensity);
+        }
+        if table.unlimited_restarts {
+            policy.limits.unlimited();
         }
         if let Some(max) = table.consecutive_restarts {
             policy.limits.consecutive(max);
@@ -88,9 +76,9 @@ impl Serialize for RestartPolicy {
         let table = PolicyTable {
             restart: self.restart.clone(),
             backoff: self.backoff.clone(),
-            max_restarts: None,
-            period: None,
-            intensity: limits.intensity,
+            own_restarts: limits.intensity.filter(|it| it.slides()).map(OwnRestarts),
+            intensity: limits.intensity.filter(|it| !it.slides()),
+            unlimited_restarts: limits.unlimited,
             consecutive_restarts: limits.consecutive,
             failing_for: limits.failing_for.map(HumanDuration),
             on_exhausted: self.on_exhausted,

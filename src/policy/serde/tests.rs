@@ -251,7 +251,10 @@ fn a_policy_is_a_table_with_a_key_for_each_part() {
         ("", RestartPolicy::new()),
         (r#"restart = "never""#, RestartPolicy::new().restart(RestartType::Temporary)),
         (r#"backoff = { curve = "none" }"#, RestartPolicy::new().backoff(Backoff::none())),
-        ("max_restarts = 5\nperiod = \"60s\"", RestartPolicy::new().restarts(5, secs(60))),
+        (
+            r#"own_restarts = { max = 5, period = "60s" }"#,
+            RestartPolicy::new().own_restarts(5, secs(60)),
+        ),
         (
             r#"intensity = { max = 5, half_life = "30s" }"#,
             RestartPolicy::new().intensity(Intensity::decaying(5.0, secs(30))),
@@ -274,18 +277,21 @@ fn errors_about_a_policy_say_what_to_write() {
     let table = [
         (
             "max_retries = 5",
-            "unknown field `max_retries`, expected one of `restart`, `backoff`, `max_restarts`, \
-             `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted`, \
+            "unknown field `max_retries`, expected one of `restart`, `backoff`, `own_restarts`, \
+             `intensity`, `unlimited_restarts`, `consecutive_restarts`, `failing_for`, `on_exhausted`, \
              `failure_log`",
         ),
-        ("max_restarts = 5", "`max_restarts` needs a `period`; add period = \"60s\", for example"),
-        ("period = \"60s\"", "`period` needs `max_restarts`; add max_restarts = 5, for example"),
+        ("own_restarts = { max = 5 }", "missing field `period`"),
         (
-            "max_restarts = 5\nperiod = \"60s\"\nintensity = { max = 5, period = \"60s\" }",
-            "`max_restarts` and `intensity` set the same limit; remove one of them",
+            "own_restarts = { max = 5, period = \"60s\" }\nintensity = { max = 5, period = \"60s\" }",
+            "`own_restarts` and `intensity` set the same limit; remove one of them",
         ),
         (
-            "max_restarts = 5\nperiod = \"0s\"",
+            "own_restarts = { max = 5, period = \"60s\" }\nunlimited_restarts = true",
+            "`unlimited_restarts` excludes `own_restarts` and `intensity`; remove one of them",
+        ),
+        (
+            "own_restarts = { max = 5, period = \"0s\" }",
             "`period` is zero, so no restart would count; write period = \"60s\"",
         ),
         (
@@ -344,17 +350,22 @@ fn policies() -> impl Strategy<Value = RestartPolicy> {
     (
         proptest::option::of(triggers()),
         proptest::option::of(Just(Backoff::default())),
-        proptest::option::of(intensities()),
+        (proptest::option::of(intensities()), any::<bool>()),
         proptest::option::of(any::<u32>()),
         proptest::option::of(durations()),
         proptest::option::of(answers()),
         proptest::option::of(Just(log)),
     )
-        .prop_map(|(restart, backoff, intensity, consecutive, failing, on_exhausted, log)| {
+        .prop_map(|(restart, backoff, window, consecutive, failing, on_exhausted, log)| {
+            let (intensity, unlimited) = window;
             let mut policy = RestartPolicy::new();
             (policy.restart, policy.backoff) = (restart, backoff);
             (policy.on_exhausted, policy.failure_log) = (on_exhausted, log);
-            intensity.into_iter().for_each(|it| policy.limits.intensity(it));
+            match intensity {
+                Some(intensity) => policy.limits.intensity(intensity),
+                None if unlimited => policy.limits.unlimited(),
+                None => {}
+            }
             consecutive.into_iter().for_each(|max| policy.limits.consecutive(max));
             failing.into_iter().for_each(|max| policy.limits.failing_for(max));
             policy

@@ -149,8 +149,7 @@ impl RestartWindow {
         self.intensity.period()
     }
 
-    /// Lists the restarts in a sliding window that count at `now`.
-    #[cfg(test)]
+    /// Lists the restarts in a sliding window that count at `now`, the oldest first.
     pub(crate) fn granted(&self, now: Instant) -> impl Iterator<Item = Instant> {
         self.granted.iter().copied().filter(move |&at| !self.has_expired(at, now))
     }

@@ -23,7 +23,7 @@ impl Driver {
         error: ExitReason,
         step: &Step,
     ) {
-        let (restarts_in_period, max_restarts, period) = self.machine.intensity(step.now);
+        let (restarts_in_period, max_restarts, period) = self.machine.intensity_of(key, step.now);
         let Some(callback) = self.shared.callback.clone() else { return };
         let failure = ChildFailure {
             child: self.children.path(key),

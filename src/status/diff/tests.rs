@@ -172,7 +172,7 @@ fn each_part_of_a_policy_is_compared_with_its_source() {
         "~ app/conn#1  restart permanent (default) → transient (child)  \
          backoff (default) → (child)",
     );
-    let limits = RestartPolicy::new().restarts(3, second).consecutive_restarts(4);
+    let limits = RestartPolicy::new().own_restarts(3, second).consecutive_restarts(4);
     assert_eq!(
         lines(limits.clone().failing_for(second), limits.on_exhausted(OnExhausted::Park)),
         "~ app/conn#1  failing_for 1s (child) → none  \

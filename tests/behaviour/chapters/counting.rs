@@ -63,7 +63,7 @@ mod table {
         counted.stop("it has been seen").await.unwrap();
 
         // Of a child that may not be restarted once, the first failure that is counted is the last.
-        let limited = child.restarts(0, EVER).on_exhausted(OnExhausted::StopChild);
+        let limited = child.own_restarts(0, EVER).on_exhausted(OnExhausted::StopChild);
         let limited = app(limited).start().await.unwrap();
         let _ = call(&limited).await;
         tokio::time::sleep(Duration::from_secs(9)).await;

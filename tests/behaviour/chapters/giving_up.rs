@@ -104,9 +104,9 @@ mod nested {
 
     #[tokio::test(start_paused = true)]
     async fn nested_backoffs_multiply() {
-        assert_eq!(tried(1).await, Some((6, 6_200)));
-        assert_eq!(tried(2).await, Some((36, 43_400)));
-        assert_eq!(tried(3).await, Some((216, 261_400)));
+        assert_eq!(tried(1).await, Some((13, 171_000)));
+        assert_eq!(tried(2).await, Some((52, 684_600)));
+        assert_eq!(tried(3).await, Some((208, 2_739_000)));
     }
 }
 

@@ -24,10 +24,7 @@ mod mistakes {
                 r#"backoff = { curve = "linear", min = "1s", max = "9s", factor = 2.0 }"#,
                 "the curve `linear` has no `factor`; it takes `min`, `step`, `max`",
             ),
-            (
-                "max_restarts = 5",
-                "`max_restarts` needs a `period`; add period = \"60s\", for example",
-            ),
+            ("own_restarts = { max = 5 }", "missing field `period`"),
             (
                 r#"intensity = { max = -1, period = "60s" }"#,
                 "a `period` counts whole restarts, and `max` is -1; write max = 1, or a `half_life` \

@@ -175,12 +175,12 @@ async fn seed0_43_a_custom_curve_is_not_capped_and_has_its_own_reset() {
 #[tokio::test(start_paused = true)]
 async fn seed2_1_limits_count_and_a_backoff_delays() {
     let fakes = FakeChildren::new();
-    let child = fakes.child("a").restarts(2, secs(60)).backoff(Backoff::none());
+    let child = fakes.child("a").own_restarts(2, secs(60)).backoff(Backoff::none());
     let tree = start(app().child(child)).await;
     assert_eq!(fail(&tree, &fakes, "a").await, Duration::ZERO, "a limit alone restarts at once");
 
     let fakes = FakeChildren::new();
-    let child = fakes.child("a").restarts(2, secs(60)).backoff(Backoff::constant(SECOND));
+    let child = fakes.child("a").own_restarts(2, secs(60)).backoff(Backoff::constant(SECOND));
     let tree = start(app().child(child)).await;
     assert_eq!(fail(&tree, &fakes, "a").await, SECOND);
 }

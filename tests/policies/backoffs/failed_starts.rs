@@ -36,7 +36,7 @@ async fn kin_48_after_two_failed_starts_the_third_incarnation_answers() {
 #[tokio::test(start_paused = true)]
 async fn kin_70_a_failed_start_is_an_ordinary_failure() {
     let plain = |child: ChildSpec| child.backoff(Backoff::none());
-    let limited = |child: ChildSpec| child.backoff(Backoff::none()).restarts(2, secs(60));
+    let limited = |child: ChildSpec| child.backoff(Backoff::none()).own_restarts(2, secs(60));
     let delayed = |child: ChildSpec| child.backoff(Backoff::constant(SECOND));
     for spec in [plain, limited, delayed] {
         let fakes = FakeChildren::new();
@@ -117,7 +117,7 @@ async fn kin_81_the_next_step_is_that_of_the_childs_policy() {
             "it stays errored until `retry`",
         ),
         (
-            |child| child.restarts(0, SECOND).on_exhausted(OnExhausted::Park),
+            |child| child.own_restarts(0, SECOND).on_exhausted(OnExhausted::Park),
             NextStep::StaysDown { state: Lifecycle::Errored },
             "it stays errored until `retry`",
         ),
@@ -178,7 +178,7 @@ async fn kin_81_the_next_step_of_a_group_and_of_a_dynamic_child() {
     let pool = DynamicSupervisor::builder("pool").unlimited_restarts();
     let tree = start(app().child(pool)).await;
     let pool = tree.supervisor("pool").await.unwrap();
-    let patient = fakes.child("a").restarts(5, SECOND).backoff(Backoff::constant(SECOND));
+    let patient = fakes.child("a").own_restarts(5, SECOND).backoff(Backoff::constant(SECOND));
     let child = pool.start_child(patient).await.unwrap();
     fakes.next_starts("a", [NextStart::Error]);
     let error = pool.restart(child.name()).await.unwrap_err();

@@ -7,14 +7,17 @@ use verger::{Backoff, BuildError, Lifecycle, Supervisor, worker};
 
 #[test]
 fn seed0_28_a_second_policy_of_a_child_is_refused_with_both_settings() {
-    let db = || worker("db", async |_| {}).restarts(3, SECOND);
-    let file = RestartPolicy::new().restarts(5, SECOND);
+    let db = || worker("db", async |_| {}).own_restarts(3, SECOND);
+    let file = RestartPolicy::new().own_restarts(5, SECOND);
     let twice = worker("db", async |_| {}).consecutive_restarts(2).consecutive_restarts(4);
     let late = worker("db", async |_| {}).failing_for(SECOND).failing_for(DAY);
     for (spec, text) in [
-        (db().restarts(5, SECOND), "`restarts(3, 1s)` and `restarts(5, 1s)`"),
-        (db().intensity(Intensity::tumbling(5, SECOND)), "`restarts(3, 1s)` and `tumbling(5, 1s)`"),
-        (db().policy(file), "`restarts(3, 1s)` and `restarts(5, 1s)`"),
+        (db().own_restarts(5, SECOND), "`own_restarts(3, 1s)` and `own_restarts(5, 1s)`"),
+        (
+            db().intensity(Intensity::tumbling(5, SECOND)),
+            "`own_restarts(3, 1s)` and `tumbling(5, 1s)`",
+        ),
+        (db().policy(file), "`own_restarts(3, 1s)` and `own_restarts(5, 1s)`"),
         (twice, "`consecutive_restarts(2)` and `consecutive_restarts(4)`"),
         (late, "`failing_for(1s)` and `failing_for(1day)`"),
     ] {
@@ -33,7 +36,7 @@ async fn seed0_28_a_supervisor_is_supervised_by_its_parent_and_its_child_by_itse
         .restarts(0, SECOND)
         .defaults(|child| child.backoff(Backoff::none()))
         .child(fakes.child("a"));
-    let mid = mid.into_child().restarts(1, DAY).backoff(Backoff::constant(secs(7)));
+    let mid = mid.into_child().own_restarts(1, DAY).backoff(Backoff::constant(secs(7)));
     let tree = start(app().child(mid.on_exhausted(OnExhausted::Park))).await;
     let (mid, a) = (tree.child_spec("mid").await.unwrap(), tree.child_spec("mid/a").await.unwrap());
     assert_eq!((mid.backoff, a.backoff), (Backoff::constant(secs(7)), Backoff::none()));

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::{MINUTE, YEAR, ms, patient, secs};
 use crate::common::start;
+use tokio::time::{Instant, timeout};
 use verger::policy::{Intensity, OnExhausted, Preset};
 use verger::{
     Backoff, BuildError, BuildWarning, Child, ChildDefaults, ChildSpec, Context, ControlError,
-    DynamicSupervisor, Exit, Supervisor, async_trait, child, worker,
+    DynamicSupervisor, Exit, RunError, Strategy, Supervisor, SupervisorBuilder, async_trait, child,
+    worker,
 };
 
 #[test]
@@ -22,10 +24,10 @@ fn seed4_37_a_backoff_that_resets_at_once_needs_a_limit_per_time() {
         error.to_string(),
         "the backoff of `app/a` resets as soon as the child is active, and no intensity limits \
          its restarts, so a child that always fails is restarted forever; write a `reset_after` \
-         above zero, or limit its restarts with `restarts(5, Duration::from_secs(60))`"
+         above zero, or limit its restarts with `own_restarts(12, Duration::from_secs(300))`"
     );
 
-    assert!(patient().child(idle().restarts(5, MINUTE)).build().is_ok(), "its own limit");
+    assert!(patient().child(idle().own_restarts(5, MINUTE)).build().is_ok(), "its own limit");
     assert!(Supervisor::builder("app").child(idle()).build().is_ok(), "the one of all");
     // A child that was never active isn't reset, so it can't evade the limit.
     let signals = idle().readiness(verger::Readiness::Signal);
@@ -67,7 +69,7 @@ fn kin_44_a_limit_whose_backoff_outlasts_it_logs_a_warning() {
         warning.clone()
     };
 
-    let found = warning(slow.clone().restarts(1, ms(10)));
+    let found = warning(slow.clone().own_restarts(1, ms(10)));
     let BuildWarning::UnreachableLimit { path, max: 1, period, most: 1 } = &found else {
         panic!("{found:?}")
     };
@@ -87,7 +89,7 @@ fn kin_44_a_limit_whose_backoff_outlasts_it_logs_a_warning() {
          the score is 2.00 at most: it will never give up"
     );
 
-    let reachable = slow.restarts(1, ms(100));
+    let reachable = slow.own_restarts(1, ms(100));
     assert_eq!(patient().child(reachable).build().unwrap().warnings(), []);
 }
 
@@ -110,7 +112,7 @@ fn a_decaying_supervisor_limit_that_is_unreachable_logs_a_warning() {
 
 #[test]
 fn an_unreachable_consecutive_limit_logs_a_warning() {
-    let idle = worker("a", async |ctx: Context| ctx.cancelled().await).restarts(3, MINUTE);
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await).own_restarts(3, MINUTE);
     let idle = idle.backoff(Backoff::constant(secs(1)).reset_after(Duration::ZERO));
     let idle = idle.consecutive_restarts(3).failing_for(MINUTE);
     let tree = patient().child(idle).build().unwrap();
@@ -138,7 +140,12 @@ async fn limits_can_be_read_back() {
     assert_eq!((spec.consecutive_restarts, spec.failing_for), (Some(9), Some(YEAR)));
     assert_eq!(spec.on_exhausted, OnExhausted::Exit(7));
     let text = tree.status().await.unwrap().to_string();
-    assert!(text.contains("0/5 in 1m"), "{text}");
+    assert!(text.contains("no shared limit"), "{text}");
+
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
+    let tree = start(Supervisor::builder("app").child(idle)).await;
+    let text = tree.status().await.unwrap().to_string();
+    assert!(text.contains("12 in 5m for each"), "{text}");
 
     let tree = start(Supervisor::builder("app").restarts(5, Duration::MAX)).await;
     let text = tree.status().await.unwrap().to_string();
@@ -150,8 +157,8 @@ fn a_limit_that_is_set_twice_is_refused_with_both_values() {
     let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
     let error = |spec: ChildSpec| patient().child(spec).build().unwrap_err().to_string();
     assert_eq!(
-        error(idle().restarts(3, MINUTE).intensity(Intensity::decaying(3.0, MINUTE))),
-        "`app/a` has both `restarts(3, 1m)` and `decaying(3, 1m)`, which set the same limit; remove one \
+        error(idle().own_restarts(3, MINUTE).intensity(Intensity::decaying(3.0, MINUTE))),
+        "`app/a` has both `own_restarts(3, 1m)` and `decaying(3, 1m)`, which set the same limit; remove one \
          of them"
     );
     assert_eq!(
@@ -164,9 +171,9 @@ fn a_limit_that_is_set_twice_is_refused_with_both_values() {
         "`app/a` has both `failing_for(1m)` and `failing_for(1m)`, which set the same limit; remove one \
          of them"
     );
-    let twice = |child: ChildDefaults| child.restarts(3, MINUTE).restarts(4, MINUTE);
+    let twice = |child: ChildDefaults| child.own_restarts(3, MINUTE).own_restarts(4, MINUTE);
     let error = patient().defaults(twice).build().unwrap_err();
-    assert!(error.to_string().starts_with("`app` has both `restarts(3, 1m)`"), "{error}");
+    assert!(error.to_string().starts_with("`app` has both `own_restarts(3, 1m)`"), "{error}");
     let inner = Supervisor::builder("inner").restarts(3, MINUTE).restarts(3, MINUTE);
     let error = patient().child(inner).build().unwrap_err();
     assert!(error.to_string().starts_with("`app/inner` has both"), "{error}");
@@ -179,7 +186,7 @@ fn a_default_and_an_override_are_not_set_twice() {
     #[async_trait]
     impl Child for Careful {
         fn child_spec(spec: ChildSpec) -> ChildSpec {
-            spec.restarts(3, MINUTE).consecutive_restarts(3)
+            spec.own_restarts(3, MINUTE).consecutive_restarts(3)
         }
 
         async fn run(&mut self, _ctx: &Context) -> Exit {
@@ -187,8 +194,8 @@ fn a_default_and_an_override_are_not_set_twice() {
         }
     }
 
-    let defaults = |child: ChildDefaults| child.restarts(1, MINUTE).failing_for(MINUTE);
-    let careful = child("a", || Careful).restarts(2, MINUTE);
+    let defaults = |child: ChildDefaults| child.own_restarts(1, MINUTE).failing_for(MINUTE);
+    let careful = child("a", || Careful).own_restarts(2, MINUTE);
     let builder = Supervisor::builder("app").preset(Preset::otp()).restarts(4, MINUTE);
     assert!(builder.defaults(defaults).child(careful).build().is_ok());
 }
@@ -198,7 +205,7 @@ fn meaningless_limits_are_refused() {
     let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
     let error = |spec: ChildSpec| patient().child(spec).build().unwrap_err().to_string();
     assert_eq!(
-        error(idle().restarts(3, Duration::ZERO)),
+        error(idle().own_restarts(3, Duration::ZERO)),
         "`app/a` allows 3 restarts in a period of zero; write a period such as \
          `Duration::from_secs(60)`, or `unlimited_restarts()`"
     );
@@ -225,8 +232,8 @@ fn restarts_without_a_delay_and_without_a_limit_are_warned_of() {
     assert_eq!(
         warning.to_string(),
         "`app/a` is restarted without a delay and without a limit, so a failure that comes back at \
-         once keeps a processor busy; set a `backoff`, or limit its restarts with `restarts(5, \
-         Duration::from_secs(60))`"
+         once keeps a processor busy; set a `backoff`, or limit its restarts with \
+         `own_restarts(12, Duration::from_secs(300))`"
     );
     assert_eq!(warnings(idle().backoff(Backoff::constant(ms(1)))), []);
     assert_eq!(warnings(idle().consecutive_restarts(3)), []);
@@ -238,4 +245,52 @@ fn restarts_without_a_delay_and_without_a_limit_are_warned_of() {
         let tree = Supervisor::builder("app").preset(preset).child(idle()).build().unwrap();
         assert_eq!(tree.warnings(), [], "{name}");
     }
+}
+
+/// A supervisor of one child that fails immediately, and of one that stops only when its grace is over.
+fn slow_group(grace: Duration) -> SupervisorBuilder {
+    let deaf = worker("deaf", async |_: Context| std::future::pending::<()>().await);
+    Supervisor::builder("app")
+        .strategy(Strategy::OneForAll)
+        .random(|| || 0.0)
+        .child(worker("broken", async |_: Context| -> Exit { Err("no luck".into()) }))
+        .child(deaf.shutdown(grace))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_takes_long_to_stop_is_given_up_all_the_same() {
+    let began = Instant::now();
+    let app = slow_group(secs(15)).build().unwrap();
+    assert_eq!(app.warnings(), []);
+    let error = timeout(secs(3_600), app.run()).await.expect("it gives up").unwrap_err();
+    assert!(matches!(error, RunError::GaveUp { .. }), "{error}");
+    // Until the seventh failure the grace is longer than the delay. Each delay is measured from the failure: of the
+    // twelve, seven are shorter than 15 s, one is 25.6 s, and four are 30 s. Then the group stops once more.
+    assert_eq!(began.elapsed(), 7 * secs(15) + ms(25_600) + 4 * secs(30) + secs(15));
+}
+
+#[test]
+fn a_written_limit_that_may_never_be_reached_because_of_graces_is_warned_of() {
+    let warnings = |app: SupervisorBuilder| {
+        let app = app.build().unwrap();
+        app.warnings().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        warnings(slow_group(secs(5)).restarts(3, secs(10))),
+        [
+            "`app` has `restarts(3, 10s)`, but a restart can take 6s and its delay, with all graces and timeouts: \
+             it may never give up; write a longer period"
+        ]
+    );
+    assert_eq!(warnings(slow_group(secs(5)).restarts(3, secs(20))), [""; 0]);
+    let own = |spec: ChildSpec| Supervisor::builder("app").child(spec.own_restarts(5, MINUTE));
+    let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
+    assert_eq!(warnings(own(idle().shutdown(secs(20)))), [""; 0], "it isn't stopped when it fails");
+    assert_eq!(
+        warnings(own(idle().activation_timeout(secs(20)))),
+        [
+            "`app/a` has `own_restarts(5, 1m)`, but a restart can take 20s and its delay, with all graces and \
+             timeouts: it may never give up; write a longer period"
+        ]
+    );
 }

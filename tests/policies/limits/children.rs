@@ -13,7 +13,7 @@ use verger::{
 #[tokio::test(start_paused = true)]
 async fn seed0_52_one_child_has_a_limit_that_counts_and_a_backoff_that_waits() {
     let fakes = FakeChildren::new();
-    let child = fakes.child("broker").restarts(2, MINUTE).on_exhausted(OnExhausted::Park);
+    let child = fakes.child("broker").own_restarts(2, MINUTE).on_exhausted(OnExhausted::Park);
     let backoff = Backoff::exponential(secs(1), secs(8)).jitter(Jitter::None).reset_after(secs(30));
     let tree = start(patient().child(child.backoff(backoff))).await;
 
@@ -38,7 +38,7 @@ async fn seed0_53_a_child_with_a_backoff_is_given_up_after_exactly_its_limit() {
     for max in [0, 1, 10] {
         let fakes = FakeChildren::new();
         let backoff = Backoff::exponential(ms(200), secs(10)).jitter(0.2);
-        let child = fakes.child("broker").restarts(max, Duration::MAX).backoff(backoff);
+        let child = fakes.child("broker").own_restarts(max, Duration::MAX).backoff(backoff);
         let tree = start(patient().child(child.on_exhausted(OnExhausted::StopChild))).await;
         fakes.next_starts("broker", vec![NextStart::Error; 100]);
 
@@ -131,7 +131,7 @@ async fn a_restart_refused_by_one_limit_is_counted_by_none() {
     let fakes = FakeChildren::new();
     let builder = Supervisor::builder("app").restarts(3, MINUTE).on_exhausted(OnExhausted::Park);
     let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
-    let children = [fakes.child("a").restarts(1, MINUTE), fakes.child("b")];
+    let children = [fakes.child("a").own_restarts(1, MINUTE), fakes.child("b")];
     let builder = children.into_iter().fold(builder, SupervisorBuilder::child);
     let tree = start(builder.defaults(at_once)).await;
     let counted = async || tree.status().await.unwrap().root.supervisor.unwrap().restarts_in_period;

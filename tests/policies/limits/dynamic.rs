@@ -42,13 +42,13 @@ async fn six_failing_connections_do_not_end_three_healthy_ones() {
     fill(&conns, &fakes, 9).await;
     let mut events = conns.events();
 
-    for round in 0..6 {
+    for round in 0..13 {
         for number in 0..6 {
             fakes.end(&number.to_string(), End::Error).await;
         }
-        if round < 5 {
+        if round < 12 {
             assert_eq!(names(&conns).await.len(), 9, "after {} restarts", round + 1);
-            tokio::time::sleep(secs(4)).await;
+            tokio::time::sleep(secs(if round < 5 { 8 } else { 31 })).await;
         }
     }
 
@@ -85,8 +85,9 @@ async fn a_child_that_exceeds_its_limit_is_logged_and_removed_and_its_queue_beco
     assert_eq!(names(&tree).await, [""; 0]);
     assert_eq!(
         log.lines(),
-        ["ERROR verger::restart: giving up supervisor=conns child=conns/conn#1 incarnation=6 \
-          cause=\"failed: reset by peer\" lived=0ns restarts=6 limit=\"5 in 1m for this child\""]
+        ["ERROR verger::restart: giving up supervisor=conns child=conns/conn#1 incarnation=13 \
+          cause=\"failed: reset by peer\" lived=0ns failing=0ns restarts=12 limit=\"12 in 5m\" source=default \
+          then=remove"]
     );
     let mut reasons = Vec::new();
     while let Some(letter) = letters.try_next() {
@@ -120,7 +121,7 @@ async fn restarts_that_fail_to_start_do_not_count_for_the_default_limit() {
 
     // An explicit limit of the child counts them.
     let fakes = FakeChildren::new();
-    let limited = |child: ChildDefaults| child.restarts(5, MINUTE);
+    let limited = |child: ChildDefaults| child.own_restarts(5, MINUTE);
     let tree = run(DynamicSupervisor::builder("conns").defaults(limited)).await;
     fill(&tree, &fakes, 1).await;
     fakes.next_starts("0", [NextStart::Error; 20]);
@@ -129,14 +130,14 @@ async fn restarts_that_fail_to_start_do_not_count_for_the_default_limit() {
     assert_eq!(names(&tree).await, [""; 0]);
 }
 
-/// Fails one of two children up to ten times. Returns how often it was restarted, and whether the
+/// Fails one of two children up to twenty times. Returns how often it was restarted, and whether the
 /// supervisor has ended.
 async fn failures(pool: DynamicSupervisorBuilder, spec: fn(ChildSpec) -> ChildSpec) -> (u32, bool) {
     let fakes = FakeChildren::new();
     let tree = run(pool.defaults(|child| child.backoff(Backoff::none()))).await;
     fill(&tree, &fakes, 1).await;
     let bad = tree.start_child(spec(fakes.child("bad"))).await.unwrap();
-    for restarts in 0..10 {
+    for restarts in 0..20 {
         fakes.end("bad", End::Error).await;
         match tree.which_child(bad.name()).await {
             Ok(child) if child.lifecycle == Lifecycle::Active => {}
@@ -144,24 +145,24 @@ async fn failures(pool: DynamicSupervisorBuilder, spec: fn(ChildSpec) -> ChildSp
             Err(_) => return (restarts, true),
         }
     }
-    (10, false)
+    (20, false)
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_limit_is_per_child_or_shared_or_both() {
     let pool = || DynamicSupervisor::builder("conns");
     let same = |spec| spec;
-    assert_eq!(failures(pool(), same).await, (5, false), "the default");
+    assert_eq!(failures(pool(), same).await, (12, false), "the default");
     assert_eq!(failures(pool().restarts(3, MINUTE), same).await, (3, true), "it is shared");
-    assert_eq!(failures(pool().unlimited_restarts(), same).await, (10, false), "there is none");
-    let own = |spec: ChildSpec| spec.restarts(2, MINUTE);
+    assert_eq!(failures(pool().unlimited_restarts(), same).await, (20, false), "there is none");
+    let own = |spec: ChildSpec| spec.own_restarts(2, MINUTE);
     assert_eq!(failures(pool(), own).await, (2, false), "the spec replaces the default");
-    let each = |max| pool().defaults(move |child| child.restarts(max, MINUTE));
+    let each = |max| pool().defaults(move |child| child.own_restarts(max, MINUTE));
     assert_eq!(failures(each(7), same).await, (7, false), "the defaults replace it");
     assert_eq!(failures(each(2).restarts(3, MINUTE), same).await, (2, false), "both count");
     assert_eq!(failures(each(4).restarts(3, MINUTE), same).await, (3, true), "both count");
     let escalates = pool().on_exhausted(OnExhausted::Escalate);
-    assert_eq!(failures(escalates, same).await, (5, true), "an explicit answer");
+    assert_eq!(failures(escalates, same).await, (12, true), "an explicit answer");
     for (preset, restarts) in [(Preset::otp(), 1), (Preset::elixir(), 3)] {
         let name = preset.name();
         assert_eq!(failures(pool().preset(preset), same).await, (restarts, true), "{name}");
@@ -172,7 +173,7 @@ async fn the_limit_is_per_child_or_shared_or_both() {
 async fn a_child_that_is_stopped_at_its_limit_is_kept_for_a_retry() {
     let fakes = FakeChildren::new();
     let pool = DynamicSupervisor::builder("conns").on_exhausted(OnExhausted::StopChild);
-    let tree = run(pool.defaults(|child| at_once(child).restarts(0, MINUTE))).await;
+    let tree = run(pool.defaults(|child| at_once(child).own_restarts(0, MINUTE))).await;
     fill(&tree, &fakes, 1).await;
     fakes.end("0", End::Error).await;
     let child = tree.which_child("0#1").await.unwrap();
@@ -186,7 +187,7 @@ async fn status_and_spec_show_the_limit_of_each_child() {
     let fakes = FakeChildren::new();
     let tree = run(DynamicSupervisor::builder("conns")).await;
     fill(&tree, &fakes, 1).await;
-    let limit = Intensity::sliding(5, MINUTE);
+    let limit = Intensity::sliding(12, 5 * MINUTE);
 
     let policy = tree.which_child("0#1").await.unwrap().policy.unwrap();
     let intensity = policy.intensity().unwrap();
@@ -199,9 +200,9 @@ async fn status_and_spec_show_the_limit_of_each_child() {
     let limit = |status: &Status| status.root.supervisor.as_ref().unwrap().max_restarts;
     assert_eq!(
         status.root.supervisor.as_ref().unwrap().child_limit,
-        Some(Intensity::sliding(5, MINUTE))
+        Some(Intensity::sliding(12, 5 * MINUTE))
     );
-    assert!(status.to_string().starts_with("conns  dynamic 5 in 1m for each  active"), "{status}");
+    assert!(status.to_string().starts_with("conns  dynamic 12 in 5m for each  active"), "{status}");
     assert_eq!(limit(&status), None, "there is no limit for all");
 
     let tree = run(DynamicSupervisor::builder("conns").restarts(3, MINUTE)).await;
@@ -213,7 +214,7 @@ async fn status_and_spec_show_the_limit_of_each_child() {
 #[tokio::test(start_paused = true)]
 async fn the_last_child_of_an_ordered_supervisor_keeps_its_place_when_it_is_to_be_removed() {
     let fakes = FakeChildren::new();
-    let child = fakes.child("a").restarts(0, MINUTE).on_exhausted(OnExhausted::Remove);
+    let child = fakes.child("a").own_restarts(0, MINUTE).on_exhausted(OnExhausted::Remove);
     let tree = start(Supervisor::builder("app").child(child).child(fakes.child("b"))).await;
     fakes.end("a", End::Error).await;
     assert_eq!(tree.which_child("a").await.unwrap().lifecycle, Lifecycle::Stopped);

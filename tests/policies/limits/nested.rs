@@ -47,21 +47,16 @@ async fn gives_up(tree: SupervisorBuilder) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn three_nested_default_supervisors_give_up() {
     let set = |builder: SupervisorBuilder| builder.defaults(exact);
-    // Five restarts of each level, with delays of 0.2 to 3.2 s: 6.2 s in sum.
-    let wait = Duration::from_millis(6_200);
-    // A child that is active for 30 s each time begins its backoff again.
-    let waits = 5 * Duration::from_millis(200);
-    let bottom = wait;
-    let middle = 6 * bottom + wait;
-    assert_eq!(gives_up(nested(failing(Duration::ZERO), set)).await, 6 * middle + waits);
-    let bottom = 6 * secs(1) + wait;
-    let middle = 6 * bottom + wait;
-    assert_eq!(gives_up(nested(failing(secs(1)), set)).await, 6 * middle + waits);
-    // The slowest worker that still exceeds the limit of 5 in 60 s.
-    let life = (MINUTE - wait) / 5;
-    let bottom = 6 * life + wait;
-    let middle = 6 * bottom + waits;
-    assert_eq!(gives_up(nested(failing(life), set)).await, 6 * middle + waits);
+    // Twelve restarts of the worker, with delays of 0.2 to 25.6 s and four of 30 s.
+    let wait = secs(171);
+    // Three restarts of each supervisor. A child that is active for 30 s each time begins its backoff again.
+    let waits = 3 * Duration::from_millis(200);
+    // The last worker is the slowest one that still exceeds 12 in 5 min.
+    for life in [Duration::ZERO, secs(1), (5 * MINUTE - wait) / 12] {
+        let bottom = 13 * life + wait;
+        let middle = 4 * bottom + waits;
+        assert_eq!(gives_up(nested(failing(life), set)).await, 4 * middle + waits, "{life:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,11 +67,15 @@ async fn status_shows_the_period_of_each_level() {
     let top = &status.root;
     let middle = &top.children[0];
     let bottom = &middle.children[0];
-    let periods =
-        [top, middle, bottom].map(|node| node.supervisor.as_ref().unwrap().period.as_secs());
-    // The bottom one needs 72 s at most, and with jitter five delays are 7.44 s at most: 367.44 s. The
-    // middle one needs 504 s at most: 2,527.44 s. Each period is rounded up to whole minutes.
-    assert_eq!(periods, [43 * 60, 7 * 60, 60]);
+    let worker = &bottom.children[0];
+    let limits = [middle, bottom, worker].map(|node| {
+        let limit = node.child.limit.as_ref().unwrap();
+        (limit.max_restarts, limit.period.as_secs() / 60)
+    });
+    // The bottom one needs 325 s at most, and with jitter three delays are 1.68 s at most: 976.68 s. The middle
+    // one needs 1,360 s at most: 4,081.68 s. Each period is rounded up to whole minutes.
+    assert_eq!(limits, [(3, 69), (3, 17), (12, 5)]);
+    assert_eq!(top.supervisor.as_ref().unwrap().max_restarts, None, "no limit is shared");
 }
 
 #[test]
@@ -86,21 +85,22 @@ fn an_explicit_limit_that_supervisors_below_cannot_exceed_in_time_is_warned_of()
         let middle = Supervisor::builder("middle").child(bottom).defaults(exact);
         Supervisor::builder("top").child(middle).defaults(exact).restarts(limit, period)
     };
-    // The middle one gives up after 43.4 s at the soonest.
+    // The bottom one gives up after 55.2 s at the soonest, if its worker is healthy for 30 s in between, and the middle
+    // one after 221.4 s.
     let warnings = |limit, period| app(limit, period).build().unwrap().warnings().to_vec();
     let [BuildWarning::UnreachableLimit { path, max, period, most }] = &*warnings(3, MINUTE) else {
         panic!("it is warned of")
     };
-    assert_eq!((path.as_str(), *max, *period, *most), ("top", 3, MINUTE, 2));
-    assert_eq!(warnings(1, MINUTE), []);
-    let three = 3 * Duration::from_millis(43_400 + 200);
+    assert_eq!((path.as_str(), *max, *period, *most), ("top", 3, MINUTE, 1));
+    assert_eq!(warnings(0, MINUTE), []);
+    let three = 3 * Duration::from_millis(221_400 + 200);
     assert_eq!(warnings(3, three), []);
     assert_eq!(warnings(3, three - Duration::from_nanos(1)).len(), 1);
 
     // A child's own limit, and a supervisor that can't give up either.
     let bottom = || Supervisor::builder("bottom").child(idle("worker")).defaults(exact);
     let app = Supervisor::builder("top").unlimited_restarts();
-    let app = app.child(bottom().into_child().restarts(1, secs(6))).build().unwrap();
+    let app = app.child(bottom().into_child().own_restarts(1, secs(6))).build().unwrap();
     let [BuildWarning::UnreachableLimit { path, most: 1, .. }] = app.warnings() else {
         panic!("{:?}", app.warnings())
     };
@@ -128,14 +128,14 @@ fn a_supervisor_that_may_fail_in_other_ways_is_not_warned_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_supervisor_in_a_pool_is_removed_when_it_has_given_up_five_times() {
+async fn a_default_supervisor_in_a_pool_is_removed_when_it_has_given_up_four_times() {
     let pool = DynamicSupervisor::builder("pool").defaults(exact).build().unwrap();
     let pool = pool.start().await.unwrap();
-    let life = (MINUTE - Duration::from_millis(6_200)) / 5;
+    let life = (5 * MINUTE - secs(171)) / 12;
     let below = Supervisor::builder("below").defaults(exact).child(failing(life));
     pool.start_child(below).await.unwrap();
     let limit = pool.child_spec("below#1").await.unwrap().intensity.unwrap();
-    assert_eq!(limit.to_string(), "restarts(5, 7m)");
+    assert_eq!(limit.to_string(), "restarts(3, 17m)");
     sleep(secs(3_600)).await;
     assert!(pool.which_children().await.unwrap().is_empty());
 }

@@ -15,7 +15,7 @@ use verger::{
 #[tokio::test(start_paused = true)]
 async fn seed2_24_without_a_limit_a_child_is_retried_for_ever_and_with_a_limit_it_is_not() {
     let fakes = FakeChildren::new();
-    let limited = fakes.child("limited").restarts(3, YEAR).on_exhausted(OnExhausted::Park);
+    let limited = fakes.child("limited").own_restarts(3, YEAR).on_exhausted(OnExhausted::Park);
     let tree = start(patient().child(fakes.child("endless")).child(limited)).await;
 
     for restart in 1..=100 {
@@ -33,7 +33,7 @@ async fn seed2_24_without_a_limit_a_child_is_retried_for_ever_and_with_a_limit_i
 #[tokio::test(start_paused = true)]
 async fn seed3_25_with_a_limit_of_two_the_third_failure_escalates() {
     let fakes = FakeChildren::new();
-    let tree = start(patient().child(fakes.child("plugin").restarts(2, MINUTE))).await;
+    let tree = start(patient().child(fakes.child("plugin").own_restarts(2, MINUTE))).await;
     let mut events = tree.events();
 
     for _ in 0..3 {
@@ -60,7 +60,7 @@ async fn seed3_26_restarts_are_counted_per_child_or_per_supervisor() {
     let names = ["a", "b", "c"];
     let fakes = FakeChildren::new();
     let each = |child: ChildDefaults| {
-        child.backoff(Backoff::none()).restarts(1, MINUTE).on_exhausted(OnExhausted::Park)
+        child.backoff(Backoff::none()).own_restarts(1, MINUTE).on_exhausted(OnExhausted::Park)
     };
     let mut tree = Supervisor::builder("app").unlimited_restarts().defaults(each);
     for name in names {
@@ -89,7 +89,7 @@ async fn seed3_26_restarts_are_counted_per_child_or_per_supervisor() {
 #[tokio::test(start_paused = true)]
 async fn kin_33_children_of_one_spec_have_separate_limits() {
     let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
-    let spec = idle.backoff(Backoff::none()).restarts(1, MINUTE);
+    let spec = idle.backoff(Backoff::none()).own_restarts(1, MINUTE);
     let spec = spec.on_exhausted(OnExhausted::Park);
     let pool = DynamicSupervisor::builder("app").unlimited_restarts().build().unwrap();
     let tree = pool.start().await.unwrap();
@@ -120,7 +120,7 @@ async fn kin_34_without_a_limit_a_child_answers_after_seven_kills() {
 #[tokio::test(start_paused = true)]
 async fn kin_38_the_failure_beyond_the_limit_cleans_up_and_starts_nothing() {
     let fakes = FakeChildren::new();
-    let child = fakes.child("a").restarts(2, MINUTE).on_exhausted(OnExhausted::StopChild);
+    let child = fakes.child("a").own_restarts(2, MINUTE).on_exhausted(OnExhausted::StopChild);
     let tree = start(patient().child(child)).await;
     for _ in 0..3 {
         fakes.end("a", End::Error).await;
@@ -133,7 +133,7 @@ async fn kin_38_the_failure_beyond_the_limit_cleans_up_and_starts_nothing() {
 #[tokio::test(start_paused = true)]
 async fn kin_40_with_a_limit_of_zero_the_first_failure_is_final() {
     let limits: [fn(ChildSpec) -> ChildSpec; 4] = [
-        |spec| spec.restarts(0, MINUTE),
+        |spec| spec.own_restarts(0, MINUTE),
         |spec| spec.intensity(Intensity::tumbling(0, MINUTE)),
         |spec| spec.intensity(Intensity::decaying(0.5, MINUTE)),
         |spec| spec.consecutive_restarts(0),
@@ -153,7 +153,7 @@ async fn kin_57_with_a_limit_of_two_the_third_exit_ends_the_supervisor() {
     let ends = [(RestartType::Permanent, End::Normal), (RestartType::Transient, End::Error)];
     for (restart, end) in ends {
         let fakes = FakeChildren::new();
-        let child = fakes.child("a").restart(restart).restarts(2, Duration::MAX);
+        let child = fakes.child("a").restart(restart).own_restarts(2, Duration::MAX);
         let tree = start(patient().child(child)).await;
         for _ in 0..2 {
             fakes.end("a", end).await;
@@ -167,7 +167,7 @@ async fn kin_57_with_a_limit_of_two_the_third_exit_ends_the_supervisor() {
 #[tokio::test(start_paused = true)]
 async fn kin_64_with_a_limit_of_five_in_thirty_seconds_the_sixth_failure_ends_the_supervisor() {
     let fakes = FakeChildren::new();
-    let tree = start(patient().child(fakes.child("a").restarts(5, secs(30)))).await;
+    let tree = start(patient().child(fakes.child("a").own_restarts(5, secs(30)))).await;
     for _ in 0..5 {
         assert!(comes_back(&tree, &fakes, "a").await);
         advance(secs(6)).await;
@@ -196,7 +196,7 @@ async fn kin_66_one_failure_and_two_failed_restarts_exceed_the_limit() {
 #[tokio::test(start_paused = true)]
 async fn normal_ends_without_a_restart_are_not_counted() {
     let fakes = FakeChildren::new();
-    let child = fakes.child("a").restart(RestartType::Transient).restarts(1, YEAR);
+    let child = fakes.child("a").restart(RestartType::Transient).own_restarts(1, YEAR);
     let child = child.on_exhausted(OnExhausted::Park);
     let tree = start(patient().child(child)).await;
     for _ in 0..5 {
@@ -213,7 +213,7 @@ async fn failures_before_active_count_for_the_child_and_not_for_the_supervisor()
     let wait = |child: ChildDefaults| child.backoff(Backoff::constant(secs(1)));
     let builder = Supervisor::builder("app").restarts(1, MINUTE).defaults(wait);
     fakes.next_starts("a", vec![NextStart::Error; 9]);
-    let child = fakes.child("a").restarts(3, MINUTE).on_exhausted(OnExhausted::StopChild);
+    let child = fakes.child("a").own_restarts(3, MINUTE).on_exhausted(OnExhausted::StopChild);
     let tree = start(builder.child(child)).await;
     let tree_counts = tree.status().await.unwrap().root.supervisor.unwrap().restarts_in_period;
     let child = seen(&tree, "a").await;

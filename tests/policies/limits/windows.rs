@@ -13,7 +13,7 @@ use verger::{
 #[tokio::test(start_paused = true)]
 async fn seed0_1_ten_restarts_a_minute_are_granted_and_the_eleventh_stops_the_child() {
     let fakes = FakeChildren::new();
-    let flaky = fakes.child("flaky").restarts(10, MINUTE).on_exhausted(OnExhausted::StopChild);
+    let flaky = fakes.child("flaky").own_restarts(10, MINUTE).on_exhausted(OnExhausted::StopChild);
     let tree = start(patient().child(flaky)).await;
 
     for restart in 1..=10 {
@@ -30,7 +30,7 @@ async fn seed0_1_ten_restarts_a_minute_are_granted_and_the_eleventh_stops_the_ch
 #[tokio::test(start_paused = true)]
 async fn seed0_1_a_refused_restart_is_not_recorded() {
     let own = |fakes: &FakeChildren| {
-        let flaky = fakes.child("flaky").restarts(10, MINUTE);
+        let flaky = fakes.child("flaky").own_restarts(10, MINUTE);
         patient().child(flaky.on_exhausted(OnExhausted::StopChild))
     };
     let of_the_supervisor = |fakes: &FakeChildren| {
@@ -66,7 +66,7 @@ async fn seed0_1_a_refused_restart_is_not_recorded() {
 async fn seed4_37_a_child_whose_backoff_resets_at_once_ends_by_the_limit_per_time() {
     let fakes = FakeChildren::new();
     let backoff = Backoff::constant(ms(100)).reset_after(Duration::ZERO);
-    let child = fakes.child("a").backoff(backoff).restarts(3, MINUTE);
+    let child = fakes.child("a").backoff(backoff).own_restarts(3, MINUTE);
     let tree = start(patient().child(child.on_exhausted(OnExhausted::Park))).await;
     for _ in 0..3 {
         fakes.end("a", End::Error).await;
@@ -81,7 +81,7 @@ async fn seed4_37_a_child_whose_backoff_resets_at_once_ends_by_the_limit_per_tim
 #[tokio::test(start_paused = true)]
 async fn kin_36_a_limit_with_an_endless_period_is_used_up_once() {
     let fakes = FakeChildren::new();
-    let child = fakes.child("a").restarts(3, Duration::MAX).on_exhausted(OnExhausted::Park);
+    let child = fakes.child("a").own_restarts(3, Duration::MAX).on_exhausted(OnExhausted::Park);
     let tree = start(patient().child(child)).await;
     for _ in 0..3 {
         assert!(comes_back(&tree, &fakes, "a").await);
@@ -110,7 +110,7 @@ async fn kin_39_two_more_restarts_are_granted_after_the_window_and_the_next_is_n
 async fn kin_44_quick_failures_before_and_after_a_quiet_time_are_all_restarted() {
     let fakes = FakeChildren::new();
     let backoff = Backoff::exponential(ms(100), ms(300)).jitter(Jitter::None).reset_after(secs(10));
-    let child = fakes.child("a").backoff(backoff).restarts(3, secs(1));
+    let child = fakes.child("a").backoff(backoff).own_restarts(3, secs(1));
     let tree = start(patient().child(child)).await;
     for quiet in [secs(1), Duration::ZERO] {
         for _ in 0..3 {

@@ -80,7 +80,7 @@ async fn seed3_12_a_supervisor_with_a_callback_has_the_same_defaults_as_any() {
     fakes.end("a", End::Error).await;
     let [failure] = &recorder.taken()[..] else { panic!("it is called once") };
     assert_eq!(failure.strategy, Strategy::OneForOne);
-    assert_eq!((failure.max_restarts, failure.period), (Some(5), secs(60)));
+    assert_eq!((failure.max_restarts, failure.period), (Some(12), secs(300)));
     app.stop("done").await.unwrap();
 }
 

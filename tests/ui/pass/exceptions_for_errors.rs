@@ -42,8 +42,7 @@ struct App {
     #[child(
         restart = "temporary",
         restart_if = Self::is_the_last,
-        max_restarts = 3,
-        period = "1h",
+        own_restarts(max = 3, period = "1h"),
         on_exhausted = "park"
     )]
     last: ChildSpec,

@@ -24,7 +24,7 @@ const SCORE: f64 = 2.5;
 struct App {
     #[child]
     plain: ChildSpec,
-    #[child(max_restarts = 1, period = "10s", on_exhausted = OnExhausted::Pause(15 * SECOND))]
+    #[child(own_restarts(max = 1, period = "10s"), on_exhausted = OnExhausted::Pause(15 * SECOND))]
     paused: ChildSpec,
     #[child(
         intensity = Intensity::sliding(self.most, SECOND),
@@ -33,7 +33,7 @@ struct App {
         on_exhausted = "park"
     )]
     parked: ChildSpec,
-    #[child(max_restarts = 0, period = "1s", fallback = simple(self.answer))]
+    #[child(own_restarts(max = 0, period = "1s"), fallback = simple(self.answer))]
     offers: ChildSpec,
     #[dynamic(
         max_restarts = 7,
@@ -87,7 +87,7 @@ async fn main() {
         .consecutive_restarts(3)
         .failing_for(600 * SECOND)
         .on_exhausted(OnExhausted::Park);
-    let paused = broken().named("paused").restarts(1, 10 * SECOND);
+    let paused = broken().named("paused").own_restarts(1, 10 * SECOND);
     let by_builder = Supervisor::builder("app")
         .intensity(Intensity::tumbling(100, 60 * SECOND))
         .on_exhausted(OnExhausted::Exit(3))
@@ -101,7 +101,7 @@ async fn main() {
         .child(simple(1).named("plain"))
         .child(paused.on_exhausted(OnExhausted::Pause(15 * SECOND)))
         .child(parked)
-        .child(broken().named("offers").restarts(0, SECOND).fallback(simple(42)))
+        .child(broken().named("offers").own_restarts(0, SECOND).fallback(simple(42)))
         .child(conns);
     assert_eq!(format!("{:?}", app().builder()), format!("{by_builder:?}"));
 

@@ -58,7 +58,7 @@ command = {WAITS}
 [process.broken]
 command = ["sh", "-c", "echo input.mov: unexpected end of file >&2; exit 3"]
 requires = ["idle"]
-restart = {{ max_restarts = 2, period = "1m", backoff = {{ curve = "none" }} }}
+restart = {{ own_restarts = {{ max = 2, period = "1m" }}, backoff = {{ curve = "none" }} }}
 "#
     ));
     let program = Program::start(&files);
@@ -82,7 +82,7 @@ fn a_limit_can_leave_one_process_down_and_the_others_running() {
         r#"
 [process.broken]
 command = ["false"]
-restart = {{ max_restarts = 1, period = "1m", on_exhausted = "park", backoff = {{ curve = "none" }} }}
+restart = {{ own_restarts = {{ max = 1, period = "1m" }}, on_exhausted = "park", backoff = {{ curve = "none" }} }}
 
 [process.once]
 command = ["sh", "-c", "exit 2"]

@@ -110,8 +110,8 @@ struct Seen {
     incarnation: Option<u32>,
     /// Whether the child was active when it ended.
     was_active: Option<bool>,
-    /// Whether its exit always counts as a restart.
-    escalated: bool,
+    /// Whether its failure is charged even if the child wasn't active.
+    is_bug: bool,
     /// Whether the child is down because it failed too often.
     gave_up: bool,
     /// When the child entered its state.
@@ -125,7 +125,7 @@ impl Seen {
         state: None,
         incarnation: None,
         was_active: None,
-        escalated: false,
+        is_bug: false,
         gave_up: false,
         since: None,
         wait: None,

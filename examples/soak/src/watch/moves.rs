@@ -42,13 +42,14 @@ impl Watch {
         match (from, to) {
             (_, Lifecycle::Errored) => {
                 seen.was_active = Some(from == Lifecycle::Active);
-                seen.escalated =
-                    reason.as_ref().is_some_and(|it| matches!(**it, ExitReason::Escalated { .. }));
+                seen.is_bug = reason.as_ref().is_some_and(|it| {
+                    matches!(**it, ExitReason::Escalated { .. } | ExitReason::Panicked(_))
+                });
                 seen.gave_up = false;
             }
             (_, Lifecycle::Deactivating) => {
                 seen.was_active = Some(from == Lifecycle::Active);
-                seen.escalated = false;
+                seen.is_bug = false;
             }
             (_, Lifecycle::Restarting) => self.granted(event, &mut seen),
             (Lifecycle::Errored, Lifecycle::Resolved) if !seen.gave_up => {
@@ -94,7 +95,7 @@ impl Watch {
         let delay = wait.map(|(_, delay)| delay);
         let always = rules.charges_all
             || rules.max == Some(0)
-            || seen.escalated
+            || seen.is_bug
             || delay.map_or(rules.at_once, |delay| delay.is_zero());
         let charged = if always { Some(true) } else { seen.was_active };
         seen.wait = seen.since.zip(delay);
@@ -123,7 +124,7 @@ impl Watch {
         }
         count(&self.tally.refusals);
         let free = was_active == Some(false)
-            && !(rules.charges_all || rules.at_once || rules.max == Some(0) || seen.escalated);
+            && !(rules.charges_all || rules.at_once || rules.max == Some(0) || seen.is_bug);
         let refused = if free {
             Err("given up for a failure that is free".to_owned())
         } else {

@@ -95,8 +95,8 @@ fn without_a_delay_it_is_charged() {
 }
 
 #[test]
-fn charge_everything_charges_it_too() {
-    let rules = Rules { charge_everything: true, ..limited(1, waiting(rules())) };
+fn count_failed_starts_charges_it_too() {
+    let rules = Rules { count_failed_starts: true, ..limited(1, waiting(rules())) };
     let mut sim = begin(rules, [prompt("a").scripts([Script::Fail; 9])]);
     sim.advance(secs(9));
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_child_that_was_up_and_fails_its_restart_does_not_fail_the_first_start() {
     let rules = Rules {
         strategy: Strategy::OneForAll,
         first_start: FirstStart::Fail,
-        charge_everything: true,
+        count_failed_starts: true,
         ..limited(5, rules())
     };
     let a = prompt("a").scripts([Script::Run, Script::Fail]);

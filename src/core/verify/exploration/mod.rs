@@ -188,7 +188,7 @@ fn what_is_printed_can_be_pasted() {
             leak_timeout: ms(100),
             on_exhausted: OnExhausted::Escalate,
             first_start: FirstStart::Retry,
-            charge_everything: false,
+            count_failed_starts: false,
             has_failure_callback: false,
             auto_shutdown: AutoShutdown::Never,
             ..rules()

@@ -178,7 +178,7 @@ impl Plan {
                 Rules { on_exhausted: OnExhausted::Park, ..base }
             }
             Flavour::Strict => {
-                Rules { first_start: FirstStart::Fail, charge_everything: true, ..base }
+                Rules { first_start: FirstStart::Fail, count_failed_starts: true, ..base }
             }
             Flavour::Stopped => Rules {
                 on_exhausted: OnExhausted::StopChild,
@@ -349,7 +349,7 @@ impl Plan {
             "let rules = Rules {{\n    strategy: Strategy::{:?},\n    start: Start::{:?},\n    \
              intensity: {},\n    backoff: {backoff},\n    leak_timeout: {},\n    \
              on_exhausted: {},\n    first_start: FirstStart::{:?},\n    \
-             charge_everything: {:?},\n    has_failure_callback: {:?},\n    auto_shutdown: AutoShutdown::{:?},\n    \
+             count_failed_starts: {:?},\n    has_failure_callback: {:?},\n    auto_shutdown: AutoShutdown::{:?},\n    \
              ..rules()\n}};",
             rules.strategy,
             rules.start,
@@ -357,7 +357,7 @@ impl Plan {
             time(rules.leak_timeout),
             exhausted(rules.on_exhausted),
             rules.first_start,
-            rules.charge_everything,
+            rules.count_failed_starts,
             rules.has_failure_callback,
             rules.auto_shutdown,
         );

@@ -133,6 +133,7 @@ impl Invariants {
             | Decision::Leave
             | Decision::EndSupervisor
             | Decision::FailSupervisor
+            | Decision::FailStart
             | Decision::Exit => answer.is_none(),
         };
         self.ending |= decision == Decision::Escalate;

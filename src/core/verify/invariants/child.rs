@@ -194,8 +194,7 @@ impl ChildAccount {
     }
 
     pub(super) fn limits(&self, rules: &Rules) -> Limits {
-        let spec = rules.limits(&self.declaration.options).unwrap_or_default();
-        self.policy.as_ref().map_or(spec, |policy| policy.limits.get().or(spec))
+        rules.limits(&self.declaration.options, self.policy.as_ref()).unwrap_or_default()
     }
 
     pub(super) fn on_exhausted(&self, rules: &Rules) -> OnExhausted {

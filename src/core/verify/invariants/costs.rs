@@ -52,16 +52,14 @@ impl Invariants {
         let first = ordered && !up && rules.first_start == FirstStart::Fail;
         if first && !child.has_passed && !clean {
             self.ending = true;
-            return ensure(
-                matches!(decision, Decision::GiveUp { .. }),
-                "a first start is not tried again",
-            );
+            return ensure(decision == Decision::FailStart, "a first start is not tried again");
         }
         let then = child.on_exit(&rules, reason);
         let right = match decision {
             Decision::Leave => then == OnExit::Leave,
             Decision::EndSupervisor => then == OnExit::EndSupervisor,
             Decision::FailSupervisor => then == OnExit::FailSupervisor,
+            Decision::FailStart => false,
             Decision::Restart { .. }
             | Decision::GiveUp { .. }
             | Decision::FallBack
@@ -112,13 +110,17 @@ impl Invariants {
             (child.consecutive_failures, child.since, child.was_active);
         let free = match then {
             Some(OnExit::RestartUncharged) => true,
-            _ => !was_active && !matches!(reason, ExitReason::Escalated { .. }),
+            _ => {
+                let is_bug =
+                    matches!(reason, ExitReason::Escalated { .. } | ExitReason::Panicked(_));
+                !was_active && !is_bug
+            }
         };
         let counts = then.is_some()
             && (!free
                 || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
                 || least.is_zero()
-                || rules.charge_everything);
+                || rules.count_failed_starts);
         let limits = child.limits(&rules).counting(counts);
         let on_exhausted = child.on_exhausted(&rules);
         let paused = self.paused.filter(|&until| until > now);
@@ -133,6 +135,7 @@ impl Invariants {
             Decision::Leave
             | Decision::EndSupervisor
             | Decision::FailSupervisor
+            | Decision::FailStart
             | Decision::Decline
             | Decision::Escalate
             | Decision::Exit => false,
@@ -194,6 +197,7 @@ impl Invariants {
             Decision::Leave
             | Decision::EndSupervisor
             | Decision::FailSupervisor
+            | Decision::FailStart
             | Decision::Decline
             | Decision::Escalate
             | Decision::Exit => {}

@@ -79,6 +79,8 @@ pub(in super::super) struct OwnGrants {
     grants: Grants,
     /// The intensity that the grants count for.
     of: Option<Intensity>,
+    /// Whether that is the built-in limit.
+    is_default: bool,
     in_a_row: u32,
     failing_since: Option<Instant>,
 }
@@ -100,8 +102,19 @@ impl OwnGrants {
             (self.of, self.grants) = (limits.intensity, Grants::default());
         }
         self.grants.record(limits.intensity, now);
+        if counts {
+            self.is_default = limits.is_default;
+        }
         self.in_a_row = if limits.consecutive.is_some() { self.in_a_row + 1 } else { 0 };
         self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
+    }
+
+    /// The child reports that it works, or has handled a message.
+    pub(super) fn works(&mut self) {
+        self.reset();
+        if self.is_default {
+            (self.of, self.grants) = (None, Grants::default());
+        }
     }
 
     /// The child is healthy.

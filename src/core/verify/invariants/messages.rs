@@ -58,7 +58,7 @@ impl Invariants {
                 let runs = child.live && child.incarnation == incarnation;
                 if runs && child.backoff(&rules).resets_on(Reset::OnAck) {
                     (child.consecutive_failures, child.drawn) = (0, 0);
-                    child.own_grants.reset();
+                    child.own_grants.works();
                 }
             }
             _ => {}

@@ -106,7 +106,7 @@ impl Invariants {
                 let child = self.child(key);
                 if child.live && child.incarnation == incarnation {
                     (child.consecutive_failures, child.drawn) = (0, 0);
-                    child.own_grants.reset();
+                    child.own_grants.works();
                 }
             }
             MachineEvent::StopSelf { key, incarnation } => {

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use super::children::{an_intensity, exhausted};
 use crate::core::verify::simulation::ms;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, Jitter, Reset, Rules, Start, Strategy as Range,
+    AutoShutdown, Backoff, DefaultLimit, FirstStart, Jitter, Reset, Rules, Start, Strategy as Range,
 };
 
 pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
@@ -27,7 +27,11 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
     let start = select(&[Start::Sequential, Start::Concurrent]);
     let first = select(&[FirstStart::Retry, FirstStart::Retry, FirstStart::Fail]);
     let limit = prop_oneof![3 => Just(None), 5 => an_intensity().prop_map(Some)];
-    let of_each = prop::option::weighted(0.3, an_intensity());
+    let of_each =
+        (0..4_u32, 0..3_u32, 1..2_000_u64).prop_map(|(of_workers, of_supervisors, period)| {
+            DefaultLimit { of_workers, of_supervisors, period: ms(period) }
+        });
+    let of_each = prop::option::weighted(0.3, of_each);
     let charge_and_ask = (any::<bool>(), any::<bool>(), of_each);
     (backoff, strategy, auto, start, (first, exhausted(), limit, charge_and_ask)).prop_map(
         |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, limit, rest))| {
@@ -40,7 +44,7 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
                 on_exhausted,
                 intensity: limit,
                 of_each,
-                charge_everything: charge,
+                count_failed_starts: charge,
                 has_failure_callback,
                 leak_timeout: ms(100),
                 backoff,

@@ -53,7 +53,11 @@ impl Simulation {
             Effect::Leaked { key, incarnation } => {
                 self.act(format!("leaked {}#{incarnation}", self.fakes[&key].name));
             }
-            Effect::Decided { key, decision: Decision::GiveUp { .. }, .. } => {
+            Effect::Decided {
+                key,
+                decision: Decision::GiveUp { .. } | Decision::FailStart,
+                ..
+            } => {
                 self.act(format!("gave up {}", self.fakes[&key].name));
             }
             Effect::Decided { key, decision: Decision::EndSupervisor, .. } => {

@@ -63,7 +63,7 @@ pub(in crate::core) struct Simulation {
 
 /// Rules without backoff, as OTP has them, and without a limit.
 pub(in crate::core) fn rules() -> Rules {
-    Rules { backoff: Backoff::none(), intensity: None, ..Rules::default() }
+    Rules { backoff: Backoff::none(), of_each: None, ..Rules::default() }
 }
 
 /// At most this many restarts a minute.

@@ -77,7 +77,7 @@ fn spec(plan: &ChildPlan, name: &str, world: &Arc<World>, auto_shutdown: bool) -
     let spec = match plan.max_restarts {
         Some(max) => {
             let max = u32::from(max % 4);
-            spec.consecutive_restarts(max).restarts(max, PERIOD)
+            spec.consecutive_restarts(max).own_restarts(max, PERIOD)
         }
         None => spec,
     };

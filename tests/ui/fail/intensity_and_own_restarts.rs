@@ -4,9 +4,9 @@ use verger::{ChildSpec, supervisor, worker};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-#[supervisor(defaults(intensity = verger::policy::Intensity::tumbling(3, SECOND), max_restarts = 5, period = "60s"))]
+#[supervisor]
 struct App {
-    #[child]
+    #[child(own_restarts(max = 5, period = "60s"), intensity = verger::policy::Intensity::tumbling(3, SECOND))]
     clock: ChildSpec,
 }
 

@@ -1,12 +1,8 @@
-use std::time::Duration;
-
 use verger::{ChildSpec, supervisor, worker};
-
-const SECOND: Duration = Duration::from_secs(1);
 
 #[supervisor]
 struct App {
-    #[child(max_restarts = 5, period = "60s", intensity = verger::policy::Intensity::tumbling(3, SECOND))]
+    #[child(own_restarts(max = 5, period = "60s"), own_restarts(max = 6, period = "60s"))]
     clock: ChildSpec,
 }
 

@@ -2,7 +2,7 @@ use verger::{ChildSpec, supervisor, worker};
 
 #[supervisor]
 struct App {
-    #[child(max_restarts = 5, period = "60s", max_restarts = 6)]
+    #[child(max_restarts = 5, period = "60s")]
     clock: ChildSpec,
 }
 

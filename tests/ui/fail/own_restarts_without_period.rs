@@ -1,6 +1,6 @@
 use verger::{Context, Supervisor, worker};
 
-#[worker(max_restarts = 5)]
+#[worker(own_restarts(max = 5))]
 async fn clock(ctx: Context) {
     ctx.cancelled().await;
 }

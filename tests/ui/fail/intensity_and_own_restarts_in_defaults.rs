@@ -1,0 +1,16 @@
+use std::time::Duration;
+
+use verger::{ChildSpec, supervisor, worker};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[supervisor(defaults(intensity = verger::policy::Intensity::tumbling(3, SECOND), own_restarts(max = 5, period = "60s")))]
+struct App {
+    #[child]
+    clock: ChildSpec,
+}
+
+fn main() {
+    let clock = worker("clock", async |_| {});
+    let _ = App { clock }.builder().build();
+}
