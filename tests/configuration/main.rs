@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod edges;
+mod limits;
 #[path = "../common/log.rs"]
 mod log;
 #[cfg(feature = "macros")]

@@ -4,6 +4,7 @@ mod backoffs;
 mod calls;
 #[path = "../common/mod.rs"]
 mod common;
+mod documents;
 mod effective_policy;
 mod fatal;
 mod limits;
@@ -14,6 +15,7 @@ mod log_storms;
 mod on_child_failure;
 mod on_child_failure_reports;
 mod on_exhausted;
+mod outages;
 mod policy_files;
 mod presets;
 mod restart_policy;
