@@ -22,7 +22,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use verger::config::ChildConfig;
 use verger::{
-    Backoff, DynamicSupervisor, HealthCheck, Strategy, Supervisor, SupervisorBuilder, child, every,
+    DynamicSupervisor, HealthCheck, Strategy, Supervisor, SupervisorBuilder, child, every,
     worker_with,
 };
 
@@ -57,9 +57,7 @@ pub(crate) fn tree(resources: Resources) -> SupervisorBuilder {
 fn storage(path: PathBuf) -> SupervisorBuilder {
     // It only reports: a restart doesn't unlock a database.
     let check = HealthCheck::new(is_writable).every(2 * SECOND).failures(2);
-    let database = child("database", move || Database::new(path.clone()))
-        .backoff(Backoff::exponential(SECOND / 5, 30 * SECOND))
-        .health_check(check);
+    let database = child("database", move || Database::new(path.clone())).health_check(check);
     // A run that fails because the database is locked is logged, and the next one is a minute later. After three in a
     // row the service is not ready.
     let cleanup = every("cleanup", 60 * SECOND, cleanup)

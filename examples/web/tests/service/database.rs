@@ -62,6 +62,42 @@ fn a_deleted_database_is_created_anew_and_the_listener_goes_on() {
     assert!(metrics.contains("verger_starts_total{path=\"web/http/listener\"} 1\n"), "{metrics}");
 }
 
+/// Runs with `WEB_OUTAGE=1`, because it waits for delays that add up to a minute.
+#[test]
+fn a_database_whose_directory_is_away_for_twenty_seconds_ends_nothing() {
+    if std::env::var_os("WEB_OUTAGE").is_none() {
+        return;
+    }
+    let dir = directory();
+    // No value but those of the code.
+    fs::write(dir.path().join("web.toml"), "").unwrap();
+    fs::create_dir(dir.path().join("data")).unwrap();
+    let mut service = Service::start_in(dir, &["--database", "data/web.db"]);
+    assert_eq!(request(&service.http, "POST /notes", "kept").0, 201);
+
+    fs::rename(service.file("data"), service.file("away")).unwrap();
+
+    // The seven delays before it are 25.4 s at least.
+    service.line_where("restarting", |line| {
+        line["child"] == "web/storage/database" && line["attempt"] == 8
+    });
+    assert_eq!(request(&service.probes, "GET /readyz", "").0, 503);
+    assert_eq!(request(&service.probes, "GET /livez", "").0, 200);
+    fs::rename(service.file("away"), service.file("data")).unwrap();
+
+    // The eighth is 30 s at most.
+    service.line_where("active", |line| {
+        line["child"] == "web/storage/cleanup" && line["incarnation"] == 2
+    });
+    let (status, notes) = request(&service.http, "GET /notes", "");
+    assert_eq!(status, 200);
+    assert!(notes.contains("kept"), "{notes}");
+    assert_eq!(request(&service.probes, "GET /readyz", "").0, 200);
+    let (_, metrics) = request(&service.metrics, "GET /metrics", "");
+    assert!(metrics.contains("verger_starts_total{path=\"web/http/listener\"} 1\n"), "{metrics}");
+    assert!(!service.read.iter().any(|line| line["fields"]["message"] == "giving up"));
+}
+
 #[test]
 fn a_file_that_is_no_database_ends_the_service_and_is_left_alone() {
     let dir = directory();

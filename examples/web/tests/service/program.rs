@@ -63,7 +63,12 @@ impl Service {
 
     /// Starts a service and waits until it is ready.
     pub(crate) fn start() -> Self {
-        let mut service = Self::spawn(directory(), &free_ports());
+        Self::start_in(directory(), &[])
+    }
+
+    /// The same in this directory, with more arguments.
+    pub(crate) fn start_in(dir: TempDir, arguments: &[&str]) -> Self {
+        let mut service = Self::spawn(dir, &[&free_ports(), arguments].concat());
         service.metrics = service.address("serving metrics");
         service.probes = service.address("serving probes");
         service.http = service.address("listening");
