@@ -17,9 +17,7 @@ async fn flaky(ctx: Context) -> Exit {
 async fn main() -> Result<(), RunError> {
     // By default, a log line that can't be written, as on a full disk, panics the logging task.
     tracing_subscriber::fmt().log_internal_errors(false).init();
-    let app = Supervisor::builder("app")
-        .restarts(5, Duration::from_secs(60))
-        .child(worker("ticker", ticker))
-        .child(worker("flaky", flaky));
+    let app =
+        Supervisor::builder("app").child(worker("ticker", ticker)).child(worker("flaky", flaky));
     app.build()?.with_graceful_shutdown(signals()).await
 }
