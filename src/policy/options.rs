@@ -527,6 +527,7 @@ mod tests {
     #[test]
     fn a_backoff_that_may_end_replaces_the_built_in_limit() {
         let backoff = Backoff::iter(|| std::iter::repeat_n(Duration::from_secs(1), 20));
+        let backoff = backoff.cap(Duration::from_secs(9));
         let child = ChildOptions { backoff: Some(backoff), ..ChildOptions::default() };
         assert_eq!(limits(&Rules::default(), &child), None);
     }

@@ -40,7 +40,8 @@ macro_rules! policy_setters {
         ///
         /// The default applies only if no limit is written: none for the child (here, in the supervisor's
         /// defaults, its preset, a file or a call), and none for all children together
-        /// ([`SupervisorBuilder::restarts`](crate::SupervisorBuilder::restarts)). Its period is longer than 5 min if
+        /// ([`SupervisorBuilder::restarts`](crate::SupervisorBuilder::restarts)). Nor does it apply to a backoff whose
+        /// delays may end, an iterator or a custom curve: their end is the limit. Its period is longer than 5 min if
         /// the delays, graces and timeouts of that many restarts need more, and contains the time that a
         /// supervisor takes to give up. With the default backoff, a worker that keeps failing is given up after
         /// 171 to 205 s, so an outage of two minutes ends no program.

@@ -84,7 +84,7 @@ impl Backoff {
 
     /// Whether the delays may come to an end, which gives up the child.
     pub(crate) fn may_end(&self) -> bool {
-        self.last().is_none()
+        self.shape.last().is_none()
     }
 
     /// Whether there is never a delay.
