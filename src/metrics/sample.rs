@@ -17,7 +17,7 @@ use crate::status::{ChildInfo, ChildKind, Node, Status};
 /// Call it at an interval, such as that at which the metrics are scraped, with a snapshot of the root: see the
 /// [example](crate::metrics#example). Between two calls the gauges keep their values.
 ///
-/// `verger_limit_used` is set for each child that has a restart limit of its own, and for each supervisor with a limit
+/// `verger_limit_used` is set for each child that has its own restart limit, and for each supervisor with a limit
 /// of all its children together, to the restarts within the period divided by those that the limit grants. It is 0
 /// while a supervisor isn't running. Limits that are counted under one path share a gauge, which has the highest
 /// value. `verger_mailbox_depth` is the sum over all children that are counted under one path.

@@ -37,7 +37,7 @@ enum State {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LimitStep {
     WaitUntil(Instant),
-    /// Wait for the end of the run, without a bound.
+    /// Wait until the run has ended, without a bound.
     WaitForEnd,
     /// The run was just cancelled: poll it, so that it can react.
     Poll,
