@@ -176,7 +176,8 @@ command = ["true"]
             "run.toml:9:13: `process.a.restart.when`: unknown restart type `sometimes`; write `permanent`, `always`, \
              `transient`, `on_failure`, `temporary`, `never`, `no`, `on_stop`, `on_success`, `on_abnormal`, \
              `on_abort` or `on_watchdog`",
-            "run.toml:9:59: `process.a.restart.own_restarts.period`: invalid type: integer `60`, expected a string",
+            "run.toml:9:59: `process.a.restart.own_restarts.period`: invalid type: integer `60`, expected \
+             a duration with a unit in quotes, such as \"60s\", or \"infinity\"",
             "run.toml:12:9: `process.b.ready`: 99999 isn't a port from 1 to 65535; write, for example, ready = { \
              line = \"listening\" } or ready = { port = 8080 }",
             "run.toml:15:22: `process.c.success_exit_codes`: 256 isn't an exit code from 0 to 255; write, for example, \
