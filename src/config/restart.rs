@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use super::mistake::Mistake;
 use super::node::{Node, join};
@@ -207,48 +207,6 @@ impl<'de> Deserialize<'de> for When {
         }
 
         deserializer.deserialize_any(WhenVisitor)
-    }
-}
-
-/// Returns the limit that `max_restarts` and `period` set, or `intensity`.
-pub(super) fn intensity(
-    max_restarts: Option<u32>,
-    period: Option<Period>,
-    intensity: Option<Intensity>,
-) -> Option<Intensity> {
-    let restarts = max_restarts.zip(period);
-    restarts.map(|(max, Period(period))| Intensity::sliding(max, period)).or(intensity)
-}
-
-/// The period of a limit: a duration above zero, or `infinity`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Period(pub(super) Duration);
-
-impl<'de> Deserialize<'de> for Period {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PeriodVisitor;
-
-        impl Visitor<'_> for PeriodVisitor {
-            type Value = Period;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a duration with a unit in quotes, such as \"60s\", or \"infinity\"")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Period, E> {
-                if text == "infinity" {
-                    return Ok(Period(Duration::MAX));
-                }
-                match HumanDuration::deserialize(text.into_deserializer())? {
-                    HumanDuration(Duration::ZERO) => Err(E::custom(
-                        "`period` is zero, so no restart would count; write period = \"60s\"",
-                    )),
-                    HumanDuration(period) => Ok(Period(period)),
-                }
-            }
-        }
-
-        deserializer.deserialize_str(PeriodVisitor)
     }
 }
 

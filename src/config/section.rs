@@ -16,11 +16,11 @@ use super::de::decode;
 use super::keys::{CHILD_KEYS, SUPERVISOR_KEYS};
 use super::mistake::Mistake;
 use super::node::{Node, Value, join};
-use super::restart::{Period, Restart, intensity};
+use super::restart::Restart;
 use super::rules;
 use crate::policy::{
-    AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Places, RestartPolicy,
-    Shutdown, Start, Strategy, SupervisorLayer,
+    self, AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Places,
+    RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer,
 };
 
 /// The values of one section.
@@ -172,6 +172,31 @@ impl SectionTable {
             places,
         };
         Ok(Section { child, supervisor, config: None })
+    }
+}
+
+/// Returns the limit that `max_restarts` and `period` set, or `intensity`.
+fn intensity(
+    max_restarts: Option<u32>,
+    period: Option<Period>,
+    intensity: Option<Intensity>,
+) -> Option<Intensity> {
+    let restarts = max_restarts.zip(period);
+    restarts.map(|(max, Period(period))| Intensity::sliding(max, period)).or(intensity)
+}
+
+/// The period of a limit: a duration above zero, or `infinity`.
+#[derive(Clone, Copy, Debug)]
+struct Period(Duration);
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match policy::Period::deserialize(deserializer)? {
+            policy::Period(Duration::ZERO) => Err(Error::custom(
+                "`period` is zero, so no restart would count; write period = \"60s\"",
+            )),
+            policy::Period(period) => Ok(Self(period)),
+        }
     }
 }
 

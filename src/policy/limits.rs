@@ -157,10 +157,7 @@ impl Limits {
 
 /// The call that sets the limit of a child.
 fn own_text(intensity: &Intensity) -> String {
-    match intensity.to_string() {
-        text if text.starts_with("restarts(") => format!("own_{text}"),
-        text => text,
-    }
+    if intensity.slides() { format!("own_{intensity}") } else { intensity.to_string() }
 }
 
 fn consecutive_text(max: &u32) -> String {

@@ -105,7 +105,7 @@ pub(crate) use self::retry_after::RetryAfter;
 #[cfg(feature = "config")]
 pub(crate) use self::serde::duration::HumanDuration;
 #[cfg(feature = "config")]
-pub(crate) use self::serde::intensity::OwnRestarts;
+pub(crate) use self::serde::intensity::{OwnRestarts, Period};
 pub(crate) use self::setters::{child_setters, policy_setters};
 pub(crate) use self::shutdown::Shutdown;
 pub use self::shutdown::UnknownShutdown;

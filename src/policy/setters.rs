@@ -35,7 +35,7 @@ macro_rules! policy_setters {
             $self
         }
 
-        /// Allows each child `max` restarts of its own within a sliding `period`. Default: 12 in 5 min for a
+        /// Limits each child to `max` restarts within a sliding `period`. Default: 12 in 5 min for a
         /// worker, and 3 for a supervisor.
         ///
         /// The default applies only if no limit is written: none for the child (here, in the supervisor's

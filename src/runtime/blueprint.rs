@@ -69,6 +69,16 @@ pub(crate) enum Ineffective {
     },
 }
 
+impl Ineffective {
+    /// The warning about the supervisor or the child at this path.
+    pub(crate) fn warning(self, path: Path) -> BuildWarning {
+        match self {
+            Self::Never(limit) => BuildWarning::unreachable(&path, limit),
+            Self::Maybe { limit, restart } => BuildWarning::SlowRestarts { path, limit, restart },
+        }
+    }
+}
+
 impl Blueprint {
     /// Returns the names of the declared children with their keys. `None` for a dynamic supervisor, whose
     /// children have serial numbers.
@@ -416,12 +426,15 @@ pub(crate) fn check_restarts(
     let Some(limit) = limits.intensity.filter(|_| !limits.is_default) else { return Ok(()) };
     let alone = rules.down_after(options, shortest_life(options));
     let cycle = alone.saturating_add(rules.waits_for_group(options));
-    if let Some(never) = unreachable(limit, iter::once((backoff, shortest_life(options)))) {
-        warnings.push(BuildWarning::unreachable(&own(), never));
-    } else if unreachable(limit, iter::once((backoff, cycle))).is_some() {
-        let limit = limits.window_text().unwrap_or_default();
-        warnings.push(BuildWarning::SlowRestarts { path: own(), limit, restart: cycle });
-    }
+    let after = |life| unreachable(limit, iter::once((backoff, life)));
+    let ineffective = match after(shortest_life(options)) {
+        Some(never) => Some(Ineffective::Never(never)),
+        None => after(cycle).map(|_| {
+            let limit = limits.window_text().unwrap_or_default();
+            Ineffective::Maybe { limit, restart: cycle }
+        }),
+    };
+    warnings.extend(ineffective.map(|it| it.warning(own())));
     Ok(())
 }
 

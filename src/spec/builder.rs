@@ -83,7 +83,7 @@ pub struct DynamicSupervisorBuilder {
 /// [`retry`](crate::SupervisorHandle::retry). Names can repeat: each child has a serial number as well, as in
 /// `conn#17`. All children stop at the same time. It is modelled on Elixir's `DynamicSupervisor`.
 ///
-/// By default each child has a restart limit of its own, 12 in 5 min, and is removed when it exceeds it, so that
+/// By default each child has its own restart limit, 12 in 5 min, and is removed when it exceeds it, so that
 /// one that keeps failing doesn't end the others. [`restarts`](DynamicSupervisorBuilder::restarts) sets a limit for
 /// all children together, as in OTP, in place of that default.
 ///
@@ -146,7 +146,7 @@ macro_rules! common_options {
         /// Allows `max` restarts within a sliding `period`, for all children together, as in OTP. Default: no such
         /// limit.
         ///
-        /// Without it, each child has a limit of its own: see
+        /// Without it, each child has its own limit: see
         /// [`ChildSpec::own_restarts`](crate::ChildSpec::own_restarts). This limit replaces that default. A limit
         /// that is written for a child applies beside it.
         ///

@@ -51,8 +51,10 @@ pub(super) fn own(
     let mut warnings = Vec::new();
     let mut blueprint = blueprint(description, path, Vec::new(), &mut warnings)?;
     blueprint.is_own = true;
-    let rules = Arc::make_mut(&mut blueprint.rules);
-    *rules = Rules { leak_timeout: rules.leak_timeout.min(leak_timeout / 2), ..rules.clone() };
+    // A clone, which keeps no limit that was calculated with the other timeout.
+    let rules = Rules::clone(&blueprint.rules);
+    let leak_timeout = rules.leak_timeout.min(leak_timeout / 2);
+    blueprint.rules = Arc::new(Rules { leak_timeout, ..rules });
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }
@@ -141,17 +143,10 @@ fn blueprint(
     }
     let ineffective = blueprint.ineffective_limit();
     blueprint.gives_up = blueprint.gives_up(ineffective.as_ref());
-    match ineffective {
-        Some(Ineffective::Never(limit)) => {
-            warnings.push(BuildWarning::unreachable(path.path(), limit));
-        }
-        // A preset has the values of its document, where they are as slow.
-        Some(Ineffective::Maybe { limit, restart }) if is_written => {
-            let path = path.path().clone();
-            warnings.push(BuildWarning::SlowRestarts { path, limit, restart });
-        }
-        Some(Ineffective::Maybe { .. }) | None => {}
-    }
+    // A preset has the values of its document, where restarts are as slow.
+    let is_a_mistake = |it: &Ineffective| is_written || matches!(it, Ineffective::Never(_));
+    let ineffective = ineffective.filter(is_a_mistake);
+    warnings.extend(ineffective.map(|it| it.warning(path.path().clone())));
     Ok(blueprint)
 }
 

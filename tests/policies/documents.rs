@@ -12,6 +12,8 @@ use verger::{
     async_trait, child, worker,
 };
 
+use crate::gives_up_after;
+
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -38,12 +40,6 @@ impl Child for Flaky {
         ctx.cancelled().await;
         Ok(())
     }
-}
-
-async fn gives_up_after(app: SupervisorBuilder) -> (Duration, RunError) {
-    let began = Instant::now();
-    let error = app.build().unwrap().run().await.unwrap_err();
-    (began.elapsed(), error)
 }
 
 /// `BackoffSupervisor.props({ minBackoff: 200, maxBackoff: 10_000, randomFactor: 0.2 })`. Half of the range of the

@@ -21,3 +21,15 @@ mod presets;
 mod restart_policy;
 mod retry_after;
 mod trigger;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use verger::{RunError, SupervisorBuilder};
+
+/// Runs a tree that gives up. Returns after which time, and the error.
+async fn gives_up_after(app: SupervisorBuilder) -> (Duration, RunError) {
+    let began = Instant::now();
+    let error = app.build().unwrap().run().await.unwrap_err();
+    (began.elapsed(), error)
+}

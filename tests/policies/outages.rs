@@ -15,6 +15,7 @@ use verger::{
     RunError, Supervisor, SupervisorBuilder, SupervisorHandle, worker, worker_with,
 };
 
+use crate::gives_up_after;
 use crate::log::Log;
 
 /// The longest delay, and as much again for what a child needs to connect.
@@ -216,12 +217,6 @@ async fn senders_that_report_each_success_are_not_given_up_however_often_they_fa
 
 async fn broken(_ctx: Context) -> Exit {
     Err("no such table".into())
-}
-
-async fn gives_up_after(app: SupervisorBuilder) -> (Duration, RunError) {
-    let began = Instant::now();
-    let error = app.build().unwrap().run().await.unwrap_err();
-    (began.elapsed(), error)
 }
 
 #[tokio::test(start_paused = true)]

@@ -54,8 +54,7 @@ impl Backoff {
 
     /// Returns an upper bound of every delay, as far as the curve has one.
     pub(crate) fn longest_possible(&self) -> Duration {
-        let (_, most) = self.jitter.bounds(self.last().unwrap_or_default());
-        if self.soft_cap { most } else { most.min(self.longest_wait().unwrap_or(Duration::MAX)) }
+        self.longest_of(self.last().unwrap_or_default())
     }
 
     /// Returns an upper bound of the delay at `index`.
@@ -63,7 +62,11 @@ impl Backoff {
         // Here the delay also depends on what was drawn.
         let drawn =
             matches!(self.shape, Shape::Slots(_) | Shape::Exponential { compounding: true, .. });
-        let base = if drawn { self.last() } else { self.base(index) }.unwrap_or_default();
+        self.longest_of(if drawn { self.last() } else { self.base(index) }.unwrap_or_default())
+    }
+
+    /// Returns the longest delay that the jitter makes of a delay of the curve.
+    fn longest_of(&self, base: Duration) -> Duration {
         let (_, most) = self.jitter.bounds(base);
         if self.soft_cap { most } else { most.min(self.longest_wait().unwrap_or(Duration::MAX)) }
     }

@@ -24,7 +24,7 @@ string_enum!(
 
 /// A period, where `Duration::MAX` is written as `infinity`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Period(Duration);
+pub(crate) struct Period(pub(crate) Duration);
 
 impl Serialize for Period {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
