@@ -38,7 +38,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let (first, second) = (Seen::default(), Seen::default());
     let block = Block { count: 6, seen: Arc::clone(&second) };
     let app = App { function: function(4, Arc::clone(&first)), block };

@@ -55,7 +55,7 @@ impl Db {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     let app = App { clock: clock(1), region: "eu" };
     let debug = format!("{:?}", app.clone());
     assert!(debug.starts_with("App {") && debug.contains("region: \"eu\""), "{debug}");

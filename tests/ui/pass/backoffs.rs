@@ -22,7 +22,7 @@ macro_rules! same {
 #[worker(backoff = Backoff::fibonacci(SECOND, 13 * SECOND).jitter(Jitter::Equal).cap(5 * SECOND))]
 async fn any() {}
 
-fn main() {
+pub(crate) fn main() {
     same! {
         (none) is Backoff::none(),
         (constant, delay = "5s") is Backoff::constant(5 * SECOND),

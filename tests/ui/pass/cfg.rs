@@ -68,7 +68,7 @@ struct App {
 struct NotThere {}
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let app = App { second: idle(), third: Db, fifth: idle() };
     let tree = app.builder().build().unwrap().start().await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;

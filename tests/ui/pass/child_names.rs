@@ -52,7 +52,7 @@ struct Clocks<T: Clone> {
 const NAMES: [&str; 4] = [App::INGEST, App::OPEN_CONNS, App::TYPE, App::_V2];
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() {
+pub(crate) async fn main() {
     assert_eq!(NAMES, ["ingest", "open_conns", "type", "_v2"]);
     assert_eq!((Ingest::WRITER, App::LIMIT), ("sensor_writer", 5));
     assert_eq!(Clocks::<ChildSpec>::LEFT, "left");

@@ -1,7 +1,5 @@
 //! The crate may have another name or path; the expansion then uses only that path.
 
-extern crate verger as sup;
-
 mod reexport {
     pub(crate) use verger;
 }
@@ -48,23 +46,23 @@ mod renamed {
 }
 
 mod reexported {
-    use crate::named::verger;
-    use crate::reexport::verger::{ChildSpec, Context, supervisor, worker};
+    use super::named::verger;
+    use super::reexport::verger::{ChildSpec, Context, supervisor, worker};
 
-    #[worker(crate = crate::reexport::verger)]
+    #[worker(crate = super::reexport::verger)]
     pub(crate) async fn clock(ctx: Context) {
         assert!(verger::IS_EMPTY);
         ctx.cancelled().await;
     }
 
-    #[supervisor(crate = crate::reexport::verger)]
+    #[supervisor(crate = super::reexport::verger)]
     pub(crate) struct App {
         #[child]
         pub(crate) clock: ChildSpec,
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     use renamed::{App, Below, Db, clock};
 
     let below = Below { clock: clock() };

@@ -1,13 +1,9 @@
 //! The expansions pass the lints that a crate may have turned on.
 
 #![deny(
-    future_incompatible,
     keyword_idents,
     let_underscore,
     nonstandard_style,
-    rust_2018_idioms,
-    rust_2021_compatibility,
-    rust_2024_compatibility,
     unused
 )]
 #![deny(
@@ -19,7 +15,6 @@
     missing_copy_implementations,
     missing_debug_implementations,
     missing_docs,
-    non_ascii_idents,
     redundant_imports,
     redundant_lifetimes,
     single_use_lifetimes,
@@ -183,7 +178,7 @@ pub mod service {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     let app = service::App {
         clock: service::clock(std::time::Duration::from_secs(1), String::new()),
         db: service::Db { data: 5 },

@@ -58,7 +58,7 @@ struct Runs;
 #[supervisor]
 struct Converts {}
 
-fn main() {
+pub(crate) fn main() {
     let app = App {
         clock: clock(Duration::from_secs(1), ""),
         db: Db,

@@ -24,7 +24,7 @@ struct New {
     clock: ChildSpec,
 }
 
-fn main() {
+pub(crate) fn main() {
     #[expect(deprecated)]
     let clock = clock();
     #[expect(deprecated)]

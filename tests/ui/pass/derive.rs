@@ -44,7 +44,7 @@ fn clock() -> ChildSpec {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let plain = || Plain { clock: clock() }.builder();
     let full = Full { clock: clock(), conns: DynamicSupervisor, plain: plain(), limit: 9 };
     let conns = DynamicSupervisor::builder("conns").max_children(5).into_child();

@@ -38,7 +38,7 @@ mod by_derive {
     pub(super) struct Below {}
 }
 
-fn main() {
+pub(crate) fn main() {
     let (clock, conns) = (|| worker("x", async |_| {}), DynamicSupervisor);
     let one = || by_attribute::App { clock: clock(), below: by_attribute::Below {}, conns };
     let other = || by_derive::App { clock: clock(), below: by_derive::Below {}, conns };

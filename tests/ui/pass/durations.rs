@@ -14,7 +14,7 @@ macro_rules! same {
     })+};
 }
 
-fn main() {
+pub(crate) fn main() {
     same! {
         "1ns" is Duration::from_nanos(1),
         "200ms" is Duration::from_millis(200),

@@ -71,7 +71,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let exit = exit("80a".to_owned());
     let app =
         App { exit, io: io(), boxed: boxed(""), anyhow: anyhow(), text: text(), block: Block };

@@ -63,7 +63,7 @@ impl App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let limited = worker("limited", async |ctx: Context| {
         tokio::time::sleep(Duration::from_secs(2)).await;
         Err::<(), _>(Refused(ctx.incarnation()))

@@ -39,7 +39,7 @@ fn idle(name: &str) -> ChildSpec {
     worker(name, async |_| {})
 }
 
-fn main() {
+pub(crate) fn main() {
     let second = Duration::from_secs(1);
     let settings = Settings { limit: 2, period: 5 * second, patience: 3 * second };
     let app = App { clock: idle("a"), log: idle("b"), together: true, settings };

@@ -29,7 +29,7 @@ struct Shop {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     assert_eq!(Unit.into_child().name(), "unit");
     assert_eq!(ChildSpec::from(Empty {}).name(), "empty");
     let clock = worker("clock", async |ctx| ctx.cancelled().await);

@@ -42,7 +42,7 @@ fn clock() -> ChildSpec {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let period = Duration::from_secs(9);
     let app = App::<_, _, _, _, 7> {
         any: clock(),

@@ -37,7 +37,7 @@ async fn shared<T: Display + ?Sized>(ctx: Context, value: Arc<T>) {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let table: [(ChildSpec, &str); 5] = [
         (of_an_argument("text"), "text"),
         (of_an_argument(5), "5"),

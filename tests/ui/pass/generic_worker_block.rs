@@ -48,7 +48,7 @@ where
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let pump = Pump::<_, u8, 7> { source: Count(0), shared: PhantomData };
     let app = Supervisor::builder("app").child(component("pump", pump));
     let tree = app.build().unwrap().start().await.unwrap();

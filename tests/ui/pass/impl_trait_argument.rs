@@ -25,7 +25,7 @@ async fn alone(state: impl AsRef<str>) {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let call = call::<3>("a", |name| format!("{name}b"));
     let app = Supervisor::builder("app").child(call).child(alone("state".to_owned()));
     let tree = app.build().unwrap().start().await.unwrap();

@@ -44,7 +44,7 @@ fn tree() -> Supervisor {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let tree = tree().start().await.unwrap();
     assert_eq!(tree.child_spec("clock").await.unwrap().shutdown, Duration::from_secs(9).into());
     tree.stop("the test is over").await.unwrap();

@@ -33,7 +33,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let app = App { conns: DynamicSupervisor }.builder();
     let tree = app.build().unwrap().start().await.unwrap();
     let conns = tree.supervisor("conns").await.unwrap();

@@ -36,7 +36,7 @@ fn idle(name: &str) -> ChildSpec {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let app = || App { db: idle("x"), api: idle("y"), log: idle("z") }.builder();
 
     let api = idle("api")

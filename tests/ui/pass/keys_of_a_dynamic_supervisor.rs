@@ -34,7 +34,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let fields = (DynamicSupervisor, DynamicSupervisor, DynamicSupervisor);
     let (plain, everything, unlimited) = fields;
     let app = App { plain, everything, unlimited, limit: 1 };

@@ -42,7 +42,7 @@ impl Everything {
 #[supervisor(unlimited_restarts, backoff(none))]
 struct Unlimited {}
 
-fn main() {
+pub(crate) fn main() {
     let by_builder = Supervisor::builder("root")
         .strategy(Strategy::RestForOne)
         .restarts(7, 90 * SECOND)

@@ -17,7 +17,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let app = App { first: Pool {}, second: Pool {} }.builder();
     let tree = app.build().unwrap().start().await.unwrap();
     let grace = Shutdown::Timeout(Duration::from_secs(30));

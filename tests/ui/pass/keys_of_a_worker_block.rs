@@ -48,7 +48,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let tree = App { db: Db, api: Api }.builder().build().unwrap().start().await.unwrap();
     let api = tree.child_spec("api").await.unwrap();
     assert_eq!((api.restart, api.shutdown), (RestartType::Temporary, Shutdown::from(20 * SECOND)));

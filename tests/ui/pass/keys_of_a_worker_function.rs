@@ -38,7 +38,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let by_builder = worker("the-clock", async |_| {})
         .restart(RestartType::Transient)
         .shutdown(Shutdown::BrutalKill)

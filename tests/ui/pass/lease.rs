@@ -18,7 +18,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let app = App { scheduler: scheduler(), leases: MemoryLeases::new() };
     let tree = app.builder().build().unwrap().start().await.unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;

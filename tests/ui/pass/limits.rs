@@ -74,7 +74,7 @@ async fn lifecycle(tree: &SupervisorHandle, path: &str) -> Lifecycle {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let conns = DynamicSupervisor::builder("conns")
         .restarts(7, 7 * SECOND)
         .on_exhausted(OnExhausted::Park)

@@ -29,7 +29,7 @@ macro_rules! derived {
 
 macro_rules! poller {
     ($name:ident($context:ty, $arg:ident: $ty:ty) $body:block) => {
-        #[worker(crate = $crate::reexport::verger, restart = "transient")]
+        #[worker(crate = $crate::pass::macro_rules::reexport::verger, restart = "transient")]
         async fn $name(ctx: $context, $arg: $ty) {
             // Only the compiler can parse this, without a semicolon.
             $body
@@ -81,7 +81,7 @@ tree!(App { clock: ChildSpec, db: Db } limit 2 + 2, "one_for_all");
 derived!(Below { clock: ChildSpec, db: Db });
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let period = Duration::from_secs(10);
     let below = Below { clock: clock(12), db: Db(5), deadline: period };
     let app = App { clock: clock(12), db: Db(5), conns: DynamicSupervisor, period };

@@ -25,7 +25,7 @@ async fn tick() {}
 async fn other_tick() {}
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     assert_eq!((tick().name(), other_tick().name()), ("tick", "tock"));
     let api = || HttpApi { any: tick(), named: other_tick() };
     assert_eq!(api().into_child().name(), "http_api");

@@ -31,7 +31,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let pool = Pool { first: idle(), second: idle() };
     let app = App { ingest: Ingest { pool, mqtt: idle() } };
     let tree = app.builder().build().unwrap().start().await.unwrap();

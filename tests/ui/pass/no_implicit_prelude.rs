@@ -71,7 +71,7 @@ async fn generic<T: ::core::fmt::Display>(value: T) {
     let _ = value;
 }
 
-fn main() {
+pub(crate) fn main() {
     let _ = generic(5);
     let _ = writer(5);
     let below = Derived { clock: clock(0, 1) };

@@ -67,7 +67,7 @@ async fn incarnation(app: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let app = App {
         plain: Plain { child: broken(9) },
         later: Later { child: broken(9), limit: 5, data: std::marker::PhantomData },

@@ -19,7 +19,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let by_macro = App { north: poll("n"), south: poll("s") }.builder();
     let by_builder =
         Supervisor::builder("app").child(poll("n").named("north")).child(poll("s").named("south"));

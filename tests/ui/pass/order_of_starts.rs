@@ -34,7 +34,7 @@ struct Concurrent {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let (log, mut lines) = unbounded_channel();
     let slow = |secs| slow(log.clone(), secs);
     let one = Sequential { first: slow(3), second: slow(2), third: slow(1) }.builder();

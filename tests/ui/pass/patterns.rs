@@ -39,7 +39,7 @@ async fn takes_apart((count, sum): (u32, Sum)) {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let (one, other) = (Sum::default(), Sum::default());
     let point = |x, y| Point { x, y };
     let patterns =

@@ -38,7 +38,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() {
+pub(crate) async fn main() {
     tokio::time::pause();
     let count = Arc::new(AtomicU32::new(0));
     let app = App { counted: counted(Arc::clone(&count)) };

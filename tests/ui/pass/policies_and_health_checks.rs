@@ -22,7 +22,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let policy = RestartPolicy::new().restart(RestartType::Transient).consecutive_restarts(3);
     let app = App { mqtt: mqtt(), policy };
     let tree = app.builder().build().unwrap().start().await.unwrap();

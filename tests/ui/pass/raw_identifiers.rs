@@ -34,7 +34,7 @@ struct r#loop {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let dynamic = r#dyn { r#as: 7 };
     assert_eq!(component("x", dynamic.clone()).name(), "x");
     let app = r#loop { r#type: r#type(5), r#dyn: dynamic, r#move: DynamicSupervisor };

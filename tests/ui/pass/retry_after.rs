@@ -38,7 +38,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let patience = Duration::from_secs(7);
     let app = App { asked: asking(Some(3)), open: asking(None), patience };
     let tree = app.builder().build().unwrap().start().await.unwrap();

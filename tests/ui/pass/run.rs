@@ -33,7 +33,7 @@ struct CannotBeBuilt {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let began = tokio::time::Instant::now();
     Ends { shift: shift(Duration::from_secs(9)) }.run().await.unwrap();
     assert_eq!(began.elapsed(), Duration::from_secs(9));

@@ -97,7 +97,7 @@ struct Supervisor {
     clock: ChildSpec,
 }
 
-fn main() {
+pub(crate) fn main() {
     let supervisor = Supervisor { clock: clock(0, 1) };
     let app = App { clock: clock(0, 1), mailbox: Box(()), db: Db(Box(5)), supervisor };
     assert!(app.builder().build().is_ok());

@@ -80,7 +80,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let app = App {
         one: workers::one(),
         several: workers::several(1, 2),

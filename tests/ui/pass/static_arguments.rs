@@ -20,7 +20,7 @@ async fn statics(
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let statics = statics("a", &["b"], str::to_uppercase, "c".into(), |text| text.into());
     let app = Supervisor::builder("app").child(statics);
     let tree = app.build().unwrap().start().await.unwrap();

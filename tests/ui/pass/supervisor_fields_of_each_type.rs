@@ -45,7 +45,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let checked = || Annotated {}.builder().build().unwrap();
     let app = App {
         annotated: Annotated {},

@@ -41,7 +41,7 @@ struct Derived {
     empty: Empty,
 }
 
-fn main() {
+pub(crate) fn main() {
     let app = App {
         nothing: nothing(),
         something: something(1, 2),

@@ -13,7 +13,7 @@ mod deep {
         pub(super) async fn in_parent() {}
 
         #[worker]
-        pub(in crate::deep) async fn in_deep() {}
+        pub(in crate::pass::visibility::deep) async fn in_deep() {}
 
         #[worker]
         async fn here() {}
@@ -46,7 +46,7 @@ mod deep {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     let mut app = deep::app();
     assert_eq!(app.clock.name(), "in_parent");
     app.clock = deep::inner::in_crate();

@@ -25,7 +25,7 @@ macro_rules! same {
     })+};
 }
 
-fn main() {
+pub(crate) fn main() {
     same!(strategy:
         "one_for_one" is Strategy::OneForOne,
         "one_for_all" is Strategy::OneForAll,

@@ -122,7 +122,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let (sender, mut lines) = unbounded_channel();
     let log = || Log(sender.clone());
     let app =

@@ -62,7 +62,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let (log, mut lines) = unbounded_channel();
     let app = App {
         nothing: nothing(),

@@ -89,7 +89,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let (log, mut lines) = unbounded_channel();
     let (alone, alone_address) = alone();
     let (context, context_address) = context();

@@ -95,7 +95,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
+pub(crate) async fn main() {
     let (log, lines) = channel();
     let app = App {
         nothing: nothing(),

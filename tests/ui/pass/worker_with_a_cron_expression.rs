@@ -23,7 +23,7 @@ struct App {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() {
+pub(crate) async fn main() {
     let app = App { by_calendar: by_calendar("t".into()) }.builder();
     let app = app.build().unwrap().start().await.unwrap();
     let plan = app.which_child("by_calendar").await.unwrap().schedule.unwrap().plan;

@@ -69,7 +69,7 @@ fn by_builder() -> SupervisorBuilder {
     Supervisor::builder("app").child(verger::worker("writer", idle).config(config.section("storage")))
 }
 
-fn main() {
+pub(crate) fn main() {
     let app = App { writer: writer(), pair: writer(), reader: Reader, section: "storage".to_owned() };
     drop(app.builder().build().unwrap());
     drop(Derived { map: generic::<Settings>(None) }.builder().build().unwrap());
