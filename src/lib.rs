@@ -179,6 +179,8 @@ pub mod policy;
 #[cfg(all(feature = "process", unix))]
 pub mod process;
 mod properties;
+#[cfg(test)]
+mod random_cases;
 pub mod resilience;
 mod runtime;
 pub mod service;

@@ -81,6 +81,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn a_start_order_behaves_like_a_sorted_map(
             steps in proptest::collection::vec((any::<bool>(), 0..200_u64), 0..300),

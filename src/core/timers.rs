@@ -90,6 +90,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         /// Compares with a sorted list of all deadlines.
         #[test]
         fn timers_behave_like_a_sorted_list(

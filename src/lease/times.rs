@@ -269,6 +269,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn jitter_adds_up_to_a_fraction(seed: u64) {
             let random = &mut fastrand::Rng::with_seed(seed);

@@ -150,6 +150,8 @@ fn the_length_of_a_name_counts_bytes() {
 }
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     #[test]
     fn the_suggested_name_is_valid(
         name in prop_oneof!["[a/# \t\u{0}é]{0,300}", any::<String>()],

@@ -238,6 +238,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         /// Between two summaries, the lines and the unlogged letters add up to all letters.
         #[test]
         fn every_letter_is_logged_or_counted(

@@ -189,6 +189,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn the_numbers_of_fastrand_are_below_one(seed: u64) {
             let unit = fastrand::Rng::with_seed(seed).unit();

@@ -457,6 +457,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn as_many_restarts_fit_as_are_found_by_trying(
             backoff in backoffs(),

@@ -147,6 +147,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn the_failed_child_is_always_affected(failed: u64) {
             for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {

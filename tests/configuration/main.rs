@@ -12,6 +12,8 @@ mod log;
 mod macros;
 mod meanwhile;
 mod properties;
+#[path = "../../src/random_cases.rs"]
+mod random_cases;
 mod reload;
 mod seeds;
 mod trials;

@@ -118,7 +118,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(crate::random_cases::cases(32))]
 
     /// Whatever was applied before, the tree is then as a fresh one that starts with the last file.
     #[test]

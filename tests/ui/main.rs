@@ -26,7 +26,6 @@
     missing_debug_implementations,
     missing_docs,
     unreachable_pub,
-    clippy::non_minimal_cfg,
     reason = "a program turns on the lints that it is about"
 )]
 

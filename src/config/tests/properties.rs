@@ -94,6 +94,8 @@ fn check(text: &str) {
 }
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     #[test]
     fn no_text_makes_reading_panic(text in ".{0,60}", like in texts(), any in any::<String>()) {
         check(&text);

@@ -55,6 +55,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn it_holds_what_a_set_of_numbers_does(steps in prop::collection::vec(0..200_usize, 0..300)) {
             let (mut places, mut model) = (OccupiedPlaces::default(), BTreeSet::new());

@@ -423,6 +423,8 @@ fn step() -> impl Strategy<Value = StoreStep> {
 }
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     /// Every letter is kept, replayed, removed or forgotten, and no message exists twice.
     #[test]
     fn no_letter_is_lost_or_doubled(capacity in 1_usize..5, steps in vec(step(), 0..60)) {

@@ -79,6 +79,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn the_name_can_be_read_from_the_file_name(name in "\\PC{0,20}|[a-zA-Z./%\\x00-\\x20]{0,40}") {
             let file = file_name(&name).unwrap();

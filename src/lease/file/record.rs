@@ -183,6 +183,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         /// Whatever part of the write of a grant reaches the disk, the next token is higher than all that were granted.
         #[test]
         fn a_torn_write_never_leads_to_a_lower_token(

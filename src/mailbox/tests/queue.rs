@@ -251,6 +251,8 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     #[test]
     fn a_queue_behaves_like_its_naive_model(
         capacity in 1..5_usize,

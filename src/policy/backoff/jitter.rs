@@ -150,6 +150,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn every_result_is_within_the_bounds(base: Duration, fraction: f64, add: Duration, drawn: f64) {
             let kinds = [

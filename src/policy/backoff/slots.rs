@@ -312,6 +312,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn at_is_the_state_after_that_many_failures(
             failures in 0..64_u32,

@@ -103,6 +103,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
         #[test]
         fn what_is_written_can_be_read(duration: Duration) {
             let json = serde_json::to_string(&HumanDuration(duration)).unwrap();

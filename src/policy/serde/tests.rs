@@ -373,6 +373,8 @@ fn policies() -> impl Strategy<Value = RestartPolicy> {
 }
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     #[test]
     fn what_is_written_can_be_read(
         trigger in triggers(),

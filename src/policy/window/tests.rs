@@ -324,6 +324,8 @@ fn intensities() -> impl Strategy<Value = Intensity> {
 }
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     #[test]
     fn a_window_agrees_with_the_naive_model(
         intensity in intensities(),

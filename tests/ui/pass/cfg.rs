@@ -5,7 +5,7 @@ use std::time::Duration;
 use verger::{ChildSpec, Context, component, supervisor, worker};
 
 #[worker]
-#[cfg(all())]
+#[cfg(feature = "macros")]
 async fn idle(ctx: Context) {
     ctx.cancelled().await;
 }
@@ -24,7 +24,7 @@ impl Db {
         not_there();
     }
 
-    #[cfg(all())]
+    #[cfg(feature = "macros")]
     async fn run(&mut self, ctx: &Context) {
         ctx.set_status("runs");
         ctx.cancelled().await;
@@ -47,7 +47,7 @@ struct App {
     first: NotThere,
     #[child]
     second: ChildSpec,
-    #[cfg(all())]
+    #[cfg(feature = "macros")]
     #[child(name = "db")]
     third: Db,
     #[cfg(any())]

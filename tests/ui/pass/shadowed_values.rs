@@ -67,7 +67,7 @@ struct App {
     #[child]
     one: ChildSpec,
     #[child]
-    #[cfg(all())]
+    #[cfg(feature = "macros")]
     several: ChildSpec,
     #[child]
     without: ChildSpec,

@@ -135,11 +135,7 @@ fn recover(sim: &mut Simulation) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: setting("CASES", 500),
-        max_shrink_iters: setting("MAX_SHRINK_ITERS", 4_000),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(crate::random_cases::cases(100))]
 
     #[test]
     fn no_script_breaks_the_rules_of_children_in_order(
@@ -207,10 +203,4 @@ proptest! {
             prop_assert!(state == ChildState::Active || given_up, "{} is {:?}", name, state);
         }
     }
-}
-
-/// The settings of proptest's environment variables: more cases, or no shrinking.
-fn setting(what: &str, default: u32) -> u32 {
-    let value = std::env::var(format!("PROPTEST_{what}")).ok();
-    value.and_then(|value| value.parse().ok()).unwrap_or(default)
 }

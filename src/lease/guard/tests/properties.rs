@@ -239,7 +239,7 @@ fn run(times: LeaseTimes, seed: u64, script: Vec<Happens>) -> Result<(), TestCas
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(crate::random_cases::cases(100))]
 
     #[test]
     fn the_invariants_hold_whatever_happens(

@@ -36,7 +36,7 @@ fn carry_out(world: &mut World, change: Change) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::random_cases::cases(48))]
 
     #[test]
     fn members_settle_with_equal_shares(

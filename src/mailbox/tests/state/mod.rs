@@ -10,6 +10,8 @@ use comparison::Comparison;
 use step::{config, step};
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     #[test]
     fn a_mailbox_behaves_like_its_naive_model(
         config in config(),

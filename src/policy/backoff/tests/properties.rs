@@ -77,6 +77,8 @@ fn bounded(shape: Shape, jitter: Jitter, [first, soft, floor]: [bool; 3]) -> Bac
 }
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     #[test]
     fn any_values_have_a_delay(
         shape in arbitrary(),

@@ -258,6 +258,8 @@ fn resets() -> impl Strategy<Value = Vec<Reset>> {
 }
 
 proptest! {
+    #![proptest_config(crate::random_cases::cases(64))]
+
     #[test]
     fn what_is_written_is_read_unchanged(
         shape in sensible(),
