@@ -1,6 +1,7 @@
 //! Running an application: its tree, and what is beside it from before the start until after the last hook.
 
 use std::future::pending;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -122,7 +123,15 @@ impl Application {
 /// # Errors
 ///
 /// If it can't be started.
-async fn launch(
+fn launch(app: Application, ends_process: bool) -> Launch {
+    // Otherwise each program would compile all of it once more, because it is the first to poll it.
+    Box::pin(launch_here(app, ends_process))
+}
+
+type Launch =
+    Pin<Box<dyn Future<Output = Result<(ProgramEnd, Option<ExitThread>), RunError>> + Send>>;
+
+async fn launch_here(
     app: Application,
     ends_process: bool,
 ) -> Result<(ProgramEnd, Option<ExitThread>), RunError> {

@@ -1,6 +1,5 @@
 //! Children that are tasks which were spawned elsewhere.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -53,7 +52,7 @@ pub fn adopt<O: Outcome + Send + 'static>(
     name: impl Into<String>,
     task: JoinHandle<O>,
 ) -> ChildSpec {
-    let meta = TypeMeta::<JoinHandle<O>>(PhantomData);
+    let meta = TypeMeta::of::<JoinHandle<O>>();
     let factory = AdoptFactory { meta, task: Mutex::new(Some(Adopted(task))) };
     let kind = FactoryKind::Function(Foreign::new(Arc::new(factory)));
     let mut spec = ChildSpec::new(name.into(), kind);
@@ -64,7 +63,7 @@ pub fn adopt<O: Outcome + Send + 'static>(
 }
 
 struct AdoptFactory<O> {
-    meta: TypeMeta<JoinHandle<O>>,
+    meta: TypeMeta,
     task: Mutex<Option<Adopted<O>>>,
 }
 

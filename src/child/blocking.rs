@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,13 +66,13 @@ where
     F: Fn(BlockingContext) -> O + Send + Sync + 'static,
     O: Outcome + 'static,
 {
-    let factory = BlockingFactory { meta: TypeMeta::<F>(PhantomData), run };
+    let factory = BlockingFactory { meta: TypeMeta::of::<F>(), run };
     // As for a value: ready is what the child says, and not the spawn of its task.
     ChildSpec::new(name.into(), FactoryKind::Value(Foreign::new(Arc::new(factory))))
 }
 
 struct BlockingFactory<F> {
-    meta: TypeMeta<F>,
+    meta: TypeMeta,
     run: F,
 }
 

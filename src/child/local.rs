@@ -1,7 +1,6 @@
 //! Children whose future isn't `Send`, each on a thread of its own.
 
 use std::future::{Future, poll_fn};
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -63,13 +62,13 @@ where
     Fut: Future<Output = O> + 'static,
     O: Outcome + 'static,
 {
-    let factory = LocalFactory { meta: TypeMeta::<F>(PhantomData), run };
+    let factory = LocalFactory { meta: TypeMeta::of::<F>(), run };
     // As for a value: ready is what the child says, and not the spawn of its task.
     ChildSpec::new(name.into(), FactoryKind::Value(Foreign::new(Arc::new(factory))))
 }
 
 struct LocalFactory<F> {
-    meta: TypeMeta<F>,
+    meta: TypeMeta,
     run: F,
 }
 

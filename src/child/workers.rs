@@ -1,7 +1,6 @@
 //! Children made from functions, and from values that implement [`Child`].
 
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -50,10 +49,7 @@ where
     Fut: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    ChildSpec::new(
-        name.into(),
-        function_kind(TypeMeta::<F>(PhantomData), move |_, ctx| Ok(run(ctx))),
-    )
+    ChildSpec::new(name.into(), function_kind(TypeMeta::of::<F>(), move |_, ctx| Ok(run(ctx))))
 }
 
 /// Describes a child that is an `async fn` with state, which is cloned for each incarnation.
@@ -78,7 +74,7 @@ where
     O: Outcome + 'static,
 {
     let begin = move |_: &_, ctx| Ok(run(ctx, state.clone()));
-    ChildSpec::new(name.into(), function_kind(TypeMeta::<F>(PhantomData), begin))
+    ChildSpec::new(name.into(), function_kind(TypeMeta::of::<F>(), begin))
 }
 
 /// Describes a child that has one incarnation, and owns what its function has captured.
@@ -122,7 +118,7 @@ where
             format!("`{path}` is made by `once`, and its function was called before").into()
         })
     };
-    let mut spec = ChildSpec::new(name.into(), function_kind(TypeMeta::<F>(PhantomData), begin));
+    let mut spec = ChildSpec::new(name.into(), function_kind(TypeMeta::of::<F>(), begin));
     let options = spec.edit();
     (options.once, options.restart) = (true, Some(RestartType::Temporary.into()));
     spec
@@ -141,7 +137,7 @@ pub fn child<C: Child>(
     factory: impl Fn() -> C + Send + Sync + 'static,
 ) -> ChildSpec {
     let make = move |_: &_, _: &Context| Ok(Box::new(factory()) as Box<dyn Child>);
-    C::child_spec(ChildSpec::new(name.into(), value_kind(TypeMeta::<C>(PhantomData), make))).layer()
+    C::child_spec(ChildSpec::new(name.into(), value_kind(TypeMeta::of::<C>(), make))).layer()
 }
 
 /// Describes a child that is an `async fn` with a mailbox, which each incarnation borrows.
@@ -180,10 +176,10 @@ where
     Fut: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    let begin = move |meta: &MailboxMeta<M, F>, ctx: Context| {
+    let begin = move |meta: &MailboxMeta<M>, ctx: Context| {
         borrow(&meta.mailbox, &ctx).map(|inbox| run(ctx, inbox))
     };
-    let meta = MailboxMeta { mailbox, of: PhantomData };
+    let meta = MailboxMeta { mailbox, of: TypeMeta::of::<F>() };
     ChildSpec::new(name.into(), function_kind(meta, begin))
 }
 
@@ -220,32 +216,39 @@ pub fn child_with_mailbox<M: Send + 'static, C: Child>(
     mailbox: Mailbox<M>,
     factory: impl Fn(Inbox<M>) -> C + Send + Sync + 'static,
 ) -> ChildSpec {
-    let make = move |meta: &MailboxMeta<M, C>, ctx: &Context| {
+    let make = move |meta: &MailboxMeta<M>, ctx: &Context| {
         let inbox = borrow(&meta.mailbox, ctx)?;
         Ok(Box::new(factory(inbox)) as Box<dyn Child>)
     };
-    let kind = value_kind(MailboxMeta { mailbox, of: PhantomData }, make);
+    let kind = value_kind(MailboxMeta { mailbox, of: TypeMeta::of::<C>() }, make);
     C::child_spec(ChildSpec::new(name.into(), kind)).layer()
 }
 
-/// What is known of a child that is made from a type or function `T`.
-pub(super) struct TypeMeta<T: ?Sized>(pub(super) PhantomData<fn(&T)>);
+/// What is known of a child that is made from a type or function: its name. Not generic, so that a program doesn't compile
+/// all of [`ChildMeta`] for each of its children.
+pub(super) struct TypeMeta(fn() -> &'static str);
 
-impl<T: ?Sized + 'static> ChildMeta for TypeMeta<T> {
+impl TypeMeta {
+    pub(super) fn of<T: ?Sized>() -> Self {
+        Self(std::any::type_name::<T>)
+    }
+}
+
+impl ChildMeta for TypeMeta {
     fn type_name(&self) -> Option<&'static str> {
-        Some(std::any::type_name::<T>())
+        Some((self.0)())
     }
 }
 
 /// The same for a child with a mailbox.
-struct MailboxMeta<M: Send + 'static, T: ?Sized> {
+struct MailboxMeta<M: Send + 'static> {
     mailbox: Mailbox<M>,
-    of: PhantomData<fn(&T)>,
+    of: TypeMeta,
 }
 
-impl<M: Send + 'static, T: ?Sized + 'static> ChildMeta for MailboxMeta<M, T> {
+impl<M: Send + 'static> ChildMeta for MailboxMeta<M> {
     fn type_name(&self) -> Option<&'static str> {
-        Some(std::any::type_name::<T>())
+        self.of.type_name()
     }
 
     fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
