@@ -93,9 +93,8 @@ pub(super) fn note_sent(changes: &mut Vec<Change>, configs: &[ConfigChange]) {
     let listed: BTreeSet<_> = listed.collect();
     for config in configs.iter().filter(|config| !listed.contains(config.path.as_str())) {
         let effect = if config.spec.restarts { Effect::NeedsRestart } else { Effect::Live };
-        let (path, key, place) = (config.path.to_string(), "config".to_owned(), config.place());
-        let kind = ChangeKind::Changed;
-        changes.push(Change { path, kind, key, old: None, new: None, effect, place });
+        let change = Change::new(&config.path, ChangeKind::Changed, "config", effect);
+        changes.push(Change { place: config.place(), ..change });
     }
 }
 

@@ -56,7 +56,6 @@ mod listing;
 mod location;
 mod mistake;
 mod node;
-mod outcome;
 mod plan;
 mod planner;
 mod read_error;
