@@ -50,7 +50,6 @@ mod facts;
 #[cfg(feature = "config-file")]
 mod file;
 mod gather;
-mod key;
 mod keys;
 mod listing;
 mod location;

@@ -47,6 +47,17 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
+impl Entry {
+    /// Appends the key `name` of this value to a path of keys, as it is written.
+    pub(crate) fn key(&self, path: &str, name: &str) -> String {
+        match self.alias {
+            Some(alias) if path.is_empty() => alias.to_owned(),
+            Some(alias) => format!("{path}.{alias}"),
+            None => join(path, name),
+        }
+    }
+}
+
 impl Node {
     pub(crate) const fn new(value: Value) -> Self {
         Self { value, location: None }
@@ -154,11 +165,6 @@ impl Node {
 pub(crate) fn join(path: &str, key: &str) -> String {
     let quoted = Key(key);
     if path.is_empty() { quoted.to_string() } else { format!("{path}.{quoted}") }
-}
-
-/// Appends an index to a path of keys.
-pub(crate) fn element(path: &str, index: usize) -> String {
-    format!("{path}[{index}]")
 }
 
 /// Displays a key as in TOML.

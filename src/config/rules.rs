@@ -159,10 +159,7 @@ pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
     own.limits(&mut mistakes);
     own.unlimited("max_restarts", &mut mistakes);
     if let Some(entry) = section.entry("restart") {
-        let key = match entry.alias {
-            Some(alias) => format!("{key}.{alias}"),
-            None => join(&key, "restart"),
-        };
+        let key = entry.key(&key, "restart");
         let restart = Written { table: &entry.node, key: &key };
         if restart.has("own_restarts") && restart.has("intensity") {
             let message = "`own_restarts` and `intensity` set the same limit; remove one of them";
