@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::merged;
 use crate::config::{Config, Section};
 use crate::policy::{
     AutoShutdown, Backoff, FailureLog, Intensity, Jitter, LogLevel, OnExhausted, OnLeak, Preset,
@@ -16,8 +17,7 @@ const fn secs(secs: u64) -> Duration {
 fn section(text: &str, path: &str) -> Section {
     let config = Config::from_toml(text, "feed.toml");
     config.check().expect(text);
-    let sections = config.sections("app").0;
-    Section::read(&config.merged(&sections, path), path).expect(text)
+    Section::read(&merged(&config, path), path).expect(text)
 }
 
 /// Returns the policy of a table `restart`.
