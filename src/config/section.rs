@@ -19,7 +19,7 @@ use super::node::{Node, Value, join};
 use super::restart::Restart;
 use super::rules;
 use crate::policy::{
-    self, AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Places,
+    AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Period, Places,
     RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer,
 };
 
@@ -89,14 +89,7 @@ pub(super) fn values(node: &mut Node, path: &str) -> Result<SectionTable, Vec<Mi
     let known: Vec<_> = SUPERVISOR_KEYS.into_iter().chain(CHILD_KEYS).collect();
     mistakes.extend(rules::take_nested(node, path, &known));
     mistakes.extend(rules::take_shared_limit(node, path));
-    for path in [
-        &["intensity", "max"][..],
-        &["restart", "intensity", "max"],
-        &["restart", "own_restarts", "max"],
-        &["restart", "backoff", "jitter"],
-    ] {
-        unquote(node, path);
-    }
+    unquote(node, &["restart", "backoff", "jitter"]);
     match decode::<SectionTable>(node, &join("", path)) {
         Ok(decoded) if mistakes.is_empty() => Ok(decoded.value),
         Ok(_) => Err(mistakes),
@@ -183,21 +176,6 @@ fn intensity(
 ) -> Option<Intensity> {
     let restarts = max_restarts.zip(period);
     restarts.map(|(max, Period(period))| Intensity::sliding(max, period)).or(intensity)
-}
-
-/// The period of a limit: a duration above zero, or `infinity`.
-#[derive(Clone, Copy, Debug)]
-struct Period(Duration);
-
-impl<'de> Deserialize<'de> for Period {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match policy::Period::deserialize(deserializer)? {
-            policy::Period(Duration::ZERO) => Err(Error::custom(
-                "`period` is zero, so no restart would count; write period = \"60s\"",
-            )),
-            policy::Period(period) => Ok(Self(period)),
-        }
-    }
 }
 
 /// A duration above zero.
