@@ -34,7 +34,7 @@ const MOST: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Decoded<T> {
     pub(crate) value: T,
-    /// The keys of secrets, as [`Node::flatten`] writes them.
+    /// The keys of secrets below the value, as [`Node::flatten`] writes them, in no particular order.
     pub(crate) secrets: Vec<String>,
 }
 
@@ -53,10 +53,9 @@ pub(crate) fn decode<T: DeserializeOwned>(
         match read(node, &state) {
             Ok(value) if problems.found.is_empty() => {
                 let secrets = state.secrets.borrow();
-                let secrets = index(node, key).into_iter().filter(|it| secrets.contains(&it.0));
-                let mut secrets: Vec<_> = secrets.map(|(_, place)| place.key).collect();
-                secrets.sort();
-                return Ok(Decoded { value, secrets });
+                let places = if secrets.is_empty() { HashMap::new() } else { index(node, "") };
+                let secrets = places.into_iter().filter(|it| secrets.contains(&it.0));
+                return Ok(Decoded { value, secrets: secrets.map(|(_, it)| it.key).collect() });
             }
             Ok(_) => break,
             Err(error) => {

@@ -193,11 +193,6 @@ impl ConfigError {
         (!mistakes.is_empty()).then_some(Self { mistakes })
     }
 
-    /// Creates an error with one mistake.
-    pub(crate) fn of(mistake: Mistake) -> Self {
-        Self { mistakes: vec![mistake] }
-    }
-
     /// Creates an error with these mistakes, of which there is at least one.
     pub(crate) fn of_all(mistakes: Vec<Mistake>) -> Self {
         Self::new(mistakes).unwrap_or(Self { mistakes: Vec::new() })

@@ -239,8 +239,7 @@ impl Config {
             let pattern =
                 key.rsplit_once('/').map_or("*".to_owned(), |(above, _)| format!("{above}/*"));
             let pattern = patterns.get(pattern.as_str());
-            let own = entry.node.without(&["config"]);
-            let node = merged(common.iter().chain(pattern).chain([&own]));
+            let node = merged(common.iter().chain(pattern).chain([&entry.node]));
             found.add(key, Section::read(&node, key).err(), false);
         }
         ConfigError::new(found.mistakes).map_or(Ok(()), Err)

@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
         self.check_general(None, &written, layer.as_ref());
         let is_empty = *common == Node::default();
         self.draft.values.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
-        self.add_changes("common", before, common, &|_| None, &[]);
+        self.add_changes("common", before, common, &|_| None, false);
     }
 
     /// A section for all children of one supervisor.
@@ -115,7 +115,7 @@ impl<'a> Planner<'a> {
             self.record.sections.remove(path);
             let old = self.before.sections.get(path).cloned().unwrap_or_default();
             self.draft.values.below.push((self.facts.full(above), None));
-            return self.add_changes(&shown, &old.merged, &self.config.common, &|_| None, &[]);
+            return self.add_changes(&shown, &old.merged, &self.config.common, &|_| None, false);
         };
         let (own, merged) =
             (written.node.clone(), rules::over(written.node.clone(), &self.config.common));
@@ -136,7 +136,7 @@ impl<'a> Planner<'a> {
             let old = self.before.sections.get(path).map(|it| it.merged.clone());
             let old = old.unwrap_or_else(|| self.before.common.clone());
             self.draft.values.below.push((self.facts.full(above), Some(layer)));
-            self.add_changes(&shown, &old, &merged, &|_| None, &[]);
+            self.add_changes(&shown, &old, &merged, &|_| None, false);
         }
         self.record.sections.insert(path.into(), Arc::new(recorded));
     }
@@ -209,7 +209,7 @@ impl<'a> Planner<'a> {
         }
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
         let old = self.before_of(path, is_supervisor);
-        self.add_changes(full.as_str(), &old, &merged, &code, restarting(&found));
+        self.add_changes(full.as_str(), &old, &merged, &code, restarts(&found));
     }
 
     /// A section that was there before.
@@ -229,7 +229,7 @@ impl<'a> Planner<'a> {
         }
         let old = self.before_of(path, is_supervisor);
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
-        self.add_changes(full.as_str(), &old, general, &code, restarting(&found));
+        self.add_changes(full.as_str(), &old, general, &code, restarts(&found));
     }
 
     /// Notes a child that the values of its path take out or bring back.
@@ -314,7 +314,7 @@ impl<'a> Planner<'a> {
         old: &Node,
         new: &Node,
         code: &dyn Fn(&str) -> Option<String>,
-        restarts: &[&str],
+        restarts: bool,
     ) {
         self.draft.changes.extend(listing::list(path, old, new, code, restarts));
     }
@@ -350,14 +350,9 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the tables whose changes restart a child.
-fn restarting(found: &Found<'_>) -> &'static [&'static str] {
-    match found {
-        Found::Child(child, _) if child.config.as_ref().is_some_and(|it| it.restarts) => {
-            &["config"]
-        }
-        _ => &[],
-    }
+/// Whether a change of its table `config` restarts a child.
+fn restarts(found: &Found<'_>) -> bool {
+    matches!(found, Found::Child(child, _) if child.config.as_ref().is_some_and(|it| it.restarts))
 }
 
 /// Whether a section doesn't take its child out.

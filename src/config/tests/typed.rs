@@ -246,7 +246,9 @@ fn the_keys_of_secrets_are_returned() {
         &node(r#"{"a b":{"user":"u","password":"p"},"z":{"user":"u","password":"q"}}"#),
         "c",
     );
-    assert_eq!(decoded.unwrap().secrets, ["c.\"a b\".password", "c.z.password"]);
+    let mut secrets = decoded.unwrap().secrets;
+    secrets.sort();
+    assert_eq!(secrets, ["\"a b\".password", "z.password"]);
 
     // Behind `flatten`, the place of the secret isn't known, so the whole table is one.
     #[derive(Deserialize)]
@@ -255,7 +257,7 @@ fn the_keys_of_secrets_are_returned() {
         _login: Login,
     }
     let decoded = decode::<Outer>(&node(r#"{"user":"u","password":"p"}"#), "c");
-    assert_eq!(decoded.unwrap().secrets, ["c"]);
+    assert_eq!(decoded.unwrap().secrets, [""]);
 }
 
 #[test]
