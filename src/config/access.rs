@@ -1,26 +1,27 @@
-//! Our deserializer of nodes.
+//! Our deserializer of nodes, and of the keys of tables.
 //!
 //! It knows nodes and what serde asks for. Places and messages are made by `de`.
 //!
 //! # Invariants
 //!
 //! 1. A hidden node isn't read: its key or its place in an array is left out.
-//! 2. A text is read as a number or a boolean where one of these is expected, because the values of
+//! 2. A text is read as a number or a boolean where one of these is expected, because keys and the values of
 //!    environment variables are texts. Nothing else is converted.
-//! 3. No cell is borrowed while code of the user's runs, which may panic.
+//! 3. Every node is read [`within`](NodeReader::within) itself, so each error, panic and secret belongs to the
+//!    innermost node.
+//! 4. No cell is borrowed while code of the user's runs, which may panic.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashSet, btree_map};
 use std::ptr;
 
-use serde::de::value::StrDeserializer;
+use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer, MapAccess,
     SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
-use super::key::KeyReader;
 use super::node::{Entry, Node, Value};
 use super::read_error::ReadError;
 use super::secret;
@@ -53,7 +54,14 @@ pub(super) struct NodeReader<'a> {
 }
 
 impl<'de> NodeReader<'de> {
-    /// Calls `read`, and attributes its errors and panics to this node.
+    /// Reads a value.
+    ///
+    /// The type of the value may check it after our deserializer has returned.
+    pub(super) fn read<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, ReadError> {
+        self.within(|reader| seed.deserialize(reader))
+    }
+
+    /// Calls `read`, and attributes its errors, panics and secrets to this node.
     fn within<T>(self, read: impl FnOnce(Self) -> Result<T, ReadError>) -> Result<T, ReadError> {
         let address = address(self.node);
         let outer = self.state.innermost.replace(address);
@@ -66,82 +74,10 @@ impl<'de> NodeReader<'de> {
         value
     }
 
-    /// Reads a value that is within another one.
-    ///
-    /// The type of the value may check it after our deserializer has returned.
-    fn read<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, ReadError> {
-        self.within(|reader| seed.deserialize(reader))
-    }
-
-    fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+    fn text(&self) -> Option<&'de str> {
         match &self.node.value {
-            Value::Bool(value) => visitor.visit_bool(*value),
-            Value::Integer(value) => visitor.visit_i64(*value),
-            Value::Float(value) => visitor.visit_f64(*value),
-            Value::String(text) => visitor.visit_borrowed_str(text),
-            Value::Array(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), of: self }),
-            Value::Table(table) => {
-                visitor.visit_map(Entries { entries: table.iter(), value: None, of: self })
-            }
-        }
-    }
-
-    fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let Value::String(text) = &self.node.value else { return self.any(visitor) };
-        let text = text.trim();
-        if let Ok(number) = text.parse::<i64>() {
-            visitor.visit_i64(number)
-        } else if let Ok(number) = text.parse::<u64>() {
-            visitor.visit_u64(number)
-        } else {
-            // `inf` and `nan` are words here.
-            match text.parse::<f64>().ok().filter(|number| number.is_finite()) {
-                Some(number) => visitor.visit_f64(number),
-                None => self.any(visitor),
-            }
-        }
-    }
-
-    fn boolean<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.node.as_bool() {
-            Some(value) => visitor.visit_bool(value),
-            None => self.any(visitor),
-        }
-    }
-
-    fn structure<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        // The visitor of a struct also takes an array, which has no keys that could be checked.
-        if self.node.table().is_none() {
-            return Err(self.wrong_type(&visitor));
-        }
-        self.any(visitor)
-    }
-
-    fn array<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, ReadError> {
-        match &self.node.value {
-            Value::Array(nodes)
-                if nodes.len() != len && nodes.iter().all(|node| self.state.shows(node)) =>
-            {
-                Err(ReadError::invalid_length(nodes.len(), &visitor))
-            }
-            _ => self.any(visitor),
-        }
-    }
-
-    fn choice<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match &self.node.value {
-            Value::String(word) => visitor.visit_enum(Choice { word, value: None, of: self }),
-            Value::Table(table) if table.len() == 1 => {
-                let mut shown = table.iter().filter(|(_, entry)| self.state.shows(&entry.node));
-                match shown.next() {
-                    Some((word, entry)) => {
-                        let value = Some(NodeReader { node: &entry.node, ..self });
-                        visitor.visit_enum(Choice { word, value, of: self })
-                    }
-                    None => Err(self.wrong_type(&visitor)),
-                }
-            }
-            _ => Err(self.wrong_type(&visitor)),
+            Value::String(text) => Some(text),
+            _ => None,
         }
     }
 
@@ -158,33 +94,67 @@ impl<'de> NodeReader<'de> {
     }
 }
 
+/// The methods that read a number, also from a text.
 macro_rules! numbers {
+    () => {
+        numbers! {
+            deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+            deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+            deserialize_f32 deserialize_f64
+        }
+    };
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-            self.within(|reader| reader.number(visitor))
+            match self.text() {
+                Some(text) => number(text, visitor),
+                None => self.deserialize_any(visitor),
+            }
         }
     )*};
+}
+
+fn number<'de, V: Visitor<'de>>(text: &'de str, visitor: V) -> Result<V::Value, ReadError> {
+    let word = text.trim();
+    if let Ok(number) = word.parse::<i64>() {
+        visitor.visit_i64(number)
+    } else if let Ok(number) = word.parse::<u64>() {
+        visitor.visit_u64(number)
+    } else {
+        // `inf` and `nan` are words here.
+        match word.parse::<f64>().ok().filter(|number| number.is_finite()) {
+            Some(number) => visitor.visit_f64(number),
+            None => visitor.visit_borrowed_str(text),
+        }
+    }
 }
 
 impl<'de> Deserializer<'de> for NodeReader<'de> {
     type Error = ReadError;
 
-    numbers! {
-        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
-        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
-        deserialize_f32 deserialize_f64
-    }
+    numbers! {}
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        self.within(|reader| reader.any(visitor))
+        match &self.node.value {
+            Value::Bool(value) => visitor.visit_bool(*value),
+            Value::Integer(value) => visitor.visit_i64(*value),
+            Value::Float(value) => visitor.visit_f64(*value),
+            Value::String(text) => visitor.visit_borrowed_str(text),
+            Value::Array(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), of: self }),
+            Value::Table(table) => {
+                visitor.visit_map(Entries { entries: table.iter(), value: None, of: self })
+            }
+        }
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        self.within(|reader| reader.boolean(visitor))
+        match self.node.as_bool() {
+            Some(value) => visitor.visit_bool(value),
+            None => self.deserialize_any(visitor),
+        }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        self.within(|reader| visitor.visit_some(reader))
+        visitor.visit_some(self)
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(
@@ -192,10 +162,10 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         _name: &'static str,
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        self.within(|reader| match reader.node.table() {
+        match self.node.table() {
             Some(table) if table.is_empty() => visitor.visit_unit(),
-            _ => Err(reader.wrong_type(&visitor)),
-        })
+            _ => Err(self.wrong_type(&visitor)),
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -207,7 +177,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
             // The whole value, before a part of it takes the flag of a secret.
             self.state.secrets.borrow_mut().insert(address(self.node));
         }
-        self.within(|reader| visitor.visit_newtype_struct(reader))
+        visitor.visit_newtype_struct(self)
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(
@@ -215,7 +185,14 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         len: usize,
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        self.within(|reader| reader.array(len, visitor))
+        match &self.node.value {
+            Value::Array(nodes)
+                if nodes.len() != len && nodes.iter().all(|node| self.state.shows(node)) =>
+            {
+                Err(ReadError::invalid_length(nodes.len(), &visitor))
+            }
+            _ => self.deserialize_any(visitor),
+        }
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -233,7 +210,11 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        self.within(|reader| reader.structure(visitor))
+        // The visitor of a struct also takes an array, which has no keys that could be checked.
+        if self.node.table().is_none() {
+            return Err(self.wrong_type(&visitor));
+        }
+        self.deserialize_any(visitor)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -242,7 +223,20 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        self.within(|reader| reader.choice(visitor))
+        match &self.node.value {
+            Value::String(word) => visitor.visit_enum(Choice { word, value: None, of: self }),
+            Value::Table(table) if table.len() == 1 => {
+                let mut shown = table.iter().filter(|(_, entry)| self.state.shows(&entry.node));
+                match shown.next() {
+                    Some((word, entry)) => {
+                        let value = Some(Self { node: &entry.node, ..self });
+                        visitor.visit_enum(Choice { word, value, of: self })
+                    }
+                    None => Err(self.wrong_type(&visitor)),
+                }
+            }
+            _ => Err(self.wrong_type(&visitor)),
+        }
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
@@ -251,6 +245,58 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
 
     forward_to_deserialize_any! {
         char str string bytes byte_buf unit seq map identifier
+    }
+}
+
+/// Reads the key of a table.
+struct KeyReader<'de>(&'de str);
+
+impl<'de> KeyReader<'de> {
+    fn text(&self) -> Option<&'de str> {
+        Some(self.0)
+    }
+}
+
+impl<'de> Deserializer<'de> for KeyReader<'de> {
+    type Error = ReadError;
+
+    numbers! {}
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        match self.0.parse() {
+            Ok(value) => visitor.visit_bool(value),
+            Err(_) => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        BorrowedStrDeserializer::new(self.0).deserialize_enum(name, variants, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        identifier ignored_any
     }
 }
 
@@ -269,10 +315,6 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
         let NodeReader { state, .. } = self.of;
         let next = self.nodes.find(|node| state.shows(node));
         next.map(|node| NodeReader { node, state }.read(seed)).transpose()
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        self.nodes.size_hint().1
     }
 }
 
@@ -302,10 +344,6 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         let value = self.value.take();
         let node = value.ok_or_else(|| ReadError::custom("a value was read before its key"))?;
         NodeReader { node, ..self.of }.read(seed)
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        self.entries.size_hint().1
     }
 }
 
@@ -349,7 +387,7 @@ impl<'de> VariantAccess<'de> for Choice<'de> {
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, ReadError> {
-        self.value()?.deserialize_tuple(len, visitor)
+        self.value()?.within(|value| value.deserialize_tuple(len, visitor))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -357,7 +395,7 @@ impl<'de> VariantAccess<'de> for Choice<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        self.value()?.deserialize_struct("", fields, visitor)
+        self.value()?.within(|value| value.deserialize_struct("", fields, visitor))
     }
 }
 

@@ -19,9 +19,11 @@ use super::aside::aside;
 use super::draft::{ConfigChange, Draft, Record, Toggled};
 use super::facts::start_order;
 use super::gather::ask;
-use super::outcome::{ACTIVE_WITHIN, failure, stopping, too_late};
 use super::plan::{ApplyError, Refusal};
-use super::upgrade::{SETTLED_WITHIN, idle, recode, remove, settle, start_added};
+use super::upgrade::{
+    ACTIVE_WITHIN, SETTLED_WITHIN, failure, idle, recode, remove, settle, start_added, stopping,
+    too_late,
+};
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;

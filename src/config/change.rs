@@ -86,12 +86,16 @@ impl fmt::Display for Effect {
 }
 
 impl Change {
+    /// Creates a change without values.
+    pub(super) fn new(path: &Path, kind: ChangeKind, key: &str, effect: Effect) -> Self {
+        let (path, key) = (path.to_string(), key.to_owned());
+        Self { path, kind, key, old: None, new: None, effect, place: None }
+    }
+
     /// The end of a policy that a call has set.
     pub(super) fn of_ended_call(path: &Path) -> Self {
-        let (path, key) = (path.to_string(), "restart".to_owned());
         let old = Some("(call)".to_owned());
-        let (kind, effect) = (ChangeKind::Changed, Effect::AtNextFailure);
-        Self { path, kind, key, old, new: None, effect, place: None }
+        Self { old, ..Self::new(path, ChangeKind::Changed, "restart", Effect::AtNextFailure) }
     }
 
     /// Sorts changes by path and key.

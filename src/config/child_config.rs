@@ -181,7 +181,8 @@ impl ChildSpec {
         let ChildConfig { check, within, section, restarts, awaits, of: _ } = config;
         let decode = |node: &Node, key: &str| {
             let Decoded { value, secrets } = decode::<C>(node, key)?;
-            Ok(ReadConfig { value: Arc::new(value), secrets })
+            let value: ConfigValue = Arc::new(value);
+            Ok(Decoded { value, secrets })
         };
         let reader = Reader { decode: Box::new(decode), check, within };
         let (type_id, type_name) = (TypeId::of::<C>(), type_name::<C>());
@@ -190,14 +191,7 @@ impl ChildSpec {
     }
 }
 
-/// A value that was read.
-pub(super) struct ReadConfig {
-    pub(super) value: ConfigValue,
-    /// The keys of secrets in it.
-    pub(super) secrets: Vec<String>,
-}
-
-type Decode = Box<dyn Fn(&Node, &str) -> Result<ReadConfig, Vec<Mistake>> + Send + Sync>;
+type Decode = Box<dyn Fn(&Node, &str) -> Result<Decoded<ConfigValue>, Vec<Mistake>> + Send + Sync>;
 
 /// Reads and checks the values of one type.
 pub(super) struct Reader {
@@ -212,7 +206,11 @@ impl Reader {
     }
 
     /// Reads a value. `key` is the path of the table, for messages.
-    pub(super) fn read(&self, node: &Node, key: &str) -> Result<ReadConfig, Vec<Mistake>> {
+    pub(super) fn read(
+        &self,
+        node: &Node,
+        key: &str,
+    ) -> Result<Decoded<ConfigValue>, Vec<Mistake>> {
         (self.decode)(node, key)
     }
 

@@ -69,11 +69,16 @@ pub(super) fn compare(
             let child = full.join(name);
             match new.child(name) {
                 None => {
-                    changes.push(change(&child, ChangeKind::Removed, "", Effect::Live));
+                    changes.push(Change::new(&child, ChangeKind::Removed, "", Effect::Live));
                     stopped.push(name.to_owned());
                 }
                 Some(new) if is_replaced(spec, new) => {
-                    changes.push(change(&child, ChangeKind::Changed, "", Effect::NeedsRestart));
+                    changes.push(Change::new(
+                        &child,
+                        ChangeKind::Changed,
+                        "",
+                        Effect::NeedsRestart,
+                    ));
                     stopped.push(name.to_owned());
                 }
                 Some(child_now) => {
@@ -91,7 +96,7 @@ pub(super) fn compare(
             match old.child(name) {
                 None => {
                     let child = full.join(name);
-                    changes.push(change(&child, ChangeKind::Added, "", Effect::Live));
+                    changes.push(Change::new(&child, ChangeKind::Added, "", Effect::Live));
                     started.push(name.to_owned());
                 }
                 Some(old) if is_replaced(old, spec) => started.push(name.to_owned()),
@@ -105,11 +110,6 @@ pub(super) fn compare(
         all.push(NewCode { path, full, old, new, stopped, started, moved });
     }
     Some((all, changes))
-}
-
-fn change(path: &Path, kind: ChangeKind, key: &str, effect: Effect) -> Change {
-    let (path, key) = (path.to_string(), key.to_owned());
-    Change { path, kind, key, old: None, new: None, effect, place: None }
 }
 
 /// Whether a child can't go on as the new one.
@@ -158,16 +158,7 @@ fn list_options(
             ("requires", requires, later),
         ]
     };
-    let change = |key, effect| change(path, ChangeKind::Changed, key, effect);
-    for ((key, old, effect), (_, new, _)) in
-        texts(old_rules, old).into_iter().zip(texts(new_rules, new))
-    {
-        if old != new {
-            let none = || "none".to_owned();
-            let (old, new) = (Some(old.unwrap_or_else(none)), Some(new.unwrap_or_else(none)));
-            changes.push(Change { old, new, ..change(key, effect) });
-        }
-    }
+    list_texts(path, texts(old_rules, old), texts(new_rules, new), changes);
     let (old, new) = (&old.options, &new.options);
     // Those that have no word.
     let differs = [
@@ -177,7 +168,8 @@ fn list_options(
         ("failure_log", old_rules.failure_log(old) != new_rules.failure_log(new)),
     ];
     let differing = differs.into_iter().filter(|(_, differs)| *differs);
-    changes.extend(differing.map(|(key, _)| change(key, later)));
+    let change = |(key, _)| Change::new(path, ChangeKind::Changed, key, later);
+    changes.extend(differing.map(change));
 }
 
 /// The limits of a child that are written. The built-in one changes with other options, which are listed.
@@ -191,17 +183,29 @@ fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec
             ("strategy", Some(rules.strategy.to_string())),
             ("auto_shutdown", Some(rules.auto_shutdown.to_string())),
             ("start", Some(rules.start.to_string())),
-            ("restarts", Some(rules.intensity.map_or("none".to_owned(), |it| it.to_string()))),
+            ("restarts", rules.intensity.map(|it| it.to_string())),
             ("on_exhausted", Some(rules.on_exhausted.to_string())),
             ("leak_timeout", Some(format!("{:?}", rules.leak_timeout))),
             ("stop_deadline", rules.stop_deadline.map(|deadline| format!("{deadline:?}"))),
             ("max_children", rules.max_children.map(|max| max.to_string())),
         ]
+        .map(|(key, text)| (key, text, Effect::Live))
     };
-    for ((key, old), (_, new)) in texts(old.code()).into_iter().zip(texts(new.code())) {
+    list_texts(path, texts(old.code()), texts(new.code()), changes);
+}
+
+/// Lists the texts that differ.
+fn list_texts<const N: usize>(
+    path: &Path,
+    old: [(&str, Option<String>, Effect); N],
+    new: [(&str, Option<String>, Effect); N],
+    changes: &mut Vec<Change>,
+) {
+    for ((key, old, effect), (_, new, _)) in old.into_iter().zip(new) {
         if old != new {
-            let change = change(path, ChangeKind::Changed, key, Effect::Live);
-            changes.push(Change { old, new, ..change });
+            let text = |it: Option<String>| Some(it.unwrap_or_else(|| "none".to_owned()));
+            let change = Change::new(path, ChangeKind::Changed, key, effect);
+            changes.push(Change { old: text(old), new: text(new), ..change });
         }
     }
 }

@@ -14,6 +14,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::iter;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::de::DeserializeOwned;
@@ -21,10 +22,10 @@ use serde::de::DeserializeOwned;
 use super::access::{NodeReader, ReadState, address};
 use super::location::Location;
 use super::mistake::Mistake;
-use super::node::{Node, Value, element, join};
+use super::node::{Node, Value};
 use super::read_error::{Kind, ReadError};
 use super::secret::{self, REDACTED};
-use crate::panic::{PanicMessage, collect, panic_message};
+use crate::panic::{collect, panic_message};
 
 /// The most mistakes of one value.
 const MOST: usize = 100;
@@ -33,7 +34,7 @@ const MOST: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Decoded<T> {
     pub(crate) value: T,
-    /// The keys of secrets, as [`Node::flatten`] writes them.
+    /// The keys of secrets below the value, as [`Node::flatten`] writes them, in no particular order.
     pub(crate) secrets: Vec<String>,
 }
 
@@ -47,102 +48,68 @@ pub(crate) fn decode<T: DeserializeOwned>(
     key: &str,
 ) -> Result<Decoded<T>, Vec<Mistake>> {
     let state = ReadState::default();
-    let mut problems = Problems::new(node);
+    let mut problems = Problems::default();
     for _ in 0..MOST {
-        match read::<T>(node, &state) {
-            Ok(Ok(value)) if problems.found.is_empty() && problems.broken.is_empty() => {
+        match read(node, &state) {
+            Ok(value) if problems.found.is_empty() => {
                 let secrets = state.secrets.borrow();
-                let secrets = index(node, key).into_iter().filter(|it| secrets.contains(&it.0));
-                let mut secrets: Vec<_> = secrets.map(|(_, place)| place.key).collect();
-                secrets.sort();
-                return Ok(Decoded { value, secrets });
+                let places = if secrets.is_empty() { HashMap::new() } else { index(node, "") };
+                let secrets = places.into_iter().filter(|it| secrets.contains(&it.0));
+                return Ok(Decoded { value, secrets: secrets.map(|(_, it)| it.key).collect() });
             }
-            Ok(Ok(_)) => break,
-            Ok(Err(error)) => {
-                if !problems.add(Problem::Error(error), &state) {
-                    break;
+            Ok(_) => break,
+            Err(error) => {
+                if problems.found.is_empty() {
+                    problems.places = index(node, key);
                 }
-            }
-            Err(panic) => {
-                let at = state.innermost.get();
-                if !problems.add(Problem::Panic(panic, at), &state) {
+                let at = error.at.unwrap_or(address(node));
+                problems.add(at, error);
+                // Without the whole value, there is nothing to read.
+                if at == address(node) || !state.hidden.borrow_mut().insert(at) {
                     break;
                 }
             }
         }
     }
-    Err(problems.mistakes(key, &state.secrets.borrow()))
+    Err(problems.mistakes(&state.secrets.borrow()))
 }
 
-fn read<T: DeserializeOwned>(
-    node: &Node,
-    state: &ReadState,
-) -> Result<Result<T, ReadError>, PanicMessage> {
+fn read<T: DeserializeOwned>(node: &Node, state: &ReadState) -> Result<T, ReadError> {
     secret::take_was_read();
-    state.innermost.set(address(node));
-    let read = || T::deserialize(NodeReader { node, state });
+    let read = || NodeReader { node, state }.read(PhantomData);
     // The message is located while the panics of this thread are collected.
     let (value, _) = collect(|| catch_unwind(AssertUnwindSafe(read)).map_err(panic_message));
-    value
-}
-
-enum Problem {
-    Error(ReadError),
-    Panic(PanicMessage, usize),
+    value.unwrap_or_else(|panic| Err(ReadError::of_panic(&panic, state.innermost.get())))
 }
 
 /// The problems so far.
+#[derive(Default)]
 struct Problems<'a> {
-    root: &'a Node,
-    found: Vec<(usize, Problem)>,
+    places: HashMap<usize, Place<'a>>,
+    found: Vec<(usize, ReadError)>,
     /// Hidden values that would have had a meaning. An unknown key has none.
     broken: HashSet<usize>,
-    /// The node above each node. Filled at the first problem.
-    above: HashMap<usize, usize>,
 }
 
-impl<'a> Problems<'a> {
-    fn new(root: &'a Node) -> Self {
-        Self { root, found: Vec::new(), broken: HashSet::new(), above: HashMap::new() }
-    }
-
-    /// Records a problem, and hides its node. Returns whether it makes sense to read again.
-    fn add(&mut self, problem: Problem, state: &ReadState) -> bool {
-        if self.above.is_empty() {
-            self.above = above(self.root);
-        }
-        let root = address(self.root);
-        let at = match &problem {
-            Problem::Error(error) => error.at.unwrap_or(root),
-            Problem::Panic(_, at) => *at,
+impl Problems<'_> {
+    /// Records a problem of the node at an address, unless it is a consequence.
+    fn add(&mut self, at: usize, error: ReadError) {
+        let is_consequence = match error.kind {
+            Kind::Missing(key) => self.is_broken(at, key),
+            _ => !error.is_key && self.has_broken(at),
         };
-        let is_unknown_key = match &problem {
-            Problem::Error(ReadError { kind: Kind::UnknownKey(_), is_key, .. }) => *is_key,
-            _ => false,
-        };
-        let is_consequence = match &problem {
-            Problem::Error(ReadError { kind: Kind::Missing(key), .. }) => self.is_hidden(at, key),
-            Problem::Error(error) => !error.is_key && self.has_broken(at),
-            Problem::Panic(..) => self.has_broken(at),
-        };
-        if !is_consequence {
-            self.found.push((at, problem));
-        }
-        if !is_unknown_key {
+        if !(error.is_key && matches!(error.kind, Kind::UnknownKey(_))) {
             self.broken.insert(at);
         }
-        at != root && state.hidden.borrow_mut().insert(at)
+        if !is_consequence {
+            self.found.push((at, error));
+        }
     }
 
     /// Returns whether the table at an address has a broken value with this key.
-    fn is_hidden(&self, at: usize, key: &str) -> bool {
-        let inside = self.broken.iter().filter(|broken| self.above.get(broken) == Some(&at));
-        let inside: HashSet<_> = inside.collect();
-        if inside.is_empty() {
-            return false;
-        }
-        let place = find(self.root, at).and_then(|node| node.get(key));
-        place.is_some_and(|node| inside.contains(&address(node)))
+    fn is_broken(&self, at: usize, key: &str) -> bool {
+        let value = self.places.get(&at).and_then(|place| place.node.get(key));
+        value.is_some_and(|value| self.broken.contains(&address(value)))
     }
 
     /// Returns whether a value within the node is broken.
@@ -152,31 +119,19 @@ impl<'a> Problems<'a> {
 
     /// Returns the nodes around a node, the innermost first.
     fn around(&self, at: usize) -> impl Iterator<Item = usize> {
-        let above = |at: &usize| self.above.get(at).copied();
+        let above = |at: &usize| self.places.get(at)?.above;
         iter::successors(above(&at), above)
     }
 
-    fn mistakes(self, key: &str, secrets: &HashSet<usize>) -> Vec<Mistake> {
-        let places = index(self.root, key);
+    fn mistakes(self, secrets: &HashSet<usize>) -> Vec<Mistake> {
         let is_secret =
             |at: usize| iter::once(at).chain(self.around(at)).any(|at| secrets.contains(&at));
-        let hidden = Hidden::new(secrets.iter().filter_map(|at| places.get(at)));
-        let mistake = |(at, problem): &(usize, Problem)| {
-            let place = places.get(at)?;
-            let (message, is_key) = match problem {
-                Problem::Error(error) if is_secret(*at) => (error.without_value(), error.is_key),
-                Problem::Error(error) => (hidden.text(error), error.is_key),
-                Problem::Panic(..) if is_secret(*at) => (
-                    "reading it panicked; the message isn't shown, because the value is a secret"
-                        .to_owned(),
-                    false,
-                ),
-                Problem::Panic(panic, _) => {
-                    (hidden.text(format_args!("reading it panicked: {panic}")), false)
-                }
-            };
-            let location = if is_key { place.key_location } else { place.node.location.as_ref() };
-            let location = location.or(place.key_location);
+        let hidden = Hidden::new(secrets.iter().filter_map(|at| self.places.get(at)));
+        let mistake = |(at, error): &(usize, ReadError)| {
+            let place = self.places.get(at)?;
+            let message = if is_secret(*at) { error.without_value() } else { hidden.text(error) };
+            let value = place.node.location.as_ref().filter(|_| !error.is_key);
+            let location = value.or(place.key_location);
             let mistake = Mistake::new(location, &*place.key, message);
             Some(if hidden.is_on_line(location) { mistake.hide_line() } else { mistake })
         };
@@ -225,56 +180,30 @@ impl<'a> Hidden<'a> {
 struct Place<'a> {
     key: String,
     key_location: Option<&'a Location>,
+    /// The node around it.
+    above: Option<usize>,
     node: &'a Node,
 }
 
 /// Returns the places of all nodes, by their addresses.
 fn index<'a>(root: &'a Node, key: &str) -> HashMap<usize, Place<'a>> {
     let mut places = HashMap::new();
-    let mut open = vec![Place { key: key.to_owned(), key_location: None, node: root }];
+    let key = key.to_owned();
+    let mut open = vec![Place { key, key_location: None, above: None, node: root }];
     while let Some(place) = open.pop() {
+        let above = Some(address(place.node));
         match &place.node.value {
-            Value::Array(nodes) => {
-                open.extend(nodes.iter().enumerate().map(|(number, node)| Place {
-                    key: element(&place.key, number),
-                    key_location: None,
-                    node,
-                }));
-            }
+            Value::Array(nodes) => open.extend(nodes.iter().enumerate().map(|(number, node)| {
+                let key = format!("{}[{number}]", place.key);
+                Place { key, key_location: None, above, node }
+            })),
             Value::Table(table) => open.extend(table.iter().map(|(name, entry)| {
-                let key = match entry.alias {
-                    Some(alias) if place.key.is_empty() => alias.to_owned(),
-                    Some(alias) => format!("{}.{alias}", place.key),
-                    None => join(&place.key, name),
-                };
-                Place { key, key_location: entry.location.as_ref(), node: &entry.node }
+                let key = entry.key(&place.key, name);
+                Place { key, key_location: entry.location.as_ref(), above, node: &entry.node }
             })),
             _ => {}
         }
         places.insert(address(place.node), place);
     }
     places
-}
-
-/// Returns the node around each node, by their addresses.
-fn above(root: &Node) -> HashMap<usize, usize> {
-    let mut above = HashMap::new();
-    let mut open = vec![root];
-    while let Some(node) = open.pop() {
-        let inside = node.inside();
-        above.extend(inside.iter().map(|it| (address(it), address(node))));
-        open.extend(inside);
-    }
-    above
-}
-
-fn find(root: &Node, at: usize) -> Option<&Node> {
-    let mut open = vec![root];
-    while let Some(node) = open.pop() {
-        if address(node) == at {
-            return Some(node);
-        }
-        open.extend(node.inside());
-    }
-    None
 }

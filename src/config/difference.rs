@@ -14,7 +14,6 @@ use std::sync::Arc;
 use super::draft::Record;
 use super::facts::{below, split};
 use super::mistake::Mistake;
-use super::node::Node;
 use super::{Config, Written};
 
 /// See the [module](self).
@@ -45,7 +44,7 @@ impl Difference {
         let gone = gone.filter(|path| !sections.contains_key(path));
         let changed = written.map(|(path, _)| *path).chain(gone);
         let mut changed: BTreeSet<_> = changed.map(str::to_owned).collect();
-        let all = forced || *config.common().unwrap_or(&Node::default()) != before.common;
+        let all = forced || config.common != before.common;
         if all || changed.iter().any(|path| path.ends_with('*')) {
             let is_above = |(above, _)| changed.contains(&below(above, "*"));
             let paths = before.sections.keys().map(|path| &**path).chain(sections.keys().copied());

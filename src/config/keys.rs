@@ -29,7 +29,7 @@ pub(super) const CHILD_KEYS: [&str; 8] = [
 ];
 
 /// The keys below `restart`.
-pub(super) const OF_RESTART: [&str; 17] = [
+pub(super) const OF_RESTART: [&str; 19] = [
     "when",
     "restart",
     "min_backoff",
@@ -40,6 +40,8 @@ pub(super) const OF_RESTART: [&str; 17] = [
     "backoff",
     "own_restarts",
     "consecutive_restarts",
+    "failing_for",
+    "failure_log",
     "curve",
     "min",
     "max",

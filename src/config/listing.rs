@@ -12,14 +12,14 @@ use super::node::Node;
 use super::secret::REDACTED;
 use crate::policy::{HumanDuration, Rules};
 
-/// Lists the values that differ. `code` returns the value of the code; `restarts`: the tables whose changes
-/// restart the child.
+/// Lists the values that differ. `code` returns the value of the code; `restarts`: whether a change of its table
+/// `config` restarts the child.
 pub(super) fn list(
     path: &str,
     old: &Node,
     new: &Node,
     code: &dyn Fn(&str) -> Option<String>,
-    restarts: &[&str],
+    restarts: bool,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     let flat = |node| -> BTreeMap<String, &Node> { Node::flatten(node, "").into_iter().collect() };
@@ -34,7 +34,6 @@ pub(super) fn list(
         if before == after {
             continue;
         }
-        let table = key.split('.').next().unwrap_or_default();
         let kind = match (key.as_str(), after.and_then(Node::as_bool)) {
             ("enabled", Some(false)) => ChangeKind::Removed,
             ("enabled", _) => ChangeKind::Added,
@@ -52,7 +51,7 @@ pub(super) fn list(
             key: key.clone(),
             old,
             new,
-            effect: if restarts.contains(&table) { Effect::NeedsRestart } else { effect(key) },
+            effect: effect(key, restarts),
             place: after.and_then(|it| it.location.as_ref()).map(ToString::to_string),
         });
     }
@@ -93,9 +92,8 @@ pub(super) fn note_sent(changes: &mut Vec<Change>, configs: &[ConfigChange]) {
     let listed: BTreeSet<_> = listed.collect();
     for config in configs.iter().filter(|config| !listed.contains(config.path.as_str())) {
         let effect = if config.spec.restarts { Effect::NeedsRestart } else { Effect::Live };
-        let (path, key, place) = (config.path.to_string(), "config".to_owned(), config.place());
-        let kind = ChangeKind::Changed;
-        changes.push(Change { path, kind, key, old: None, new: None, effect, place });
+        let change = Change::new(&config.path, ChangeKind::Changed, "config", effect);
+        changes.push(Change { place: config.place(), ..change });
     }
 }
 
@@ -118,8 +116,9 @@ pub(super) fn note_restarts(changes: &mut [Change], configs: &[ConfigChange], fa
 }
 
 /// When a changed value counts.
-fn effect(key: &str) -> Effect {
+fn effect(key: &str, restarts: bool) -> Effect {
     match key.split('.').next().unwrap_or_default() {
+        "config" if restarts => Effect::NeedsRestart,
         "restart" | "system" | "on_leak" | "activation_timeout" | "count_failed_starts" => {
             Effect::AtNextFailure
         }

@@ -95,12 +95,6 @@ impl Location {
     }
 }
 
-impl PartialEq for Location {
-    fn eq(&self, other: &Self) -> bool {
-        (self.start, self.end, self.file()) == (other.start, other.end, other.file())
-    }
-}
-
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.source.name, self.line())

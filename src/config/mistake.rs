@@ -25,6 +25,9 @@ const SHOWN: usize = 50;
 /// The most mistakes that are kept.
 pub(super) const KEPT: usize = 1_000;
 
+/// See [`Mistake::identity`].
+pub(super) type Identity = (Option<usize>, String, String);
+
 /// One mistake in a configuration: what is wrong, where, and what to write instead.
 ///
 /// `Display` shows the line of the file, with the value underlined. `Debug` prints the same.
@@ -68,8 +71,12 @@ impl Mistake {
         self
     }
 
-    pub(crate) fn location(&self) -> Option<&Location> {
-        self.location.as_ref()
+    /// Returns what two mistakes of one configuration have in common if they are the same, although they were found
+    /// in different sections: their place, or else the key below that of the section, and the message.
+    pub(super) fn identity(&self, section: &str) -> Identity {
+        let start = self.location.as_ref().map(Location::start);
+        let key = start.is_none().then(|| self.key.strip_prefix(section).unwrap_or_default());
+        (start, key.unwrap_or_default().to_owned(), self.message.clone())
     }
 
     /// Returns the name of the file, if the configuration was read from one.
@@ -184,11 +191,6 @@ impl ConfigError {
         mistakes.sort_by(|a, b| a.place().cmp(&b.place()));
         mistakes.truncate(KEPT);
         (!mistakes.is_empty()).then_some(Self { mistakes })
-    }
-
-    /// Creates an error with one mistake.
-    pub(crate) fn of(mistake: Mistake) -> Self {
-        Self { mistakes: vec![mistake] }
     }
 
     /// Creates an error with these mistakes, of which there is at least one.

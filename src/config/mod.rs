@@ -50,13 +50,11 @@ mod facts;
 #[cfg(feature = "config-file")]
 mod file;
 mod gather;
-mod key;
 mod keys;
 mod listing;
 mod location;
 mod mistake;
 mod node;
-mod outcome;
 mod plan;
 mod planner;
 mod read_error;
@@ -126,7 +124,7 @@ const MOST_SHARED: usize = 200;
 /// ```
 #[derive(Clone, Default)]
 pub struct Config {
-    common: Option<Node>,
+    common: Node,
     /// By path as it is written.
     sections: Arc<Table>,
     /// Mistakes of the syntax.
@@ -210,7 +208,7 @@ impl Config {
             config.mistakes.extend(rules::unify(&mut entry.node, key));
             true
         });
-        config.common = sections.remove(COMMON).map(|entry| entry.node);
+        config.common = sections.remove(COMMON).map(|entry| entry.node).unwrap_or_default();
         config.sections = Arc::new(sections);
         config
     }
@@ -224,9 +222,7 @@ impl Config {
     /// by the tree.
     pub fn check(&self) -> Result<(), ConfigError> {
         let mut found = Found::new(self);
-        if let Some(common) = &self.common {
-            found.add(COMMON, section::values(&mut common.clone(), COMMON).err(), true);
-        }
+        found.add(COMMON, section::values(&mut self.common.clone(), COMMON).err(), true);
         let is_pattern = |key: &str| key == "*" || key.ends_with("/*");
         let mut patterns = BTreeMap::new();
         for (key, entry) in self.sections.iter().filter(|(key, _)| is_pattern(key)) {
@@ -234,7 +230,7 @@ impl Config {
             found.add(key, section::values(&mut node, key).err(), true);
             patterns.extend(known_only(&entry.node).map(|node| (key.as_str(), node)));
         }
-        let common = self.common.as_ref().and_then(known_only);
+        let common = known_only(&self.common);
         for (key, entry) in self.sections.iter().filter(|(key, _)| !is_pattern(key)) {
             if found.is_full() {
                 break;
@@ -243,28 +239,15 @@ impl Config {
             let pattern =
                 key.rsplit_once('/').map_or("*".to_owned(), |(above, _)| format!("{above}/*"));
             let pattern = patterns.get(pattern.as_str());
-            let own = own_only(&entry.node);
-            let node = merged(common.iter().chain(pattern).chain([&own]));
+            let node = merged(common.iter().chain(pattern).chain([&entry.node]));
             found.add(key, Section::read(&node, key).err(), false);
         }
         ConfigError::new(found.mistakes).map_or(Ok(()), Err)
     }
 
-    /// Whether both have the same values, wherever they are written.
-    #[cfg(feature = "console")]
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.common == other.common && self.sections == other.sections
-    }
-
-    /// Whether the syntax has no errors.
-    pub(crate) fn has_whole_syntax(&self) -> bool {
-        self.syntax.is_empty()
-    }
-
     /// Returns the mistakes that were found while it was read.
     fn mistakes_so_far(&self) -> Vec<Mistake> {
-        let mut found = Found::new(self);
-        std::mem::take(&mut found.mistakes)
+        Found::new(self).mistakes
     }
 
     /// Returns the sections by their paths without the root's name. That of the root itself is empty.
@@ -298,26 +281,6 @@ impl Config {
         let (key, entry) = found.or_else(|| self.sections.get_key_value(short?))?;
         Some(Written { key, location: entry.location.as_ref(), node: &entry.node })
     }
-
-    /// Returns the values beneath all sections.
-    pub(crate) fn common(&self) -> Option<&Node> {
-        self.common.as_ref()
-    }
-
-    /// Returns the values of a path, over those of `parent/*`, over the common ones.
-    ///
-    /// `sections` are those of [`sections`](Self::sections), and `path` is without the root's name.
-    #[cfg(test)]
-    pub(crate) fn merged(&self, sections: &BTreeMap<&str, Written<'_>>, path: &str) -> Node {
-        let own = sections.get(path).map(|written| written.node);
-        let pattern = match path.rsplit_once('/') {
-            Some((above, _)) => Some(format!("{above}/*")),
-            None => (!path.is_empty()).then(|| "*".to_owned()),
-        };
-        let pattern = pattern.and_then(|pattern| sections.get(pattern.as_str()));
-        let layers = [self.common(), pattern.map(|written| written.node), own];
-        merged(layers.into_iter().flatten())
-    }
 }
 
 /// Returns the path of a section without the root's name. That of the root itself is empty.
@@ -334,21 +297,13 @@ fn below_root<'a>(key: &'a str, root: &str) -> &'a str {
 /// The order matters: a word in the middle, such as `restart = "never"`, also replaces the table beneath
 /// it where the section above has a table again.
 fn merged<'a>(layers: impl Iterator<Item = &'a Node>) -> Node {
-    layers.fold(Node::empty_table(), |beneath, layer| rules::over(layer.clone(), &beneath))
+    layers.fold(Node::default(), |beneath, layer| rules::over(layer.clone(), &beneath))
 }
 
-/// Returns a section without the child's own values, which aren't checked here.
-fn own_only(section: &Node) -> Node {
-    let mut section = section.clone();
-    if let Some(table) = section.table_mut() {
-        table.remove("config");
-    }
-    section
-}
-
-/// Returns the values that other sections take from this one. Its unknown keys are reported only once.
+/// Returns the values that other sections take from this one. Its unknown keys are reported only once, and the
+/// children's own values aren't checked here.
 fn known_only(section: &Node) -> Option<Node> {
-    let mut section = own_only(section);
+    let mut section = section.without(&["config"]);
     let (supervisors, children) = keys();
     if let Some(table) = section.table_mut() {
         table.retain(|key, _| supervisors.contains(&&**key) || children.contains(&&**key));
@@ -383,7 +338,7 @@ struct Found {
     /// Lines with an error in the syntax. Its consequences aren't reported.
     lines: HashSet<usize>,
     /// Mistakes in values that are beneath other sections, which read them again.
-    shared: HashSet<(Option<usize>, String, String)>,
+    shared: HashSet<mistake::Identity>,
 }
 
 impl Found {
@@ -404,13 +359,7 @@ impl Found {
             if self.is_full() || mistake.line().is_some_and(|line| self.lines.contains(&line)) {
                 continue;
             }
-            let start = mistake.location().map(Location::start);
-            let key = match start {
-                // The place is enough: the key begins with a different section.
-                Some(_) => String::new(),
-                None => mistake.key().strip_prefix(&prefix).unwrap_or_default().to_owned(),
-            };
-            let place = (start, key, mistake.message().to_owned());
+            let place = mistake.identity(&prefix);
             if is_shared {
                 self.shared.insert(place);
             } else if self.shared.contains(&place) {
@@ -439,7 +388,7 @@ impl<'de> Deserialize<'de> for Config {
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
-            .field("common", &self.common.is_some())
+            .field("common", &(self.common != Node::default()))
             .field("sections", &self.sections.keys())
             .field("mistakes", &(self.syntax.len() + self.mistakes.len()))
             .finish()

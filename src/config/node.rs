@@ -47,13 +47,20 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
+impl Entry {
+    /// Appends the key `name` of this value to a path of keys, as it is written.
+    pub(crate) fn key(&self, path: &str, name: &str) -> String {
+        match self.alias {
+            Some(alias) if path.is_empty() => alias.to_owned(),
+            Some(alias) => format!("{path}.{alias}"),
+            None => join(path, name),
+        }
+    }
+}
+
 impl Node {
     pub(crate) const fn new(value: Value) -> Self {
         Self { value, location: None }
-    }
-
-    pub(crate) fn empty_table() -> Self {
-        Self::new(Value::Table(Arc::default()))
     }
 
     pub(crate) fn table(&self) -> Option<&Table> {
@@ -105,6 +112,15 @@ impl Node {
         }
     }
 
+    /// Returns this table without some of its keys.
+    pub(crate) fn without(&self, keys: &[&str]) -> Self {
+        let mut node = self.clone();
+        if let Some(table) = node.table_mut() {
+            table.retain(|key, _| !keys.contains(&key.as_str()));
+        }
+        node
+    }
+
     /// Returns the value at keys that are separated by dots.
     #[cfg(test)]
     pub(crate) fn at(&self, path: &str) -> Option<&Self> {
@@ -123,9 +139,7 @@ impl Node {
                         own.insert(key.clone(), below.clone());
                     }
                     Some(entry) => {
-                        let empty = Self::empty_table();
-                        let node = std::mem::replace(&mut entry.node, empty);
-                        entry.node = node.merge(&below.node);
+                        entry.node = std::mem::take(&mut entry.node).merge(&below.node);
                     }
                 }
             }
@@ -154,11 +168,6 @@ impl Node {
 pub(crate) fn join(path: &str, key: &str) -> String {
     let quoted = Key(key);
     if path.is_empty() { quoted.to_string() } else { format!("{path}.{quoted}") }
-}
-
-/// Appends an index to a path of keys.
-pub(crate) fn element(path: &str, index: usize) -> String {
-    format!("{path}[{index}]")
 }
 
 /// Displays a key as in TOML.
@@ -229,9 +238,10 @@ impl fmt::Debug for Node {
     }
 }
 
+/// An empty table.
 impl Default for Node {
     fn default() -> Self {
-        Self::empty_table()
+        Self::new(Value::Table(Arc::default()))
     }
 }
 
@@ -274,7 +284,7 @@ impl<'de> Deserialize<'de> for Written {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Written(node) = Written::deserialize(deserializer)?;
-        Ok(node.unwrap_or_else(Self::empty_table))
+        Ok(node.unwrap_or_default())
     }
 }
 

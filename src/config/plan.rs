@@ -49,10 +49,10 @@ impl Plan {
         self.draft.changes.is_empty()
     }
 
-    /// Whether this configuration is that of the plan.
+    /// Whether this configuration has the values of the plan, wherever they are written.
     #[cfg(feature = "console")]
     pub(crate) fn is_of(&self, config: &Config) -> bool {
-        self.config.is_same(config)
+        self.config.common == config.common && self.config.sections == config.sections
     }
 
     /// Also sends what hasn't changed, and ends what was set by calls.

@@ -38,22 +38,11 @@ pub(super) fn plan(
     let before = &*difference.before;
     let mut mistakes = config.mistakes_so_far();
     mistakes.extend(difference.twice.iter().cloned());
-    let common = config.common().cloned().unwrap_or_default();
     let (record, unchanged) = (before.clone(), difference.unchanged);
     let draft = Draft { unchanged, ..Draft::default() };
     let (shared, rules) = (facts.shared(), BTreeMap::new());
-    let mut planner = Planner {
-        config,
-        difference,
-        before,
-        facts,
-        common,
-        record,
-        draft,
-        mistakes,
-        shared,
-        rules,
-    };
+    let mut planner =
+        Planner { config, difference, before, facts, record, draft, mistakes, shared, rules };
     planner.common();
     // Sections for several children come first, because they are merged into the others.
     let (general, own): (Vec<_>, Vec<_>) =
@@ -84,11 +73,7 @@ pub(super) fn plan(
     }
     // A mistake in a section for several children is found once for each.
     let mut found = HashSet::new();
-    mistakes.retain(|mistake| {
-        let place = mistake.location().map(|at| (at.file().to_string(), at.start()));
-        let key = if place.is_some() { String::new() } else { mistake.key().to_owned() };
-        found.insert((place, key, mistake.message().to_owned()))
-    });
+    mistakes.retain(|mistake| found.insert(mistake.identity("")));
     Err(mistakes)
 }
 
@@ -97,7 +82,6 @@ struct Planner<'a> {
     difference: &'a Difference,
     before: &'a Record,
     facts: &'a Facts,
-    common: Node,
     /// That of before, until the section of a path is looked at.
     record: Record,
     draft: Draft,
@@ -110,17 +94,17 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn common(&mut self) {
-        let (before, common) = (&self.before.common, self.common.clone());
+        let (before, common) = (&self.before.common, &self.config.common);
         self.record.common = common.clone();
         if !self.difference.all {
             return;
         }
-        let layer = self.general_layer(&common, "common");
-        let written = Written { key: "common", location: common.location.as_ref(), node: &common };
+        let layer = self.general_layer(common, "common");
+        let written = Written { key: "common", location: common.location.as_ref(), node: common };
         self.check_general(None, &written, layer.as_ref());
-        let is_empty = common == Node::default();
+        let is_empty = *common == Node::default();
         self.draft.values.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
-        self.add_changes("common", before, &common, &|_| None, &[]);
+        self.add_changes("common", before, common, &|_| None, false);
     }
 
     /// A section for all children of one supervisor.
@@ -131,9 +115,10 @@ impl<'a> Planner<'a> {
             self.record.sections.remove(path);
             let old = self.before.sections.get(path).cloned().unwrap_or_default();
             self.draft.values.below.push((self.facts.full(above), None));
-            return self.add_changes(&shown, &old.merged, &self.common.clone(), &|_| None, &[]);
+            return self.add_changes(&shown, &old.merged, &self.config.common, &|_| None, false);
         };
-        let (own, merged) = (written.node.clone(), rules::over(written.node.clone(), &self.common));
+        let (own, merged) =
+            (written.node.clone(), rules::over(written.node.clone(), &self.config.common));
         let recorded = Recorded { own, merged: merged.clone(), ..Recorded::default() };
         if self.is_same(path, &recorded) {
             return self.draft.unchanged += 1;
@@ -151,7 +136,7 @@ impl<'a> Planner<'a> {
             let old = self.before.sections.get(path).map(|it| it.merged.clone());
             let old = old.unwrap_or_else(|| self.before.common.clone());
             self.draft.values.below.push((self.facts.full(above), Some(layer)));
-            self.add_changes(&shown, &old, &merged, &|_| None, &[]);
+            self.add_changes(&shown, &old, &merged, &|_| None, false);
         }
         self.record.sections.insert(path.into(), Arc::new(recorded));
     }
@@ -195,7 +180,7 @@ impl<'a> Planner<'a> {
         ));
         // The keys of a supervisor were mistakes already.
         let of_worker = !is_supervisor && matches!(found, Found::Child(..));
-        let readable = if of_worker { without(&merged, keys().0) } else { merged.clone() };
+        let readable = if of_worker { merged.without(keys().0) } else { merged.clone() };
         let mut section = match Section::read(&readable, written.key) {
             Ok(section) => section,
             Err(mistakes) => return self.mistakes.extend(mistakes),
@@ -224,7 +209,7 @@ impl<'a> Planner<'a> {
         }
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
         let old = self.before_of(path, is_supervisor);
-        self.add_changes(full.as_str(), &old, &merged, &code, restarting(&found));
+        self.add_changes(full.as_str(), &old, &merged, &code, restarts(&found));
     }
 
     /// A section that was there before.
@@ -244,7 +229,7 @@ impl<'a> Planner<'a> {
         }
         let old = self.before_of(path, is_supervisor);
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
-        self.add_changes(full.as_str(), &old, general, &code, restarting(&found));
+        self.add_changes(full.as_str(), &old, general, &code, restarts(&found));
     }
 
     /// Notes a child that the values of its path take out or bring back.
@@ -329,7 +314,7 @@ impl<'a> Planner<'a> {
         old: &Node,
         new: &Node,
         code: &dyn Fn(&str) -> Option<String>,
-        restarts: &[&str],
+        restarts: bool,
     ) {
         self.draft.changes.extend(listing::list(path, old, new, code, restarts));
     }
@@ -340,7 +325,7 @@ impl<'a> Planner<'a> {
 
     /// Notes that there is nothing at a path. After an error in a header, keys belong to other sections.
     fn no_such_path(&mut self, written: &Written<'_>, path: &str) {
-        if self.config.has_whole_syntax() {
+        if self.config.syntax.is_empty() {
             self.mistake(written, self.unknown(path));
         }
     }
@@ -365,14 +350,9 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the tables whose changes restart a child.
-fn restarting(found: &Found<'_>) -> &'static [&'static str] {
-    match found {
-        Found::Child(child, _) if child.config.as_ref().is_some_and(|it| it.restarts) => {
-            &["config"]
-        }
-        _ => &[],
-    }
+/// Whether a change of its table `config` restarts a child.
+fn restarts(found: &Found<'_>) -> bool {
+    matches!(found, Found::Child(child, _) if child.config.as_ref().is_some_and(|it| it.restarts))
 }
 
 /// Whether a section doesn't take its child out.
@@ -383,16 +363,8 @@ fn is_enabled(section: &Node) -> bool {
 /// Removes what isn't meant for supervisors from a section for several children.
 fn general_for(node: &Node, is_supervisor: bool) -> Node {
     if is_supervisor {
-        without(node, &["shutdown", "watchdog", "run_time_limit"])
+        node.without(&["shutdown", "watchdog", "run_time_limit"])
     } else {
         node.clone()
     }
-}
-
-fn without(node: &Node, keys: &[&str]) -> Node {
-    let mut node = node.clone();
-    if let Some(table) = node.table_mut() {
-        table.retain(|key, _| !keys.contains(&key.as_str()));
-    }
-    node
 }

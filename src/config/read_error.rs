@@ -37,12 +37,18 @@ pub(super) enum Kind {
     },
     UnknownKey(String),
     Missing(&'static str),
+    /// The code that reads the value has panicked.
+    Panic(String),
     Other(String),
 }
 
 impl ReadError {
     fn new(kind: Kind) -> Self {
         Self { kind, at: None, is_key: false }
+    }
+
+    pub(super) fn of_panic(panic: &impl Display, node: usize) -> Self {
+        Self::new(Kind::Panic(panic.to_string())).at(node)
     }
 
     /// Sets the place, unless a value further in has set it.
@@ -64,6 +70,10 @@ impl ReadError {
             }
             Kind::Missing(_) => self.to_string(),
             Kind::UnknownKey(_) => "unknown key in a secret".to_owned(),
+            Kind::Panic(_) => {
+                "reading it panicked; the message isn't shown, because the value is a secret"
+                    .to_owned()
+            }
             Kind::Other(_) => {
                 "the value can't be read; the reason isn't shown, because the value is a secret"
                     .to_owned()
@@ -79,6 +89,7 @@ impl Display for ReadError {
                 write!(f, "invalid {what}: {found}, expected {expected}")
             }
             Kind::Missing(key) => write!(f, "the key `{key}` is missing; add it"),
+            Kind::Panic(message) => write!(f, "reading it panicked: {message}"),
             Kind::UnknownKey(message) | Kind::Other(message) => f.write_str(message),
         }
     }

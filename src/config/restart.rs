@@ -7,23 +7,19 @@
 //! 1. The keys of elfo have the meaning that elfo's documentation gives them.
 //! 2. The place of a value is that of the key that sets it, by whatever name.
 
-use std::fmt;
-use std::time::Duration;
-
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserializer, Error};
 
 use super::mistake::Mistake;
 use super::node::{Node, join};
 use crate::policy::{
-    Backoff, FailureLog, HumanDuration, Intensity, Jitter, OnExhausted, OwnRestarts, Places,
-    RestartPolicy, RestartType, Trigger,
+    Backoff, FailingFor, FailureLog, HumanDuration, Intensity, Jitter, OnExhausted, OwnRestarts,
+    Places, RestartPolicy, RestartType, Trigger, WordOrTable, WordsAndTable,
 };
 
 /// The value of `restart`.
 pub(super) enum Restart {
-    Word(When),
+    Word(Trigger),
     Table(Box<RestartTable>),
 }
 
@@ -31,7 +27,7 @@ pub(super) enum Restart {
 #[serde(deny_unknown_fields, default, expecting = "a table with a restart policy")]
 pub(super) struct RestartTable {
     #[serde(alias = "restart")]
-    when: Option<When>,
+    when: Option<Trigger>,
     min_backoff: Option<HumanDuration>,
     max_backoff: Option<HumanDuration>,
     factor: Option<f64>,
@@ -56,7 +52,7 @@ impl Restart {
         places: &mut Places,
     ) -> Result<RestartPolicy, Mistake> {
         match self {
-            Self::Word(When(trigger)) => Ok(RestartPolicy::new().restart(trigger)),
+            Self::Word(trigger) => Ok(RestartPolicy::new().restart(trigger)),
             Self::Table(table) => table.policy(node, key, places),
         }
     }
@@ -65,7 +61,7 @@ impl Restart {
 impl RestartTable {
     fn policy(self, node: &Node, key: &str, places: &mut Places) -> Result<RestartPolicy, Mistake> {
         let mut policy = RestartPolicy::new();
-        policy.restart = self.when.map(|When(trigger)| trigger);
+        policy.restart = self.when;
         policy.backoff = self.backoff;
         if let (Some(HumanDuration(min)), Some(HumanDuration(max))) =
             (self.min_backoff, self.max_backoff)
@@ -108,7 +104,7 @@ impl RestartTable {
         intensity.into_iter().for_each(|intensity| policy.limits.intensity(intensity));
         let consecutive = self.max_retries.or(self.consecutive_restarts);
         consecutive.into_iter().for_each(|max| policy.limits.consecutive(max));
-        let failing_for = self.failing_for.map(|FailingFor(max)| max);
+        let failing_for = self.failing_for.map(|FailingFor(HumanDuration(max))| max);
         failing_for.into_iter().for_each(|max| policy.limits.failing_for(max));
         policy.on_exhausted = self.on_exhausted;
         if self.max_retries.is_some() {
@@ -139,88 +135,18 @@ fn policy_places(node: &Node) -> Places {
     KEYS.iter().filter_map(|(name, keys)| Some((*name, place(keys)?))).collect()
 }
 
+impl WordsAndTable for RestartTable {
+    const EXPECTED: &'static str = "a restart type such as \"on_failure\", or a table such as { when = \
+                                    \"on_failure\", min_backoff = \"5s\", max_backoff = \"30s\" }";
+}
+
 impl<'de> Deserialize<'de> for Restart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct RestartVisitor;
-
-        impl<'de> Visitor<'de> for RestartVisitor {
-            type Value = Restart;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "a restart type such as \"on_failure\", or a table such as { when = \
-                     \"on_failure\", min_backoff = \"5s\", max_backoff = \"30s\" }",
-                )
+        Ok(match WordOrTable::deserialize(deserializer)? {
+            WordOrTable::Word(word) => {
+                Self::Word(word.parse::<RestartType>().map_err(Error::custom)?.into())
             }
-
-            fn visit_str<E: Error>(self, word: &str) -> Result<Restart, E> {
-                When::from_word(word).map(Restart::Word)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Restart, A::Error> {
-                let table = RestartTable::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Restart::Table(Box::new(table)))
-            }
-        }
-
-        deserializer.deserialize_any(RestartVisitor)
-    }
-}
-
-/// Which exits are followed by a restart. It also has the words of elfo.
-#[derive(Debug)]
-pub(super) struct When(Trigger);
-
-impl When {
-    fn from_word<E: Error>(word: &str) -> Result<Self, E> {
-        let word = match word {
-            "Never" => "never",
-            "Always" => "always",
-            "OnFailure" => "on_failure",
-            word => word,
-        };
-        word.parse::<RestartType>().map(|restart| Self(restart.into())).map_err(E::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for When {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WhenVisitor;
-
-        impl<'de> Visitor<'de> for WhenVisitor {
-            type Value = When;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "a restart type such as \"transient\", or a table such as { type = \
-                     \"transient\", on_exit = { panicked = \"fail_supervisor\" } }",
-                )
-            }
-
-            fn visit_str<E: Error>(self, word: &str) -> Result<When, E> {
-                When::from_word(word)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<When, A::Error> {
-                Trigger::deserialize(MapAccessDeserializer::new(map)).map(When)
-            }
-        }
-
-        deserializer.deserialize_any(WhenVisitor)
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct FailingFor(Duration);
-
-impl<'de> Deserialize<'de> for FailingFor {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match HumanDuration::deserialize(deserializer)? {
-            HumanDuration(Duration::ZERO) => Err(Error::custom(
-                "`failing_for` is zero, so no failure would be followed by a restart; write \
-                 failing_for = \"60s\", or consecutive_restarts = 0",
-            )),
-            HumanDuration(max) => Ok(Self(max)),
-        }
+            WordOrTable::Table(table) => Self::Table(Box::new(table)),
+        })
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //!
-//! 1. After [`unify`], each setting has one name: `restart`, and within it `when`.
+//! 1. After [`unify`], each setting has one name: `restart`, and within it `when`, with one word for each value.
 //! 2. A value of a section replaces the values beneath it that exclude it, so that a section can
 //!    override common values that are written in a different form.
 
@@ -31,10 +31,10 @@ pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {
             )),
         }
     }
-    if let Some(restart) = table.get_mut("restart")
-        && let Some(inner) = restart.node.table_mut()
-        && let Some(mut when) = inner.remove("restart")
-    {
+    let Some(restart) = table.get_mut("restart") else { return mistakes };
+    take_word(&mut restart.node);
+    let Some(inner) = restart.node.table_mut() else { return mistakes };
+    if let Some(mut when) = inner.remove("restart") {
         if inner.contains_key("when") {
             let key = join(&join(&key(), "restart"), "restart");
             let message = "`when` and `restart` are the same setting; remove one of them";
@@ -44,7 +44,21 @@ pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {
             inner.insert("when".to_owned(), when);
         }
     }
+    if let Some(when) = inner.get_mut("when") {
+        take_word(&mut when.node);
+    }
     mistakes
+}
+
+/// Replaces a restart type of elfo.
+fn take_word(node: &mut Node) {
+    let Value::String(word) = &mut node.value else { return };
+    match &**word {
+        "Never" => "never".clone_into(word),
+        "Always" => "always".clone_into(word),
+        "OnFailure" => "on_failure".clone_into(word),
+        _ => {}
+    }
 }
 
 fn take_system(system: &Table, table: &mut Table, key: &str, mistakes: &mut Vec<Mistake>) {
@@ -159,10 +173,7 @@ pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
     own.limits(&mut mistakes);
     own.unlimited("max_restarts", &mut mistakes);
     if let Some(entry) = section.entry("restart") {
-        let key = match entry.alias {
-            Some(alias) => format!("{key}.{alias}"),
-            None => join(&key, "restart"),
-        };
+        let key = entry.key(&key, "restart");
         let restart = Written { table: &entry.node, key: &key };
         if restart.has("own_restarts") && restart.has("intensity") {
             let message = "`own_restarts` and `intensity` set the same limit; remove one of them";

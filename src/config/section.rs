@@ -19,7 +19,7 @@ use super::node::{Node, Value, join};
 use super::restart::Restart;
 use super::rules;
 use crate::policy::{
-    self, AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Places,
+    AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Period, Places,
     RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer,
 };
 
@@ -28,8 +28,6 @@ use crate::policy::{
 pub(crate) struct Section {
     pub(crate) child: ChildLayer,
     pub(crate) supervisor: SupervisorLayer,
-    /// The child's own section.
-    pub(crate) config: Option<Node>,
 }
 
 /// A section as it is written. `system.restart_policy` is `restart` by now.
@@ -67,14 +65,11 @@ impl Section {
     /// All mistakes of the section, in no particular order. The child's own section isn't read.
     pub(crate) fn read(merged: &Node, path: &str) -> Result<Self, Vec<Mistake>> {
         let mut node = merged.clone();
-        let config = node.table_mut().and_then(|table| table.remove("config"));
         let table = values(&mut node, path);
         let mut mistakes = rules::check(&node, path);
         match table {
             Ok(table) if mistakes.is_empty() => {
-                let mut section = table.section(&node, path).map_err(|mistake| vec![mistake])?;
-                section.config = config.map(|entry| entry.node);
-                return Ok(section);
+                return table.section(&node, path).map_err(|mistake| vec![mistake]);
             }
             Ok(_) => {}
             Err(more) => mistakes.extend(more),
@@ -89,14 +84,7 @@ pub(super) fn values(node: &mut Node, path: &str) -> Result<SectionTable, Vec<Mi
     let known: Vec<_> = SUPERVISOR_KEYS.into_iter().chain(CHILD_KEYS).collect();
     mistakes.extend(rules::take_nested(node, path, &known));
     mistakes.extend(rules::take_shared_limit(node, path));
-    for path in [
-        &["intensity", "max"][..],
-        &["restart", "intensity", "max"],
-        &["restart", "own_restarts", "max"],
-        &["restart", "backoff", "jitter"],
-    ] {
-        unquote(node, path);
-    }
+    unquote(node, &["restart", "backoff", "jitter"]);
     match decode::<SectionTable>(node, &join("", path)) {
         Ok(decoded) if mistakes.is_empty() => Ok(decoded.value),
         Ok(_) => Err(mistakes),
@@ -145,16 +133,14 @@ impl SectionTable {
             places,
         };
         let is_unlimited = self.unlimited_restarts == Some(true);
-        let mut places = Places::new();
-        for name in ["max_restarts", "unlimited_restarts", "intensity"] {
-            let counts = name != "unlimited_restarts" || is_unlimited;
-            places.extend(node.place(name).filter(|_| counts).map(|place| ("intensity", place)));
-        }
-        let is_limit = |key: &&&str| {
-            ["max_restarts", "period", "intensity", "unlimited_restarts"].contains(*key)
+        let name = |key: &'static str| match key {
+            "max_restarts" => Some("intensity"),
+            "unlimited_restarts" => is_unlimited.then_some("intensity"),
+            "period" => None,
+            key => Some(key),
         };
-        let keys = SUPERVISOR_KEYS.iter().filter(|key| !is_limit(key));
-        places.extend(keys.filter_map(|key| Some((*key, node.place(key)?))));
+        let place = |key: &&'static str| Some((name(key)?, node.place(key)?));
+        let places = SUPERVISOR_KEYS.iter().filter_map(place).collect();
         let supervisor = SupervisorLayer {
             strategy: self.strategy,
             auto_shutdown: self.auto_shutdown,
@@ -171,7 +157,7 @@ impl SectionTable {
             max_children: self.max_children,
             places,
         };
-        Ok(Section { child, supervisor, config: None })
+        Ok(Section { child, supervisor })
     }
 }
 
@@ -183,21 +169,6 @@ fn intensity(
 ) -> Option<Intensity> {
     let restarts = max_restarts.zip(period);
     restarts.map(|(max, Period(period))| Intensity::sliding(max, period)).or(intensity)
-}
-
-/// The period of a limit: a duration above zero, or `infinity`.
-#[derive(Clone, Copy, Debug)]
-struct Period(Duration);
-
-impl<'de> Deserialize<'de> for Period {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match policy::Period::deserialize(deserializer)? {
-            policy::Period(Duration::ZERO) => Err(Error::custom(
-                "`period` is zero, so no restart would count; write period = \"60s\"",
-            )),
-            policy::Period(period) => Ok(Self(period)),
-        }
-    }
 }
 
 /// A duration above zero.

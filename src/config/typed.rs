@@ -56,11 +56,7 @@ pub(super) fn read(
         let key = join(&join("", section.map_or(full.as_str(), |it| it.key)), "config");
         match Reader::of(spec).read(&new.unwrap_or_default(), &key) {
             Ok(read) => {
-                let below = |secret: String| {
-                    let below = secret.strip_prefix(&key)?;
-                    Some(below.strip_prefix('.').unwrap_or(below).to_owned())
-                };
-                record.secrets.extend(read.secrets.into_iter().filter_map(below));
+                record.secrets.extend(read.secrets);
                 record.read.insert(path.clone());
                 record.read.extend(spec.section.clone());
                 let (segments, spec) = (child.segments.clone(), Arc::clone(spec));

@@ -1,4 +1,4 @@
-//! Replaces the code of running supervisors, as a part of a plan.
+//! Replaces the code of running supervisors, as a part of a plan, and what the answers of supervisors mean for one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use super::code::NewCode;
 use super::draft::Draft;
-use super::outcome::{ACTIVE_WITHIN, failure, stopping, too_late};
 use super::plan::{ApplyError, Refusal};
+use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
@@ -17,6 +17,9 @@ use crate::runtime::Blueprint;
 
 /// How long new code waits for the end of a restart of several children.
 pub(super) const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a child may take to become active before the plan is taken back.
+pub(super) const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Waits until no supervisor whose code is replaced restarts several children, and nothing has changed yet.
 pub(super) async fn settle(handle: &SupervisorHandle, draft: &Draft) -> Result<(), ApplyError> {
@@ -104,4 +107,25 @@ pub(super) async fn idle(handle: &SupervisorHandle, draft: &Draft) -> HashSet<Pa
         }
     }
     idle
+}
+
+pub(super) fn too_late() -> String {
+    format!("not active within {ACTIVE_WITHIN:?}")
+}
+
+/// Returns why a child didn't become active.
+pub(super) fn failure<T>(result: Result<T, ControlError>) -> Option<String> {
+    match result {
+        Err(ControlError::ActivationFailed { reason, .. }) => Some(reason.to_string()),
+        Err(ControlError::Stopped { .. }) => Some("stopped before it was active".to_owned()),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// A supervisor that ends meanwhile, while the tree goes on, finds its values at its next start.
+pub(super) fn stopping(result: Result<(), ControlError>) -> Result<(), ControlError> {
+    match result {
+        Err(error @ ControlError::Ended { .. }) => Err(error),
+        _ => Ok(()),
+    }
 }

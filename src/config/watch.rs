@@ -43,7 +43,7 @@ impl Context {
                      `.config(ChildConfig::<{wanted}>::new())`"
                 ),
             };
-            return Err(ConfigError::of(Mistake::new(None, path.as_str(), message)));
+            return Err(ConfigError::of_all(vec![Mistake::new(None, path.as_str(), message)]));
         };
         let supervisor = supervisor_of(self);
         let path = supervisor.path().join(self.incarnation.name());

@@ -106,6 +106,10 @@ pub(crate) use self::retry_after::RetryAfter;
 pub(crate) use self::serde::duration::HumanDuration;
 #[cfg(feature = "config")]
 pub(crate) use self::serde::intensity::{OwnRestarts, Period};
+#[cfg(feature = "config")]
+pub(crate) use self::serde::restart_policy::FailingFor;
+#[cfg(feature = "config")]
+pub(crate) use self::serde::word_or_table::{WordOrTable, WordsAndTable};
 pub(crate) use self::setters::{child_setters, policy_setters};
 pub(crate) use self::shutdown::Shutdown;
 pub use self::shutdown::UnknownShutdown;

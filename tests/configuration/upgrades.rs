@@ -34,12 +34,13 @@ async fn children(tree: &SupervisorHandle) -> Vec<String> {
 async fn otp_87_new_flags_apply_and_a_bad_one_changes_nothing() {
     let fakes = FakeChildren::new();
     let tree = start(app().child(fakes.child("a")).child(fakes.child("b"))).await;
-    let new = app().strategy(Strategy::OneForAll).restarts(1, secs(60));
+    let new = app().strategy(Strategy::OneForAll).restarts(1, secs(60)).stop_deadline(secs(20));
     let changes = change(&tree, new.child(fakes.child("a")).child(fakes.child("b"))).await.unwrap();
     assert_eq!(
         changes,
         [
             "~ app  restarts  none → restarts(1, 1m)  live",
+            "~ app  stop_deadline  none → 20s  live",
             "~ app  strategy  one_for_one → one_for_all  live",
         ]
     );

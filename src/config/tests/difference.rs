@@ -14,7 +14,7 @@ fn record(text: &str) -> Arc<Record> {
         let own = written.node.clone();
         (path.into(), Arc::new(Recorded { own, ..Recorded::default() }))
     });
-    let common = config.common().cloned().unwrap_or_default();
+    let common = config.common.clone();
     Arc::new(Record { common, sections: sections.collect(), ..Record::default() })
 }
 

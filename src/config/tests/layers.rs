@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::merged;
 use crate::config::{Config, Section};
 use crate::policy::{
     AutoShutdown, Backoff, FailureLog, Intensity, Jitter, LogLevel, OnExhausted, OnLeak, Preset,
@@ -16,8 +17,7 @@ const fn secs(secs: u64) -> Duration {
 fn section(text: &str, path: &str) -> Section {
     let config = Config::from_toml(text, "feed.toml");
     config.check().expect(text);
-    let sections = config.sections("app").0;
-    Section::read(&config.merged(&sections, path), path).expect(text)
+    Section::read(&merged(&config, path), path).expect(text)
 }
 
 /// Returns the policy of a table `restart`.
@@ -125,7 +125,7 @@ fn all_values_of_a_section_are_read_with_their_places() {
                 max_children = \"7\"\nenabled = \"false\"\nrestart = \"never\"\n\
                 shutdown = \"brutal_kill\"\nactivation_timeout = \"2s\"\nwatchdog = \"3s\"\n\
                 on_leak = \"park\"\n[a.config]\nx = 1\n";
-    let Section { child, supervisor, config } = section(text, "a");
+    let Section { child, supervisor } = section(text, "a");
     assert_eq!(child.enabled, Some(false));
     assert_eq!(child.policy, RestartPolicy::new().restart(RestartType::Temporary));
     assert_eq!(child.shutdown, Some(Shutdown::BrutalKill));
@@ -140,7 +140,6 @@ fn all_values_of_a_section_are_read_with_their_places() {
     assert_eq!(supervisor.leak_timeout, Some(secs(1)));
     assert_eq!(supervisor.stop_deadline, Some(Duration::ZERO));
     assert_eq!(supervisor.max_children, Some(7));
-    assert_eq!(config.unwrap().to_string(), "{ x = 1 }");
     let lines = |places: &crate::policy::Places| -> Vec<String> {
         let lines = places.iter();
         lines.map(|(key, at)| format!("{key}{}", at.trim_start_matches("feed.toml"))).collect()
@@ -201,6 +200,7 @@ fn a_word_in_the_middle_also_replaces_the_table_beneath_it() {
 
 #[test]
 fn a_date_is_a_text() {
-    let config = section("[a.config]\nday = 1979-05-27\n", "a").config.unwrap();
-    assert_eq!(config.to_string(), "{ day = \"1979-05-27\" }");
+    let config = Config::from_toml("[a.config]\nday = 1979-05-27\n", "feed.toml");
+    let config = merged(&config, "a");
+    assert_eq!(config.get("config").unwrap().to_string(), "{ day = \"1979-05-27\" }");
 }

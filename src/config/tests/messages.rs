@@ -126,7 +126,7 @@ fn keys_that_exclude_or_need_each_other_are_mistakes() {
         ),
         (
             "[a.restart]\nown_restarts = { max = 5, period = \"0s\" }",
-            "2:16 a.restart.own_restarts: `period` is zero, so no restart would count; write period = \"60s\"",
+            "2:36 a.restart.own_restarts.period: `period` is zero, so no restart would count; write period = \"60s\"",
         ),
         (
             "[a]\nleak_timeout = \"0s\"",

@@ -14,8 +14,20 @@ mod messages;
 #[cfg(feature = "config-file")]
 mod properties;
 
-#[cfg(feature = "config-file")]
-use super::Config;
+use super::{Config, Node};
+
+/// Returns the values of a path in a tree whose root is `app`, over those of `parent/*`, over the common ones.
+fn merged(config: &Config, path: &str) -> Node {
+    let sections = config.sections("app").0;
+    let pattern = match path.rsplit_once('/') {
+        Some((above, _)) => Some(format!("{above}/*")),
+        None => (!path.is_empty()).then(|| "*".to_owned()),
+    };
+    let pattern = pattern.and_then(|pattern| sections.get(pattern.as_str()));
+    let layers = [pattern, sections.get(path)];
+    let layers = layers.into_iter().flatten().map(|written| written.node);
+    super::merged(std::iter::once(&config.common).chain(layers))
+}
 
 /// Returns the mistakes of a text, each as `line:column key: message`.
 #[cfg(feature = "config-file")]

@@ -3,6 +3,7 @@
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
+use super::merged;
 use crate::config::location::Source;
 use crate::config::node::{Entry, Node, Table, Value};
 use crate::config::{Config, Section, toml};
@@ -88,7 +89,7 @@ fn check(text: &str) {
     let (sections, twice) = config.sections("app");
     if twice.is_empty() {
         for path in sections.keys() {
-            drop(Section::read(&config.merged(&sections, path), path));
+            drop(Section::read(&merged(&config, path), path));
         }
     }
 }
@@ -119,7 +120,7 @@ proptest! {
         for (key, leaf) in a.flatten("").iter().filter(|(_, leaf)| leaf.table().is_none()) {
             prop_assert!(leaves.iter().any(|(other, it)| other == key && it == leaf), "{key}");
         }
-        prop_assert!(a.clone().merge(&Node::empty_table()) == a);
+        prop_assert!(a.clone().merge(&Node::default()) == a);
     }
 
     /// It isn't where a key is a table in one layer and no table in a different one.

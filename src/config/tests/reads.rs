@@ -1,5 +1,6 @@
 //! Configurations in formats other than TOML.
 
+use super::merged;
 use crate::config::{Config, Section};
 
 #[test]
@@ -60,7 +61,7 @@ fn sections_are_found_with_the_roots_name_and_without_it() {
     assert_eq!(sections["a"].key, "app/a");
     assert!(sections["a"].location.is_none() && sections["a"].node.table().is_some());
     let merged = |path: &str| {
-        let node = config.merged(&sections, path);
+        let node = merged(&config, path);
         let section = Section::read(&node, path).unwrap();
         let intensity = section.supervisor.intensity.map(|it| it.map(|it| it.max()));
         (section.child.shutdown.unwrap().to_string(), section.child.enabled, intensity)
@@ -69,7 +70,7 @@ fn sections_are_found_with_the_roots_name_and_without_it() {
     assert_eq!(merged("a"), ("3s".into(), Some(false), Some(Some(1))));
     assert_eq!(merged("new"), ("2s".into(), Some(false), Some(Some(1))));
     assert_eq!(merged("b/c"), ("1s".into(), None, Some(Some(1))));
-    assert_eq!(config.common().unwrap().at("shutdown").unwrap().to_string(), "\"1s\"");
+    assert_eq!(config.common.at("shutdown").unwrap().to_string(), "\"1s\"");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 
 use crate::config::keys;
+use crate::config::keys::OF_RESTART;
 use crate::config::restart::RestartTable;
 use crate::config::section::SectionTable;
 
@@ -97,6 +98,10 @@ fn reference() -> String {
 fn the_lists_of_keys_are_those_of_the_type_that_reads_them() {
     let (supervisors, children) = keys();
     assert_eq!(keys_of::<SectionTable>(), [supervisors, children].concat());
+    let known = [supervisors, children, &OF_RESTART].concat();
+    let unknown: Vec<_> =
+        keys_of::<RestartTable>().into_iter().filter(|key| !known.contains(key)).collect();
+    assert_eq!(unknown, [""; 0], "the value of an unknown key isn't shown");
 }
 
 #[test]

@@ -97,6 +97,10 @@ fn a_text_is_read_as_a_number_or_a_boolean_and_nothing_else_is_converted() {
             mistakes::<bool>("\"yes\""),
             "c: invalid type: string \"yes\", expected `true` or `false`",
         ),
+        (
+            mistakes::<BTreeMap<u8, u8>>(r#"{"300":1}"#),
+            "c.300: invalid value: integer `300`, expected a whole number from 0 to 255",
+        ),
         (mistakes::<bool>("1"), "c: invalid type: integer `1`, expected `true` or `false`"),
         (mistakes::<Vec<u8>>("1"), "c: invalid type: integer `1`, expected an array"),
         (mistakes::<(u8, u8)>("[1]"), "c: invalid length: 1, expected an array of 2"),
@@ -242,7 +246,9 @@ fn the_keys_of_secrets_are_returned() {
         &node(r#"{"a b":{"user":"u","password":"p"},"z":{"user":"u","password":"q"}}"#),
         "c",
     );
-    assert_eq!(decoded.unwrap().secrets, ["c.\"a b\".password", "c.z.password"]);
+    let mut secrets = decoded.unwrap().secrets;
+    secrets.sort();
+    assert_eq!(secrets, ["\"a b\".password", "z.password"]);
 
     // Behind `flatten`, the place of the secret isn't known, so the whole table is one.
     #[derive(Deserialize)]
@@ -251,7 +257,7 @@ fn the_keys_of_secrets_are_returned() {
         _login: Login,
     }
     let decoded = decode::<Outer>(&node(r#"{"user":"u","password":"p"}"#), "c");
-    assert_eq!(decoded.unwrap().secrets, ["c"]);
+    assert_eq!(decoded.unwrap().secrets, [""]);
 }
 
 #[test]

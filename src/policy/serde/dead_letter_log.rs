@@ -4,7 +4,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::duration::HumanDuration;
-use super::word_or_table::{Table, WordOrTable};
+use super::word_or_table::{WordOrTable, WordsAndTable};
 use crate::policy::dead_letter_log::Logged;
 use crate::policy::{DeadLetterLog, UnknownWord};
 
@@ -21,7 +21,7 @@ impl Default for ThrottleTable {
     }
 }
 
-impl Table for ThrottleTable {
+impl WordsAndTable for ThrottleTable {
     const EXPECTED: &'static str =
         "\"off\", \"every\" or a table such as { first = 10, pause = \"5m\" }";
 }

@@ -22,7 +22,7 @@ string_enum!(
     Tumbling = "tumbling",
 );
 
-/// A period, where `Duration::MAX` is written as `infinity`.
+/// A period above zero, where `Duration::MAX` is written as `infinity`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Period(pub(crate) Duration);
 
@@ -47,10 +47,11 @@ impl<'de> Deserialize<'de> for Period {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Period, E> {
-                match text {
-                    "infinity" => Ok(Period(Duration::MAX)),
-                    text => duration::parse(text).map(Period).map_err(E::custom),
-                }
+                let period = match text {
+                    "infinity" => Duration::MAX,
+                    text => duration::parse(text).map_err(E::custom)?,
+                };
+                if period.is_zero() { Err(E::custom(zero("period"))) } else { Ok(Period(period)) }
             }
         }
 
@@ -98,7 +99,7 @@ impl<'de> Deserialize<'de> for Max {
             }
         }
 
-        deserializer.deserialize_any(Number)
+        deserializer.deserialize_f64(Number)
     }
 }
 
@@ -201,11 +202,12 @@ fn check(intensity: Intensity) -> Result<(), String> {
             "`max` is {max}, which isn't a valid score; write max = 5.0, for example"
         ));
     }
-    if intensity.period().is_zero() {
-        let key = if intensity.decay().is_some() { "half_life" } else { "period" };
-        return Err(format!("`{key}` is zero, so no restart would count; write {key} = \"60s\""));
-    }
-    Ok(())
+    // A period that is zero can't be read.
+    if intensity.period().is_zero() { Err(zero("half_life")) } else { Ok(()) }
+}
+
+fn zero(key: &str) -> String {
+    format!("`{key}` is zero, so no restart would count; write {key} = \"60s\"")
 }
 
 impl Serialize for Intensity {

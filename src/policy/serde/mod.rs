@@ -12,8 +12,8 @@ mod jitter;
 mod on_exhausted;
 mod one_of;
 mod reset;
-mod restart_policy;
+pub(crate) mod restart_policy;
 #[cfg(test)]
 mod tests;
 mod trigger;
-mod word_or_table;
+pub(crate) mod word_or_table;

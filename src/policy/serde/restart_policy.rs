@@ -1,5 +1,7 @@
 //! The serialised form of `RestartPolicy`: a table with a key for each part.
 
+use std::time::Duration;
+
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -23,11 +25,27 @@ struct PolicyTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     consecutive_restarts: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failing_for: Option<HumanDuration>,
+    failing_for: Option<FailingFor>,
     #[serde(skip_serializing_if = "Option::is_none")]
     on_exhausted: Option<OnExhausted>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure_log: Option<FailureLog>,
+}
+
+/// How long a child may keep failing: a duration above zero.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct FailingFor(pub(crate) HumanDuration);
+
+impl<'de> Deserialize<'de> for FailingFor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match HumanDuration::deserialize(deserializer)? {
+            HumanDuration(Duration::ZERO) => Err(de::Error::custom(
+                "`failing_for` is zero, so no failure would be followed by a restart; write \
+                 failing_for = \"60s\", or consecutive_restarts = 0",
+            )),
+            max => Ok(Self(max)),
+        }
+    }
 }
 
 impl TryFrom<PolicyTable> for RestartPolicy {
@@ -55,13 +73,7 @@ impl TryFrom<PolicyTable> for RestartPolicy {
         if let Some(max) = table.consecutive_restarts {
             policy.limits.consecutive(max);
         }
-        if let Some(HumanDuration(max)) = table.failing_for {
-            if max.is_zero() {
-                return Err(
-                    "`failing_for` is zero, so no failure would be followed by a restart; \
-                            write failing_for = \"60s\", or consecutive_restarts = 0",
-                );
-            }
+        if let Some(FailingFor(HumanDuration(max))) = table.failing_for {
             policy.limits.failing_for(max);
         }
         policy.on_exhausted = table.on_exhausted;
@@ -80,7 +92,7 @@ impl Serialize for RestartPolicy {
             intensity: limits.intensity.filter(|it| !it.slides()),
             unlimited_restarts: limits.unlimited,
             consecutive_restarts: limits.consecutive,
-            failing_for: limits.failing_for.map(HumanDuration),
+            failing_for: limits.failing_for.map(|max| FailingFor(HumanDuration(max))),
             on_exhausted: self.on_exhausted,
             failure_log: self.failure_log,
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::{self, Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::word_or_table::{Table, WordOrTable};
+use super::word_or_table::{WordOrTable, WordsAndTable};
 use crate::exit::ExitKind;
 use crate::policy::{OnExit, RestartType, Trigger, UnknownWord};
 
@@ -29,7 +29,7 @@ struct WrittenPredicate {
     then: OnExit,
 }
 
-impl Table for TriggerTable {
+impl WordsAndTable for TriggerTable {
     const EXPECTED: &'static str = "a restart type such as \"transient\", or a table such as \
                                     { type = \"transient\", on_exit = { panicked = \
                                     \"fail_supervisor\" } }";

@@ -8,18 +8,18 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 
 /// A word, or the table `T`.
-pub(super) enum WordOrTable<T> {
+pub(crate) enum WordOrTable<T> {
     Word(String),
     Table(T),
 }
 
 /// The table of a [`WordOrTable`].
-pub(super) trait Table {
-    /// The forms that can be read, for errors.
+pub(crate) trait WordsAndTable {
+    /// The words and tables that can be read, for errors.
     const EXPECTED: &'static str;
 }
 
-impl<'de, T: Table + Deserialize<'de>> Deserialize<'de> for WordOrTable<T> {
+impl<'de, T: WordsAndTable + Deserialize<'de>> Deserialize<'de> for WordOrTable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(WordOrTableVisitor(PhantomData))
     }
@@ -27,7 +27,7 @@ impl<'de, T: Table + Deserialize<'de>> Deserialize<'de> for WordOrTable<T> {
 
 struct WordOrTableVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Table + Deserialize<'de>> Visitor<'de> for WordOrTableVisitor<T> {
+impl<'de, T: WordsAndTable + Deserialize<'de>> Visitor<'de> for WordOrTableVisitor<T> {
     type Value = WordOrTable<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
