@@ -77,7 +77,7 @@ pub(crate) fn unknown(place: Place, name: &str) -> (String, Option<&'static Key>
     let names: Vec<_> = place.keys().map(|key| key.name).collect();
     let meant = closest(name, &names);
     let key = place.keys().find(|key| meant == Some(key.name));
-    (format!("{text}; {}", instead(name, &names)), key)
+    (format!("{text}; {}", instead(name, &names, None)), key)
 }
 
 /// Returns the error for a text in quotes in the place of a key.
