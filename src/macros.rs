@@ -210,9 +210,9 @@
 ///
 /// | curve | settings |
 /// | --- | --- |
-/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2), `jitter` (0.2), `reset_after` |
-/// | `backoff(linear, base = "2s")` | `base`, `step` (the same as `base`), `max` (30 s), `jitter` (0.2), `reset_after` |
-/// | `backoff(constant, delay = "5s")` | `delay`, `jitter`, `reset_after` |
+/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2), `jitter` (0.2) |
+/// | `backoff(linear, base = "2s")` | `base`, which is also the step, `max` (30 s), `jitter` (0.2) |
+/// | `backoff(constant, delay = "5s")` | `delay`, `jitter` |
 /// | `backoff(none)` | none |
 ///
 /// `jitter` is a number from 0 to 1, or a [`Jitter`](crate::policy::Jitter); 0 removes it. Other curves

@@ -41,29 +41,11 @@ pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
         Dynamic if key.places == [Supervisor] && key.name != "crate" => {
             ", because its children have no order and are not known beforehand; remove {it}"
         }
-        Block if key.name == "name" => {
-            ", because a value is named where it becomes a child: by its field, or as in \
-             `component(\"db\", …)`; remove {it}"
-        }
-        Block if key.name == "local" => {
-            ", because the methods of `Child` return futures that are `Send`; write {it} in \
-             `#[worker(…)]` above an `async fn`"
-        }
-        _ if matches!(key.name, "blocking" | "local") => "; write {it} in `#[worker(…)]`",
-        Block if key.is_of_schedule() => {
-            ", because a periodic child is a function, which is called for each run; write {it} in \
-             `#[worker(…)]` above an `async fn`"
-        }
-        _ if key.is_of_schedule() => "; write {it} in `#[worker(…)]` above an `async fn`",
-        Block if key.places == [Function] => {
-            ", because a value gets its mailbox where it becomes a child, as in \
-             `child_with_mailbox(\"db\", mailbox, |inbox| …)`; remove {it}"
-        }
-        _ if key.places == [Function] => {
-            "; write {it} in `#[worker(…)]` above a function with a parameter `inbox: Inbox<M>`"
-        }
-        _ if may_be(Supervisor) => "; write {it} above the supervisor's struct",
+        // Its own name.
+        Itself if may_be(Supervisor) => "; write {it} above the supervisor's struct",
         _ if may_be(Field) => "; write {it} in `#[child(…)]` above the field",
+        _ if may_be(Supervisor) => "; write {it} above the supervisor's struct",
+        _ if may_be(Function) => "; write {it} in `#[worker(…)]` above a function",
         _ => "; write {it} in `#[dynamic(…)]` above a field",
     }
 }
@@ -77,21 +59,10 @@ pub(crate) fn unknown(place: Place, name: &str) -> (String, Option<&'static Key>
     let names: Vec<_> = place.keys().map(|key| key.name).collect();
     let meant = closest(name, &names);
     let key = place.keys().find(|key| meant == Some(key.name));
-    (format!("{text}; {}", instead(name, &names)), key)
+    (format!("{text}; {}", instead(name, &names, None)), key)
 }
 
-/// Returns the error for a text in quotes in the place of a key.
-pub(crate) fn quoted(place: Place, text: &str) -> String {
-    if place.keys().any(|key| key.name == text) {
-        return format!("an option has no quotes; write `{text}`");
-    }
-    match with_word(place, text) {
-        Some(key) => format!("an option begins with its name; write `{} = \"{text}\"`", key.name),
-        None => no_name(place),
-    }
-}
-
-/// Returns the error for anything else in the place of a key.
+/// Returns the error for anything else than a name in the place of a key.
 pub(crate) fn no_name(place: Place) -> String {
     format!("an option begins with its name, as in `{}`", example(place))
 }
@@ -181,21 +152,18 @@ mod tests {
             (
                 Block,
                 &["name"],
-                "a worker has no option `name`, because a value is named where it becomes a child: \
-                 by its field, or as in `component(\"db\", …)`; remove it",
+                "a worker has no option `name`; write it in `#[child(…)]` above the field",
             ),
             (
                 Field,
                 &["capacity"],
-                "a child has no option `capacity`; write it in `#[worker(…)]` above a function with \
-                 a parameter `inbox: Inbox<M>`",
+                "a child has no option `capacity`; write it in `#[worker(…)]` above a function",
             ),
             (
                 Block,
                 &["capacity", "mailbox"],
-                "a worker has no options `capacity` and `mailbox`, because a value gets its mailbox \
-                 where it becomes a child, as in `child_with_mailbox(\"db\", mailbox, |inbox| …)`; \
-                 remove them",
+                "a worker has no options `capacity` and `mailbox`; write them in `#[worker(…)]` above \
+                 a function",
             ),
         ];
         for (place, names, text) in table {
@@ -210,12 +178,7 @@ mod tests {
         assert_eq!(text, "a child has no option `transient`; write `restart = \"transient\"`");
         assert_eq!(meant.unwrap().name, "restart");
         assert_eq!(
-            quoted(Supervisor, "one_for_all"),
-            "an option begins with its name; write `strategy = \"one_for_all\"`",
-        );
-        assert_eq!(quoted(Field, "restart"), "an option has no quotes; write `restart`");
-        assert_eq!(
-            quoted(Dynamic, "x"),
+            no_name(Dynamic),
             "an option begins with its name, as in `restart = \"transient\"`",
         );
     }

@@ -1,12 +1,16 @@
 //! What an error suggests in place of a misspelt word.
 
-/// Returns what to write instead of `word`: the closest of the allowed words, or all of them.
-pub(crate) fn instead(word: &str, allowed: &[&str]) -> String {
-    match (closest(word, allowed), allowed) {
-        (Some(best), _) => format!("did you mean `{best}`?"),
-        (None, []) => "there are none".to_owned(),
-        (None, allowed) => format!("write {}", list(allowed, "or")),
+/// Returns what to write instead of `word`: the closest of the allowed words, or all of them and an
+/// expression.
+pub(crate) fn instead(word: &str, allowed: &[&str], expression: Option<&str>) -> String {
+    if let Some(best) = closest(word, allowed) {
+        return format!("did you mean `{best}`?");
     }
+    if allowed.is_empty() {
+        return "remove it".to_owned();
+    }
+    let expression = expression.map(|it| format!(", or an expression like `{it}`"));
+    format!("write {}{}", list(allowed, "or"), expression.unwrap_or_default())
 }
 
 /// Returns the allowed word that `word` misspells, or has a part of.
@@ -47,15 +51,23 @@ mod tests {
     #[test]
     fn a_word_that_is_nearly_right_is_answered_with_the_right_one() {
         let words = ["one_for_one", "one_for_all", "rest_for_one"];
-        assert_eq!(instead("rest_for_on", &words), "did you mean `rest_for_one`?");
+        assert_eq!(instead("rest_for_on", &words, None), "did you mean `rest_for_one`?");
         assert_eq!(
-            instead("simple", &words),
+            instead("simple", &words, None),
             "write `one_for_one`, `one_for_all` or `rest_for_one`",
         );
-        assert_eq!(instead("x", &["signal"]), "write `signal`");
-        assert_eq!(instead("on_signal", &["on_start", "signal"]), "did you mean `signal`?");
+        assert_eq!(instead("x", &["signal"], None), "write `signal`");
+        assert_eq!(
+            instead("x", &["signal"], Some("f()")),
+            "write `signal`, or an expression like `f()`"
+        );
+        assert_eq!(instead("x", &[], Some("f()")), "remove it");
+        assert_eq!(instead("on_signal", &["on_start", "signal"], None), "did you mean `signal`?");
         let keys = ["restart", "restart_on_change"];
-        assert_eq!(instead("restart_on_chagne", &keys), "did you mean `restart_on_change`?");
-        assert_eq!(instead("kill", &["brutal_kill", "infinity"]), "did you mean `brutal_kill`?");
+        assert_eq!(instead("restart_on_chagne", &keys, None), "did you mean `restart_on_change`?");
+        assert_eq!(
+            instead("kill", &["brutal_kill", "infinity"], None),
+            "did you mean `brutal_kill`?"
+        );
     }
 }

@@ -82,7 +82,7 @@ fn a_derived_supervisor() {
             prototype: T,
             #[tree]
             last: Last,
-            #[child(backoff(exponential, factor = 3, jitter = 0.5, reset_after = "1m"))]
+            #[child(backoff(exponential, factor = 3, jitter = 0.5))]
             r#type: Type,
             limit: u32,
         }"#,
@@ -280,8 +280,10 @@ fn seed3_13_an_unknown_strategy_or_backoff_is_refused_where_it_is_declared() {
     let backoff = supervisor::attribute(tokens("backoff(fibonaci)"), item);
     assert_eq!(
         errors(&backoff),
-        ["unknown backoff curve `fibonaci`; write an expression: `backoff = \
-             Backoff::fibonacci(…)`"],
+        [
+            "unknown backoff curve `fibonaci`; write `exponential`, `linear`, `constant` or `none`, or an \
+          expression like `backoff = Backoff::fibonacci(min, max).reset_after(age)`"
+        ],
     );
 }
 
@@ -320,7 +322,7 @@ fn every_word_is_documented() {
 fn every_curve_and_setting_of_a_backoff_is_documented() {
     for curve in crate::parse::CURVES {
         assert_documented(curve.name, &format!("`backoff({}", curve.name));
-        for setting in curve.settings() {
+        for setting in curve.settings {
             assert_documented(setting, "");
         }
     }

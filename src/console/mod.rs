@@ -50,7 +50,7 @@
 //! | `GET /`, `/console.css`, `/console.js`, `/console/…` | the page |
 //! | `GET /api/info` | what this console can do |
 //! | `GET /api/status?under=PATH` | a [`Status`](crate::status::Status), whole or below a path |
-//! | `GET /api/tree.txt`, `.dot`, `.mmd`, `.svg` | the same as text, for Graphviz, for Mermaid, as a picture |
+//! | `GET /api/tree.txt`, `.svg` | the same as text, as a picture |
 //! | `GET /api/child?path=PATH` | one child, its settings and its last events |
 //! | `GET /api/events?under=PATH` | the last events, the oldest first |
 //! | `GET /api/log?path=PATH` | the last log lines of a child, or of the whole tree |

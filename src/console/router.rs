@@ -60,8 +60,6 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .route("/api/info", get(tree::info))
         .route("/api/status", get(tree::status))
         .route("/api/tree.txt", get(tree::text))
-        .route("/api/tree.dot", get(tree::dot))
-        .route("/api/tree.mmd", get(tree::mermaid))
         .route("/api/tree.svg", get(tree::svg))
         .route("/api/child", get(tree::child))
         .route("/api/events", get(tree::events))

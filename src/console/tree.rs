@@ -77,20 +77,6 @@ pub(super) async fn text(
     view(&console, under, "text/plain; charset=utf-8", text).await
 }
 
-pub(super) async fn dot(
-    State(console): Served,
-    Asked(Under { under }): Asked<Under>,
-) -> Result<Response, Problem> {
-    view(&console, under, "text/vnd.graphviz; charset=utf-8", Status::dot).await
-}
-
-pub(super) async fn mermaid(
-    State(console): Served,
-    Asked(Under { under }): Asked<Under>,
-) -> Result<Response, Problem> {
-    view(&console, under, "text/plain; charset=utf-8", Status::mermaid).await
-}
-
 pub(super) async fn svg(
     State(console): Served,
     Asked(Under { under }): Asked<Under>,

@@ -1,7 +1,6 @@
-//! What a picture shows of a child by shape and colour.
+//! What the picture shows of a child by shape and colour.
 //!
-//! The views `dot`, `mermaid` and `svg` give each [`Look`] a shape of its own, so that nothing depends on
-//! colours. The state is in words as well.
+//! Each [`Look`] has its own shape, so that nothing depends on colours. The state is also written as a word.
 
 use crate::lifecycle::Lifecycle;
 use crate::status::ChildInfo;
@@ -34,6 +33,7 @@ pub(super) enum Tone {
 }
 
 impl Look {
+    #[cfg(test)]
     pub(super) const ALL: [Self; 9] = [
         Self::Waiting,
         Self::Activating,

@@ -14,8 +14,6 @@
 //! | --- | --- |
 //! | `Display` | terminals, logs and `diff`: a tree in 80 columns |
 //! | [`svg`](Status::svg) | browsers and documents: a picture of any number of children |
-//! | [`mermaid`](Status::mermaid) | Markdown: a flowchart, for up to some hundred children |
-//! | [`dot`](Status::dot) | Graphviz, and tools that read graphs |
 //! | `serde`, and `json` with the feature `json` | programs: all facts |
 //! | [`diff`](Status::diff) | a [`StatusDiff`]: what differs from a later snapshot |
 //!
@@ -50,15 +48,14 @@
 // | `lease_info`, `schedule_info` | the facts of a lease and of a schedule |
 // | `event`, `subscription`, `stream`, `event_log` | events, how they are received, and a list of them |
 // | `readiness` | whether a snapshot is ready, and what its problems are |
-// | `text`, `json`, `svg`, `mermaid`, `dot` | the views of a snapshot |
+// | `text`, `json`, `svg` | the views of a snapshot |
 // | `diff` | the differences between two snapshots |
 // | `walk` | all children of a snapshot in order, without recursion |
 // | `words`, `look` | the facts of a child in a few words; its shape and colour |
-// | `escape` | texts in the syntax of SVG, Mermaid and DOT |
+// | `escape` | texts of users in an SVG |
 
 mod child_info;
 mod diff;
-mod dot;
 mod escape;
 mod event;
 mod event_log;
@@ -66,7 +63,6 @@ mod event_log;
 mod json;
 mod lease_info;
 mod look;
-mod mermaid;
 mod program;
 mod readiness;
 #[cfg(test)]

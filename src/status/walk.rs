@@ -17,21 +17,20 @@ pub(super) struct Visit<'a> {
     /// How many children have been visited before.
     pub(super) number: usize,
     /// The supervisor; `None` for the root.
-    pub(super) above: Option<Above<'a>>,
+    pub(super) above: Option<Above>,
 }
 
 /// The supervisor of a child that is visited.
-pub(super) struct Above<'a> {
-    pub(super) node: &'a Node,
+pub(super) struct Above {
     pub(super) number: usize,
     /// Whether the child is the last one of this supervisor.
     pub(super) is_last: bool,
 }
 
-/// For each level above the next child, the supervisor and the children that are still to be visited.
+/// For each level above the next child, the number of the supervisor and its children that aren't visited yet.
 pub(super) struct Walk<'a> {
     root: Option<&'a Node>,
-    open: Vec<(&'a Node, usize, slice::Iter<'a, Node>)>,
+    open: Vec<(usize, slice::Iter<'a, Node>)>,
     visited: usize,
 }
 
@@ -51,18 +50,6 @@ impl Node {
     }
 }
 
-impl<'a> Visit<'a> {
-    /// Returns the siblings that the child waits for.
-    #[inline]
-    pub(super) fn waits_for(&self) -> impl Iterator<Item = &'a Node> {
-        let siblings = self.above.as_ref().map_or(&[][..], |above| &above.node.children);
-        let names = &self.node.child.waits_for;
-        // Few children wait at a time; the others have no names to look for.
-        let siblings = if names.is_empty() { &[] } else { siblings };
-        siblings.iter().filter(|it| names.iter().any(|name| name == it.child.path.name()))
-    }
-}
-
 impl<'a> Iterator for Walk<'a> {
     type Item = Visit<'a>;
 
@@ -71,16 +58,16 @@ impl<'a> Iterator for Walk<'a> {
         let (node, above) = match self.root.take() {
             Some(root) => (root, None),
             None => loop {
-                let (above, number, children) = self.open.last_mut()?;
+                let (number, children) = self.open.last_mut()?;
                 if let Some(node) = children.next() {
                     let is_last = children.as_slice().is_empty();
-                    break (node, Some(Above { node: above, number: *number, is_last }));
+                    break (node, Some(Above { number: *number, is_last }));
                 }
                 self.open.pop();
             },
         };
         let (depth, number) = (self.open.len(), self.visited);
-        self.open.push((node, number, node.children.iter()));
+        self.open.push((number, node.children.iter()));
         self.visited += 1;
         Some(Visit { node, depth, number, above })
     }
@@ -96,7 +83,7 @@ mod tests {
         let visits = service.walk().map(|it| {
             let above = it.above.map_or("-".to_owned(), |above| {
                 let last = if above.is_last { " last" } else { "" };
-                format!("{} {}{last}", above.node.child.path, above.number)
+                format!("{}{last}", above.number)
             });
             format!("{} {} {} {above}", it.number, it.depth, it.node.child.path)
         });
@@ -105,17 +92,17 @@ mod tests {
             visits.collect::<Vec<_>>(),
             [
                 "0 0 app -",
-                "1 1 app/db app 0",
-                "2 1 app/ingest app 0",
-                "3 2 app/ingest/writer app/ingest 2",
-                "4 2 app/ingest/mqtt app/ingest 2 last",
-                "5 1 app/cache app 0",
-                "6 1 app/feed app 0",
-                "7 1 app/migrate app 0",
-                "8 1 app/http app 0",
-                "9 1 app/search app 0",
-                "10 1 app/old app 0",
-                "11 1 app/report app 0 last",
+                "1 1 app/db 0",
+                "2 1 app/ingest 0",
+                "3 2 app/ingest/writer 2",
+                "4 2 app/ingest/mqtt 2 last",
+                "5 1 app/cache 0",
+                "6 1 app/feed 0",
+                "7 1 app/migrate 0",
+                "8 1 app/http 0",
+                "9 1 app/search 0",
+                "10 1 app/old 0",
+                "11 1 app/report 0 last",
             ]
         );
     }

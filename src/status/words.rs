@@ -18,20 +18,6 @@ use crate::status::{
 /// The length to which one fact is cut in a picture.
 pub(super) const FACT: usize = 200;
 
-/// The lines of a node in a graph.
-#[inline]
-pub(super) fn label(node: &Node, is_root: bool) -> Vec<String> {
-    let child = &node.child;
-    let limit = node.supervisor.as_deref().map(|it| format!(" {}", intensity(it)));
-    let mut lines = vec![
-        (if is_root { child.path.as_str() } else { child.path.name() }).to_owned(),
-        format!("{}{}", policy(node), limit.unwrap_or_default()),
-        format!("{}, {}", state(child.lifecycle), time(child)),
-    ];
-    lines.extend(notes(node, FACT));
-    lines
-}
-
 /// Returns further facts about a child, each at most `room` wide.
 ///
 /// Without its policy, its state, its time, and the limit of a supervisor.

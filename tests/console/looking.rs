@@ -234,8 +234,7 @@ async fn the_views_of_a_tree_are_those_of_its_status() {
     let tree = start(app().child(worker("db", idle))).await;
     let server = served(Console::new(), &tree);
     for (path, content_type, text) in [
-        ("/api/tree.dot", "text/vnd.graphviz; charset=utf-8", tree.status().await.unwrap().dot()),
-        ("/api/tree.mmd", "text/plain; charset=utf-8", tree.status().await.unwrap().mermaid()),
+        ("/api/tree.txt", "text/plain; charset=utf-8", tree.status().await.unwrap().to_string()),
         ("/api/tree.svg", "image/svg+xml", tree.status().await.unwrap().svg()),
     ] {
         let answer = server.get(path).await;

@@ -16,8 +16,7 @@ Usage: verger-top [OPTIONS] [COMMAND]
 
 Without a command, it shows the tree live; press `?` there for the keys. The commands print once:
 
-  tree [--json|--dot|--mermaid]
-                      the whole tree
+  tree [--json]       the whole tree
   describe PATH       all facts about one child
   events [-f] [PATH]  what has happened, in the whole tree or below PATH; -f waits for more
   letters             the dead letters
@@ -57,7 +56,9 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// The live view.
     Live,
-    Tree(TreeForm),
+    Tree {
+        json: bool,
+    },
     Describe(String),
     Events {
         follow: bool,
@@ -68,14 +69,6 @@ pub(crate) enum Command {
     Plan(Option<PathBuf>),
     Act(Act),
     Help,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TreeForm {
-    Text,
-    Json,
-    Dot,
-    Mermaid,
 }
 
 /// An action on a child.
@@ -101,7 +94,7 @@ struct Given {
     token: Option<String>,
     reason: Option<String>,
     confirm: Option<String>,
-    forms: Vec<(&'static str, TreeForm)>,
+    json: bool,
     follow: bool,
     demo: bool,
     help: bool,
@@ -128,8 +121,8 @@ pub(crate) fn parse(
     {
         return Err("--confirm: only `stop PATH` of the whole tree is confirmed".into());
     }
-    if !given.forms.is_empty() && !matches!(command, Command::Tree(_)) {
-        return Err(format!("{}: this is a form of `tree`; write `tree {0}`", given.forms[0].0));
+    if given.json && !matches!(command, Command::Tree { .. }) {
+        return Err("--json: this is a form of `tree`; write `tree --json`".into());
     }
     if given.follow && !matches!(command, Command::Events { .. }) {
         return Err("-f: only `events` can be followed; write `events -f`".into());
@@ -147,9 +140,7 @@ impl Given {
                 Long("token") => given.token = Some(value("--token", &mut parser)?),
                 Long("reason") => given.reason = Some(value("--reason", &mut parser)?),
                 Long("confirm") => given.confirm = Some(value("--confirm", &mut parser)?),
-                Long("json") => given.forms.push(("--json", TreeForm::Json)),
-                Long("dot") => given.forms.push(("--dot", TreeForm::Dot)),
-                Long("mermaid") => given.forms.push(("--mermaid", TreeForm::Mermaid)),
+                Long("json") => given.json = true,
                 Long("follow") | Short('f') => given.follow = true,
                 Long("demo") => given.demo = true,
                 Long("help") | Short('h') => given.help = true,
@@ -178,13 +169,7 @@ impl Given {
                 .ok_or_else(|| format!("{word} needs a PATH, such as `{word} app/db`"))
         };
         match word.as_str() {
-            "tree" => match self.forms[..] {
-                [] => Ok(Command::Tree(TreeForm::Text)),
-                [(_, form)] => Ok(Command::Tree(form)),
-                [(first, _), (second, _), ..] => {
-                    Err(format!("{first} and {second}: choose one form of the tree"))
-                }
-            },
+            "tree" => Ok(Command::Tree { json: self.json }),
             "describe" => Ok(Command::Describe(path()?)),
             "events" => Ok(Command::Events { follow: self.follow, path: rest.first().cloned() }),
             "letters" => Ok(Command::Letters),
@@ -266,10 +251,9 @@ mod tests {
     #[test]
     fn every_command_is_read() {
         assert_eq!(command(""), Ok(Command::Live));
-        assert_eq!(command("tree"), Ok(Command::Tree(TreeForm::Text)));
-        assert_eq!(command("tree --json"), Ok(Command::Tree(TreeForm::Json)));
-        assert_eq!(command("--dot tree"), Ok(Command::Tree(TreeForm::Dot)));
-        assert_eq!(command("tree --mermaid"), Ok(Command::Tree(TreeForm::Mermaid)));
+        assert_eq!(command("tree"), Ok(Command::Tree { json: false }));
+        assert_eq!(command("tree --json"), Ok(Command::Tree { json: true }));
+        assert_eq!(command("--json tree"), Ok(Command::Tree { json: true }));
         assert_eq!(command("describe app/db"), Ok(Command::Describe("app/db".into())));
         assert_eq!(command("events"), Ok(Command::Events { follow: false, path: None }));
         assert_eq!(
@@ -297,7 +281,6 @@ mod tests {
             ("restart", "restart needs a PATH"),
             ("stop a b", "`b` is one argument too many"),
             ("tree a", "`a` is one argument too many"),
-            ("tree --json --dot", "choose one form"),
             ("letters --json", "write `tree --json`"),
             ("tree -f", "write `events -f`"),
             ("tree --reason x", "only actions have a reason"),
@@ -332,6 +315,6 @@ mod tests {
             parsed_in("--demo", &[]),
             Ok(Options { endpoint: None, command: Command::Live })
         );
-        assert_eq!(command("--demo tree"), Ok(Command::Tree(TreeForm::Text)));
+        assert_eq!(command("--demo tree"), Ok(Command::Tree { json: false }));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::cli::{Act, Command, TreeForm, near};
+use crate::cli::{Act, Command, near};
 use crate::client::{Client, ClientError, encode};
 use crate::model::{Acted, Change, Child, Events, Info, Letters, Node, Status, StreamEvent};
 use crate::show;
@@ -39,7 +39,7 @@ impl From<ClientError> for Failure {
 /// If the console can't be reached, or refuses; if the output can't be written.
 pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Tree(form) => tree(client, form).await,
+        Command::Tree { json } => tree(client, json).await,
         Command::Describe(path) => {
             let target = format!("/api/child?path={}", encode(&path));
             let view: Child = known(client, &path, client.get(&target).await).await?;
@@ -79,16 +79,13 @@ fn text_of(file: &Path) -> Result<String, Failure> {
         .map_err(|error| Failure::Message(format!("can't read {}: {error}", file.display())))
 }
 
-async fn tree(client: &Client, form: TreeForm) -> Result<(), Failure> {
-    let text = match form {
-        TreeForm::Text => client.get_text("/api/tree.txt").await?,
-        TreeForm::Dot => client.get_text("/api/tree.dot").await?,
-        TreeForm::Mermaid => client.get_text("/api/tree.mmd").await?,
-        TreeForm::Json => {
-            // Read as a value, so that fields of a newer server aren't lost.
-            let status: Value = client.get("/api/status").await?;
-            format!("{status:#}")
-        }
+async fn tree(client: &Client, json: bool) -> Result<(), Failure> {
+    let text = if json {
+        // Read as a value, so that fields of a newer server aren't lost.
+        let status: Value = client.get("/api/status").await?;
+        format!("{status:#}")
+    } else {
+        client.get_text("/api/tree.txt").await?
     };
     print(&format!("{}\n", clean_lines(text.trim_end())))
 }

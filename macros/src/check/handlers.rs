@@ -80,6 +80,7 @@ fn check_option(option: &Meta, errors: &mut Errors) {
         ("errors_fail_child", _) => errors.at(option, "write `errors_fail_child` without a value"),
         ("capacity", _) => errors.at(option, "write a number of events, as in `capacity = 128`"),
         ("channel", _) => errors.at(option, "write a name, as in `channel = \"orders\"`"),
-        _ => errors.at(path, format!("`on` has no option `{name}`; {}", instead(&name, &OPTIONS))),
+        _ => errors
+            .at(path, format!("`on` has no option `{name}`; {}", instead(&name, &OPTIONS, None))),
     }
 }

@@ -94,7 +94,7 @@ fn no_sibling(required: &str, child: &ChildField, children: &[ChildField]) -> St
         [] => {
             format!("there is no sibling `{required}`, since there is no other child; remove this")
         }
-        names => format!("there is no sibling `{required}`; {}", instead(required, names)),
+        names => format!("there is no sibling `{required}`; {}", instead(required, names, None)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
-use crate::parse::{Backoff, Fallback, Scalar, Value};
+use crate::parse::{Backoff, Scalar, Value};
 use crate::paths::Krate;
 use crate::span::generated_at;
 
@@ -51,15 +51,17 @@ fn duration(duration: Duration, span: Span) -> TokenStream {
 }
 
 fn backoff(backoff: &Backoff, krate: &Krate) -> TokenStream {
-    let written = |name| backoff.setting(name).map(scalar);
-    let arguments = backoff.curve.arguments.iter().map(|(name, fallback)| {
-        written(name).or_else(|| match *fallback {
-            Fallback::Required => None,
-            Fallback::Millis(millis) => Some(duration(Duration::from_millis(millis), backoff.span)),
-            Fallback::SameAs(other) => written(other),
-        })
-    });
-    let methods = backoff.methods().map(|(method, argument)| {
+    let delay = |name| backoff.delay(name).as_ref().map(scalar);
+    let arguments = match backoff.curve.name {
+        "exponential" => vec![delay("min"), delay("max")],
+        // The first delay is also the step by which it grows.
+        "linear" => vec![delay("base"), delay("base"), delay("max")],
+        _ => vec![delay("delay")],
+    };
+    let arguments = arguments.into_iter().flatten();
+    let is_method = |key: &Ident| key == "factor" || key == "jitter";
+    let methods = backoff.settings.iter().filter(|(key, _)| is_method(key));
+    let methods = methods.map(|(method, argument)| {
         let argument = scalar(argument);
         quote!(.#method(#argument))
     });

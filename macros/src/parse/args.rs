@@ -122,16 +122,14 @@ impl Args {
         if input.peek(Ident::peek_any) {
             return Ident::parse_any(input);
         }
-        let message = match input.fork().parse::<LitStr>() {
-            Ok(text) => match self.args.last().map(|arg| &arg.setting) {
-                Some(Setting::Value(Value::Names(names))) => {
-                    let names = names.iter().map(LitStr::value).chain([text.value()]);
-                    let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
-                    format!("put several names in brackets: `[{}]`", names.join(", "))
-                }
-                _ => hints::quoted(self.place, &text.value()),
-            },
-            Err(_) => hints::no_name(self.place),
+        let before = self.args.last().map(|arg| &arg.setting);
+        let message = match (before, input.fork().parse::<LitStr>()) {
+            (Some(Setting::Value(Value::Names(names))), Ok(text)) => {
+                let names = names.iter().map(LitStr::value).chain([text.value()]);
+                let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
+                format!("put several names in brackets: `[{}]`", names.join(", "))
+            }
+            _ => hints::no_name(self.place),
         };
         Err(input.error(message))
     }

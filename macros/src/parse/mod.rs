@@ -9,8 +9,8 @@ mod scalar;
 mod value;
 
 pub(crate) use args::{Arg, Args, Setting};
+pub(crate) use backoff::Backoff;
 #[cfg(test)]
 pub(crate) use backoff::CURVES;
-pub(crate) use backoff::{Backoff, Fallback};
 pub(crate) use scalar::Scalar;
 pub(crate) use value::Value;

@@ -10,6 +10,7 @@ use super::input::text;
 use crate::errors::fail;
 use crate::keys::Usage;
 
+#[derive(Clone)]
 pub(crate) enum Scalar {
     Duration(Duration, Span),
     Expression(Expr),

@@ -8,7 +8,7 @@ use quote::ToTokens;
 use syn::parse::ParseStream;
 use syn::{Expr, LitStr, Pat, Path, Result, Type};
 
-use super::backoff::{self, Backoff};
+use super::backoff::Backoff;
 use super::config::{config_type, section};
 use super::input::{expression, lone_word, several, text};
 use super::name::{name, siblings};
@@ -52,7 +52,7 @@ impl Value {
             Takes::Type => config_type(usage, input).map(Box::new).map(Self::Type),
             Takes::Text(what) => quoted(what, usage, expr()?).map(Self::Expression),
             Takes::Section => section(usage, expr()?).map(Self::Expression),
-            Takes::Backoff => backoff::expression(expr()?, key.example).map(Self::Expression),
+            Takes::Backoff => no_literal("a backoff", usage, expr()?).map(Self::Expression),
             Takes::Functions => {
                 let functions = several(input)?.into_iter().map(|it| function_of_error(usage, it));
                 functions.collect::<Result<_>>().map(Self::Functions)
@@ -104,10 +104,7 @@ fn known(words: &WordTable, text: &LitStr) -> Option<Value> {
 }
 
 fn unknown(words: &WordTable, usage: Usage<'_>, word: &str) -> String {
-    let mut instead = instead(word, words.words);
-    if let (None, Some(expression)) = (closest(word, words.words), words.expression) {
-        instead += &format!(", or an expression like `{expression}`");
-    }
+    let instead = instead(word, words.words, words.expression);
     match words.noun {
         Some(noun) => format!("unknown {noun} `{word}`; {instead}"),
         None => format!("`{}` can't be `{word}`; {instead}", usage.name),

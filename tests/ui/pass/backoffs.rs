@@ -31,16 +31,12 @@ pub(crate) fn main() {
         (exponential, min = "1s") is Backoff::exponential(SECOND, 30 * SECOND),
         (exponential, max = "1m") is Backoff::exponential(200 * MILLI, 60 * SECOND),
         (exponential, factor = 3) is Backoff::exponential(200 * MILLI, 30 * SECOND).factor(3.0),
-        (exponential, max = "9s", factor = 1.5, min = "1s", jitter = FRACTION, reset_after = "1m",)
-            is Backoff::exponential(SECOND, 9 * SECOND)
-                .factor(1.5)
-                .jitter(0.1)
-                .reset_after(60 * SECOND),
+        (exponential, max = "9s", factor = 1.5, min = "1s", jitter = FRACTION,)
+            is Backoff::exponential(SECOND, 9 * SECOND).factor(1.5).jitter(0.1),
         (linear, base = "2s") is Backoff::linear(2 * SECOND, 2 * SECOND, 30 * SECOND),
-        (linear, base = SECOND, step = SECOND / 2, max = 9 * SECOND)
-            is Backoff::linear(SECOND, SECOND / 2, 9 * SECOND),
-        (linear, base = "1s", reset_after = "0s", jitter = 0.5)
-            is Backoff::linear(SECOND, SECOND, 30 * SECOND).reset_after(Duration::ZERO).jitter(0.5),
+        (linear, base = SECOND, max = 9 * SECOND) is Backoff::linear(SECOND, SECOND, 9 * SECOND),
+        (linear, base = "1s", jitter = 0.5)
+            is Backoff::linear(SECOND, SECOND, 30 * SECOND).jitter(0.5),
         (constant, delay = "5s", jitter = Jitter::Full)
             is Backoff::constant(5 * SECOND).jitter(Jitter::Full),
     }

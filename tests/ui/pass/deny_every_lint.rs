@@ -81,7 +81,7 @@ pub mod service {
     #[worker(
         restart = "transient",
         shutdown = "infinity",
-        backoff(linear, base = "1s", jitter = Jitter::Full, reset_after = "1m"),
+        backoff(linear, base = "1s", jitter = Jitter::Full),
         failure_log = FailureLog::at(LogLevel::Info)
     )]
     pub async fn clock(ctx: Context, every: Duration, zone: String) -> Exit {

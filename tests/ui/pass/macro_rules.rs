@@ -52,7 +52,7 @@ macro_rules! service {
 
         #[worker(
             shutdown = $grace,
-            backoff(exponential, jitter = $jitter, reset_after = $grace),
+            backoff(exponential, min = $grace, jitter = $jitter),
             on_exhausted = "park"
         )]
         impl $name {

@@ -6,7 +6,7 @@ use ::verger::{Supervisor, supervisor, worker};
 
 #[worker(
     restart = "transient",
-    backoff(exponential, jitter = 0.5, reset_after = "1m"),
+    backoff(exponential, jitter = 0.5),
     failure_log = ::verger::policy::FailureLog::at(::verger::policy::LogLevel::Info)
 )]
 async fn clock(ctx: ::verger::Context, zone: u32, hour: u32) -> ::verger::Exit {

@@ -51,7 +51,7 @@ async fn clock(ctx: Context, zone: u32, hour: u32) {
 
 #[worker(
     activation_timeout = "5s",
-    backoff(linear, base = "1s", jitter = 0.5, reset_after = "1m"),
+    backoff(linear, base = "1s", jitter = 0.5),
     on_leak = "park"
 )]
 impl Box {
