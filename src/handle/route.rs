@@ -186,7 +186,6 @@ impl SupervisorHandle {
         path: &str,
     ) -> Result<(Arc<SupervisorShared>, Segment), ControlError> {
         if let Err(error) = check(path) {
-            // A loop over calls that need no answer would starve other tasks.
             consume_budget().await;
             return Err(error);
         }

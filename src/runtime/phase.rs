@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use tokio::sync::Notify;
+use tokio::task::coop::consume_budget;
 
 use super::outcome::End;
 use crate::panic::CatchWakerPanic;
@@ -93,6 +94,7 @@ impl Progress {
         &self,
         is_such: impl Fn(&SupervisorPhase) -> bool,
     ) -> SupervisorPhase {
+        consume_budget().await;
         loop {
             // Created before the phase is read, so that no change is missed in between.
             let entered = pin!(self.entered.notified());

@@ -7,6 +7,8 @@
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
+use tokio::task::coop::consume_budget;
+
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::{LazyPath, Path};
@@ -100,6 +102,7 @@ impl Place {
 
     /// Returns a handle to the supervisor.
     pub(super) async fn handle(&self) -> Result<SupervisorHandle, ControlError> {
+        consume_budget().await;
         match self.running() {
             Some(supervisor) => Ok(SupervisorHandle::new(supervisor)),
             None => Err(self.not_running(None).await),

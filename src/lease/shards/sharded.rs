@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::task::coop::consume_budget;
+
 use super::super::engine::LeaseError;
 use super::super::holder::holder;
 use super::super::owner::Owner;
@@ -200,6 +202,7 @@ impl Sharded {
     ///
     /// This method is cancel safe.
     pub async fn locate<K: ShardKey + ?Sized>(&self, key: &K) -> Result<Located, LeaseError> {
+        consume_budget().await;
         self.locate_shard(self.shard(key)).await
     }
 
@@ -221,6 +224,7 @@ impl Sharded {
         &self,
         key: &K,
     ) -> Result<ShardAddress<M>, ShardError> {
+        consume_budget().await;
         let shard = self.shard(key);
         if let Some(address) = self.address_here(shard) {
             return Ok(ShardAddress::Here(address?));
