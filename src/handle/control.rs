@@ -448,11 +448,11 @@ pub(super) fn admit(
     spec: ChildSpec,
 ) -> Result<ChildSpec, ControlError> {
     let mut warnings = Vec::new();
-    let resolved = spec.resolved(supervisor.lazy_path(), &mut warnings)?;
+    let resolved = spec.resolved(supervisor.path(), &mut warnings)?;
     let path = || supervisor.path().clone();
     supervisor.blueprint().check_child(&path, &resolved, &mut warnings)?;
     if resolved.lends() {
-        check_mailboxes(supervisor.lazy_path(), slice::from_ref(&resolved), true)?;
+        check_mailboxes(supervisor.path(), slice::from_ref(&resolved), true)?;
     }
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");

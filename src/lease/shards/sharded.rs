@@ -24,7 +24,7 @@ use crate::clock::now;
 use crate::error::ControlError;
 use crate::mailbox::Address;
 use crate::named_task;
-use crate::path::LazyPath;
+use crate::path::Path;
 use crate::policy::Strategy;
 use crate::spec::{DynamicSupervisor, Supervisor};
 
@@ -289,7 +289,7 @@ impl Sharded {
         })?;
         let path = || match self.shared.supervisor() {
             Some(supervisor) => supervisor.path().join(&format!("shard-{shard}")),
-            None => LazyPath::root(&format!("shard-{shard}")).path().clone(),
+            None => Path::root(&format!("shard-{shard}")),
         };
         let Some(mailbox) = mailbox else {
             return Some(Err(ControlError::NoMailbox { path: path() }));
@@ -357,7 +357,7 @@ impl Sharded {
         /// Each look has a name of its own, so that it never has the lease of another.
         static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-        let path = LazyPath::root("look").path().clone();
+        let path = Path::root("look");
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = looking(&holder(&path.join(&number.to_string()), 0, None));
         let lease = self.shared.shard_lease(shard);
