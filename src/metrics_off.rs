@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::core::Key;
 use crate::dead_letter::DeadLetterReason;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::policy::StartCause;
 
 type Names = Arc<HashMap<Arc<str>, Key>>;
@@ -16,7 +16,7 @@ type Names = Arc<HashMap<Arc<str>, Key>>;
 pub(crate) struct Scope;
 
 impl Scope {
-    pub(crate) fn new(_path: &LazyPath, _above: Option<&Self>, _names: Option<&Names>) -> Self {
+    pub(crate) fn new(_path: &Path, _above: Option<&Self>, _names: Option<&Names>) -> Self {
         Self
     }
 

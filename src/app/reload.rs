@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::coop::consume_budget;
 
 #[cfg(all(feature = "systemd", target_os = "linux"))]
 use super::notify::Notices;
@@ -118,6 +119,7 @@ impl Reloader {
 
     async fn request(&self, wanted: Wanted) -> Result<Applied, ApplyError> {
         if !self.is_running.load(Ordering::Acquire) {
+            consume_budget().await;
             return Err(ApplyError::NotRunning);
         }
         let (answer, answered) = oneshot::channel();

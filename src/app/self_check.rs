@@ -121,14 +121,14 @@ impl Check {
                 None => {}
                 Some(Finding::Stuck) => {
                     let stuck = stuck_text(&watch.running(), bound, now);
-                    let supervisor = self.root.lazy_path();
+                    let supervisor = self.root.path();
                     error!(
                         target: "verger::lifecycle", %supervisor, waited = ?bound, stuck,
                         "the runtime doesn't turn"
                     );
                 }
                 Some(Finding::TurnsAgain { after }) => {
-                    let supervisor = self.root.lazy_path();
+                    let supervisor = self.root.path();
                     info!(
                         target: "verger::lifecycle", %supervisor, took = ?tenths(after),
                         "the runtime turns again"

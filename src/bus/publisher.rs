@@ -168,7 +168,6 @@ impl Publisher {
         let (timeout, request) = (timeout.into(), Foreign::new(Arc::new(request)));
         let key = TopicKey::new::<RequestTopic<R>>(&self.channel);
         let Some(answerer) = RequestTopic::<R>::current(&self.shared, &key) else {
-            // A loop over calls without a handler would starve other tasks.
             consume_budget().await;
             return Err(self.unanswered(request, None, Failure::NoHandler));
         };

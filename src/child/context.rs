@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
 
 use super::cancelled::Cancelled;
@@ -102,6 +103,7 @@ impl Context {
     ///
     /// As cancel safe as `future`, which is dropped at one of its await points.
     pub async fn run_until_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
+        consume_budget().await;
         tokio::select! {
             biased;
             () = self.cancelled() => None,

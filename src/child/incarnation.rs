@@ -56,27 +56,31 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
 
 /// A signal from a child to its supervisor. Repeating one in the same incarnation has no effect.
 #[derive(Clone, Copy, Debug)]
-#[repr(u16)]
 pub(crate) enum Signal {
-    Ready = 1,
-    Healthy = 2,
-    StopSelf = 4,
-    Acked = 8,
+    Ready,
+    Healthy,
+    StopSelf,
+    Acked,
 }
 
-/// Flag: the child is cancelled because it failed, or it has ended.
-const FAILED: u16 = 16;
-/// Flag: the child is cancelled for good, as far as its supervisor knows.
-const FINAL: u16 = 32;
+// What has become true of an incarnation, as bits.
 
-/// Flag: the child has a watchdog, so its heartbeats are noted.
-const WATCHED: u16 = 64;
-/// Flag: the child has started a helper.
-const HELPED: u16 = 128;
-/// Flag: the child's own task has ended.
-const ENDED: u16 = 256;
-/// Flag: the child's own task can be woken.
-const REGISTERED: u16 = 512;
+const READY: u16 = 1;
+const HEALTHY: u16 = 1 << 1;
+const STOP_SELF: u16 = 1 << 2;
+const ACKED: u16 = 1 << 3;
+/// The child is cancelled because it failed, or it has ended.
+const FAILED: u16 = 1 << 4;
+/// The child is cancelled for good, as far as its supervisor knows.
+const FINAL: u16 = 1 << 5;
+/// The child has a watchdog, so that its heartbeats are noted.
+const WATCHED: u16 = 1 << 6;
+/// The child has started a helper.
+const HELPED: u16 = 1 << 7;
+/// The child's own task has ended.
+const ENDED: u16 = 1 << 8;
+/// The child's own task can be woken.
+const REGISTERED: u16 = 1 << 9;
 
 /// See the [module](self).
 pub(crate) struct Incarnation {
@@ -87,15 +91,9 @@ pub(crate) struct Incarnation {
     serial: Option<NonZeroU64>,
     pub(crate) number: IncarnationNumber,
     pub(crate) start_cause: StartCause,
-    /// Each [`Signal`] that was sent, and the flags above.
     flags: AtomicU16,
     pub(crate) cell: IncarnationCell,
 }
-
-/// With the counters of its `Arc`, an incarnation fits into the gap that glibc leaves beside a task, which
-/// is aligned to 128 bytes. On Linux only, because the locks of other systems are larger. perf: budgets row "bytes"
-#[cfg(all(target_os = "linux", target_pointer_width = "64", not(verger_loom)))]
-const _: () = assert!(size_of::<Incarnation>() <= 88);
 
 impl Incarnation {
     pub(crate) fn new(
@@ -264,7 +262,14 @@ impl Incarnation {
     /// A child that repeats a signal for each message it handles must not fill the supervisor's
     /// inbox.
     pub(crate) fn notify(&self, signal: Signal) {
-        if self.flags.fetch_or(signal as u16, Ordering::AcqRel) & signal as u16 != 0 {
+        let (key, incarnation) = (self.key, self.number);
+        let (flag, event) = match signal {
+            Signal::Ready => (READY, MachineEvent::Ready { key, incarnation }),
+            Signal::Healthy => (HEALTHY, MachineEvent::Healthy { key, incarnation }),
+            Signal::StopSelf => (STOP_SELF, MachineEvent::StopSelf { key, incarnation }),
+            Signal::Acked => (ACKED, MachineEvent::Acked { key, incarnation }),
+        };
+        if self.flags.fetch_or(flag, Ordering::AcqRel) & flag != 0 {
             return;
         }
         if let Signal::Ready = signal
@@ -272,18 +277,12 @@ impl Incarnation {
         {
             mailbox.mark_ready(self.child_id(), self.number);
         }
-        let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(match signal {
-            Signal::Ready => MachineEvent::Ready { key, incarnation },
-            Signal::Healthy => MachineEvent::Healthy { key, incarnation },
-            Signal::StopSelf => MachineEvent::StopSelf { key, incarnation },
-            Signal::Acked => MachineEvent::Acked { key, incarnation },
-        });
+        self.parent.notify(event);
     }
 
     /// Whether the child has signalled that it is ready. One that is ready at once doesn't.
     pub(crate) fn has_signalled_ready(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & Signal::Ready as u16 != 0
+        self.flags.load(Ordering::Relaxed) & READY != 0
     }
 
     /// Marks the incarnation as cancelled because it failed.

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use super::spec::ChildSpec;
 use crate::error::BuildError;
 use crate::mailbox::MailboxControl;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 
 /// A child, as the path of its supervisor and its own name.
-type Owner<'a> = (LazyPath, &'a str);
+type Owner<'a> = (Path, &'a str);
 
 /// Checks that no two children among these resolved specs and below share a mailbox, and, if `is_added`
 /// to a running supervisor, that no mailbox belongs to a child already.
 ///
 /// A child and its fallback may share one: they never run at the same time.
 pub(crate) fn check_mailboxes(
-    parent: &LazyPath,
+    parent: &Path,
     specs: &[ChildSpec],
     is_added: bool,
 ) -> Result<(), BuildError> {
@@ -44,7 +44,7 @@ pub(crate) fn check_mailboxes(
                 return Err(taken(owner.0.join(owner.1)));
             }
         }
-        let below = || parent.child(child.factory.name());
+        let below = || parent.join(child.name());
         // The last one is visited first.
         let children = variants().map(|spec| spec.factory.children());
         let mut children: Vec<_> = children.filter(|children| !children.is_empty()).collect();

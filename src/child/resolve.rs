@@ -8,7 +8,7 @@ use super::check::check_limits;
 use super::spec::ChildSpec;
 use super::spec::{FactoryKind, Nested, Resolved};
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{LazyPath, check_name};
+use crate::path::{Path, check_name};
 
 /// The most levels of supervisors. Deeper trees could be run, but not everything that is made of them,
 /// such as a [`Status`](crate::status::Status), could be dropped or cloned on the stack of a thread.
@@ -20,19 +20,19 @@ impl ChildSpec {
     /// An explicit stack instead of recursion: a tree can be thousands of levels deep.
     pub(crate) fn resolve(
         &self,
-        parent: &LazyPath,
+        parent: &Path,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         /// A nested supervisor, and those of its children that are resolved.
         struct OpenSupervisor<'a> {
             spec: &'a ChildSpec,
-            path: LazyPath,
+            path: Path,
             nested: &'a dyn Nested,
             children: Vec<ChildSpec>,
         }
 
         let mut open: Vec<OpenSupervisor<'_>> = Vec::new();
-        let levels_above = parent.len();
+        let levels_above = parent.depth();
         let mut spec = self;
         loop {
             let above = open.last().map_or(parent, |last| &last.path).clone();
@@ -43,7 +43,7 @@ impl ChildSpec {
                     let name = spec.name().to_owned();
                     return Err(BuildError::TooDeep { name, levels: MAX_LEVELS });
                 }
-                let path = above.child(spec.factory.name());
+                let path = above.join(spec.name());
                 nested.check(&path)?;
                 open.push(OpenSupervisor { spec, path, nested: &**nested, children: Vec::new() });
             } else {
@@ -75,7 +75,7 @@ impl ChildSpec {
     /// Resolves a spec by value. Most specs have nothing to resolve.
     pub(crate) fn resolved(
         self,
-        parent: &LazyPath,
+        parent: &Path,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         if self.fallback.is_some() || matches!(self.factory.kind, FactoryKind::Nested(_)) {
@@ -85,12 +85,12 @@ impl ChildSpec {
     }
 
     /// Checks that a supervisor which was built before has not too many levels here.
-    fn check_levels(&self, parent: &LazyPath) -> Result<(), BuildError> {
+    fn check_levels(&self, parent: &Path) -> Result<(), BuildError> {
         let (mut levels, mut spec) = (self.levels(), self);
         if levels == 0 {
             return Ok(());
         }
-        let above = parent.len();
+        let above = parent.depth();
         let Some(excess) = (above + levels).checked_sub(MAX_LEVELS).filter(|&it| it > 0) else {
             return Ok(());
         };
@@ -105,12 +105,10 @@ impl ChildSpec {
     }
 
     /// Checks the options of the child.
-    fn check(&self, parent: &LazyPath) -> Result<(), BuildError> {
+    fn check(&self, parent: &Path) -> Result<(), BuildError> {
         self.check_levels(parent)?;
-        check_name(self.factory.name()).map_err(|problem| BuildError::BadName {
-            parent: parent.path().to_string(),
-            problem,
-        })?;
+        check_name(self.factory.name())
+            .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
         let path = || parent.join(self.name());
         if let Some(backoff) = &self.options.backoff {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
@@ -156,7 +154,7 @@ impl ChildSpec {
     /// Resolves the fallback, under the name of the child.
     fn with_fallback(
         mut self,
-        parent: &LazyPath,
+        parent: &Path,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         let Some(fallback) = &self.fallback else { return Ok(self) };

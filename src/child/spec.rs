@@ -19,7 +19,7 @@ use crate::error::{BuildError, BuildWarning};
 use crate::lease::Lease;
 use crate::mailbox::MailboxControl;
 use crate::panic::Foreign;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::policy::{ChildOptions, FailsAfter, WrittenLimits};
 
 /// A description of a child: the factory of its incarnations, and its options.
@@ -288,12 +288,12 @@ pub(crate) trait Nested: Send + Sync + 'static {
     fn take_children(&mut self) -> Vec<ChildSpec>;
 
     /// Checks what can be checked without the children.
-    fn check(&self, path: &LazyPath) -> Result<(), BuildError>;
+    fn check(&self, path: &Path) -> Result<(), BuildError>;
 
     /// Checks the rest and makes the supervisor runnable. `children` are its resolved children.
     fn resolve(
         &self,
-        path: &LazyPath,
+        path: &Path,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError>;

@@ -4,6 +4,7 @@ use std::any::TypeId;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
 
 use super::apply::{self, recorded};
@@ -187,8 +188,11 @@ impl SupervisorHandle {
     ///
     /// [`ApplyError::Control`] if there is no such child, or if the policy is invalid.
     pub async fn set_policy(&self, path: &str, policy: RestartPolicy) -> Result<(), ApplyError> {
-        let full = self.child_path(path)?;
-        check_policy(&policy, &|| full.clone()).map_err(ControlError::from)?;
+        let full = self.child_path(path).await?;
+        if let Err(error) = check_policy(&policy, &|| full.clone()) {
+            consume_budget().await;
+            return Err(ControlError::from(error).into());
+        }
         self.change_call(full, Some(policy)).await
     }
 
@@ -198,7 +202,7 @@ impl SupervisorHandle {
     ///
     /// [`ApplyError::Control`] if there is no such child.
     pub async fn clear_policy(&self, path: &str) -> Result<(), ApplyError> {
-        self.change_call(self.child_path(path)?, None).await
+        self.change_call(self.child_path(path).await?, None).await
     }
 
     /// Sets the configuration of a running child, as [`apply`](Self::apply) does for a file.
@@ -217,7 +221,7 @@ impl SupervisorHandle {
     where
         C: Send + Sync + 'static,
     {
-        let (handle, full) = (self.clone(), self.child_path(path)?);
+        let (handle, full) = (self.clone(), self.child_path(path).await?);
         to_end(self, async move {
             let settings = Arc::clone(handle.settings());
             let _applying = settings.applying.lock().await;
@@ -263,13 +267,15 @@ impl SupervisorHandle {
     }
 
     /// Returns the full path of a child, for values.
-    fn child_path(&self, path: &str) -> Result<Path, ApplyError> {
+    async fn child_path(&self, path: &str) -> Result<Path, ApplyError> {
         if path.split('/').any(str::is_empty) {
+            consume_budget().await;
             return Err(ControlError::NotAChild { path: path.to_owned() }.into());
         }
         let (given, full) = (Path::from_text(path.to_owned()), self.full_path(path));
         let instead = given.without_serials();
         if instead != given {
+            consume_budget().await;
             let reason =
                 format!("children with one name share their values; write `{instead}` instead");
             return Err(ApplyError::Refused(vec![Refusal::new(&full, reason)]));

@@ -49,7 +49,7 @@ pub(super) enum Found<'a> {
 impl Facts {
     /// Describes a tree that isn't started, with everything that is declared below.
     pub(super) fn of_blueprint(blueprint: &Blueprint) -> Self {
-        let root = crate::path::LazyPath::root(&blueprint.name).path().clone();
+        let root = crate::path::Path::root(&blueprint.name);
         let mut facts = Self { root, supervisors: BTreeMap::new() };
         let all = all_declared(Arc::new(blueprint.clone())).into_iter();
         facts.supervisors.extend(all.map(|(path, it)| (path, SupervisorFacts::declared(&it))));

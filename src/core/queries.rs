@@ -35,9 +35,6 @@ impl Machine {
     /// Reserves memory for this many more children.
     pub(crate) fn reserve(&mut self, children: usize) {
         self.children_mut().entries.reserve(children);
-        if let Self::Ordered(ordered) = self {
-            ordered.order.reserve(children);
-        }
     }
 
     /// Adds a child, which is started by [`ChildRequest::Start`](super::ChildRequest::Start) or by the first

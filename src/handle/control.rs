@@ -1,6 +1,5 @@
 //! The operations of a handle that change a tree: its children are added, started, stopped and removed.
 
-use std::cell::Cell;
 use std::future::Future;
 use std::slice;
 
@@ -46,18 +45,9 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::NotASupervisor`] if the child is a worker, and the common errors.
     pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
-        match self.registered(path) {
-            Ok(Some(supervisor)) => {
-                if takes_a_step() {
-                    consume_budget().await;
-                }
-                return Ok(Self { supervisor, note: self.note.clone() });
-            }
-            Err(error) => {
-                consume_budget().await;
-                return Err(error);
-            }
-            Ok(None) => {}
+        consume_budget().await;
+        if let Some(supervisor) = self.registered(path)? {
+            return Ok(Self { supervisor, note: self.note.clone() });
         }
         if self.which_child(path).await?.kind == ChildKind::Worker {
             return Err(ControlError::NotASupervisor { path: self.full_path(path) });
@@ -452,30 +442,17 @@ impl SupervisorHandle {
     }
 }
 
-/// Returns `true` for every 64th lookup of this thread, which takes a step of the task's budget.
-///
-/// A loop over lookups would starve other tasks. A step for each would cost more than the lookup.
-/// perf: budgets row "lookup"
-fn takes_a_step() -> bool {
-    thread_local! {
-        static LOOKUPS: Cell<u8> = const { Cell::new(0) };
-    }
-    let lookups = (LOOKUPS.get() + 1) % 64;
-    LOOKUPS.set(lookups);
-    lookups == 0
-}
-
 /// Checks a new child, in the caller's task.
 pub(super) fn admit(
     supervisor: &SupervisorShared,
     spec: ChildSpec,
 ) -> Result<ChildSpec, ControlError> {
     let mut warnings = Vec::new();
-    let resolved = spec.resolved(supervisor.lazy_path(), &mut warnings)?;
+    let resolved = spec.resolved(supervisor.path(), &mut warnings)?;
     let path = || supervisor.path().clone();
     supervisor.blueprint().check_child(&path, &resolved, &mut warnings)?;
     if resolved.lends() {
-        check_mailboxes(supervisor.lazy_path(), slice::from_ref(&resolved), true)?;
+        check_mailboxes(supervisor.path(), slice::from_ref(&resolved), true)?;
     }
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");

@@ -11,6 +11,7 @@
 
 use std::any::type_name;
 
+use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
 
 use super::child_ref::ChildRef;
@@ -140,16 +141,14 @@ impl SupervisorHandle {
         call: &'static str,
         wait: bool,
     ) -> Result<ChildRef, ControlError> {
-        let checked = check(path);
-        if checked.is_err() {
-            // A loop over calls that need no answer would starve other tasks.
-            yield_now().await;
+        if let Err(error) = check(path) {
+            consume_budget().await;
+            return Err(error);
         }
-        checked?;
         let path = self.full_path(path);
         loop {
             let Some((nearest, supervisor)) = self.supervisor.tree.nearest(&path) else {
-                yield_now().await;
+                consume_budget().await;
                 return Err(ControlError::Ended { path: self.path() });
             };
             let rest = path.as_str().get(nearest.as_str().len() + 1..).unwrap_or_default();

@@ -1,7 +1,5 @@
 //! The operations of a handle that show a tree, or wait for its end.
 
-use tokio::task::coop::consume_budget;
-
 use super::root::until_up;
 use super::route::SupervisorHandle;
 use crate::child::StopLevel;
@@ -263,7 +261,6 @@ impl SupervisorHandle {
     ///
     /// This method is cancel safe.
     pub async fn wait(&self) -> Result<(), RunError> {
-        consume_budget().await;
         ended(&self.current()).await
     }
 }

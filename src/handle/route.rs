@@ -162,7 +162,7 @@ impl SupervisorHandle {
 
     /// Returns the full path of a path that a call was given.
     pub(crate) fn full_path(&self, path: &str) -> Path {
-        if self.supervisor.is_full_path(path) {
+        if self.supervisor.tree.is_full_path(path) {
             return Path::from_text(path.to_owned());
         }
         Path::from_text([self.supervisor.path().as_str(), "/", path].concat())
@@ -173,11 +173,8 @@ impl SupervisorHandle {
         &self,
         path: &str,
     ) -> Result<Option<Arc<SupervisorShared>>, ControlError> {
-        match self.supervisor.supervisor_at(path, self.supervisor.is_full_path(path)) {
-            None => check(path).map(|()| None),
-            // No supervisor is registered at an invalid path.
-            found => Ok(found),
-        }
+        check(path)?;
+        Ok(self.supervisor.tree.supervisor(&self.full_path(path)))
     }
 
     /// Returns the supervisor of the child at `path`, and the child's name there.
@@ -186,13 +183,13 @@ impl SupervisorHandle {
         path: &str,
     ) -> Result<(Arc<SupervisorShared>, Segment), ControlError> {
         if let Err(error) = check(path) {
-            // A loop over calls that need no answer would starve other tasks.
             consume_budget().await;
             return Err(error);
         }
         let (parent, name) = match path.rsplit_once('/') {
-            Some((above, name)) => {
-                (self.supervisor.supervisor_at(above, self.supervisor.is_full_path(path)), name)
+            Some((_, name)) => {
+                let above = self.full_path(path).parent();
+                (above.and_then(|above| self.supervisor.tree.supervisor(&above)), name)
             }
             None => (self.running(), path),
         };

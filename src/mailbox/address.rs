@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
@@ -225,18 +225,20 @@ impl<M: Send + 'static> Address<M> {
         question: impl FnOnce(Reply<R>) -> M,
     ) -> Result<R, AskError> {
         let (reply, answer, refuse) = ask::ask();
-        if let Err(error) = self.send_now(Envelope::question(question(reply), refuse)) {
-            // A loop over questions that are refused would starve other tasks.
-            consume_budget().await;
-            return Err(error.into());
-        }
-        answer.await.map_err(|unanswered| {
-            let child = self.path();
-            match unanswered {
-                Unanswered::NoReply => AskError::NoReply { child },
-                Unanswered::DeadLetter(reason) => AskError::Undelivered { child, reason },
-            }
-        })
+        let sent = self.send_now(Envelope::question(question(reply), refuse));
+        let answered = match sent {
+            Ok(()) => answer.await.map_err(|unanswered| {
+                let child = self.path();
+                match unanswered {
+                    Unanswered::NoReply => AskError::NoReply { child },
+                    Unanswered::DeadLetter(reason) => AskError::Undelivered { child, reason },
+                }
+            }),
+            Err(error) => Err(error.into()),
+        };
+        // Not before: the first poll sends the question.
+        consume_budget().await;
+        answered
     }
 
     /// Sends a question and waits for the answer, at most for the given time.
@@ -368,6 +370,9 @@ impl<M: Send + 'static> Future for Sending<'_, M> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        if this.number.is_none() {
+            ready!(pin!(consume_budget()).poll(cx));
+        }
         let Some(message) = this.message.take() else { return Poll::Pending };
         let when_full = WhenFull::Wait { number: this.number, waker: cx.waker() };
         let sent = match this.shared.send(Envelope::new(message), when_full) {

@@ -270,11 +270,8 @@ impl<M: Send + 'static> Inbox<M> {
     }
 
     fn poll_recv(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
-        if let Some(message) = self.shared.pop(self.loan) {
-            return Poll::Ready(Some(message));
-        }
-        let next = ready!(self.poll_next(Take::Receive, false, cx));
-        Poll::Ready(next.into_message().map(|envelope| envelope.message))
+        let next = ready!(self.poll_next(Take::Receive, false, cx)).into_message();
+        Poll::Ready(next.map(|envelope| envelope.message))
     }
 
     /// Returns [`Next::Stopping`] only if `awaits_stop`.
@@ -288,12 +285,7 @@ impl<M: Send + 'static> Inbox<M> {
             self.end_hold();
         }
         loop {
-            let next = if awaits_stop {
-                self.shared.stop_or_next(self.loan, take, cx.waker())
-            } else {
-                self.shared.next(self.loan, take, cx.waker())
-            };
-            match next {
+            match self.shared.next(self.loan, take, awaits_stop, cx.waker()) {
                 NextMessage::Message(envelope, is_final) => {
                     let envelope = match is_final {
                         Some(is_final) => self.check_final(envelope, take, &is_final),

@@ -83,18 +83,6 @@ impl<M> MessageQueue<M> {
         self.queued.push_back(envelope);
     }
 
-    /// Whether a message can be removed without an effect on others: no sender waits for its room, and no
-    /// message has failed before.
-    pub(super) fn is_plain(&self) -> bool {
-        self.failed_before == 0 && !self.has_senders()
-    }
-
-    /// Removes the oldest queued message of a [plain](Self::is_plain) queue.
-    pub(super) fn pop(&mut self) -> Option<Envelope<M>> {
-        debug_assert!(self.is_plain());
-        self.queued.pop_front()
-    }
-
     /// Removes the oldest queued message, so that a new one can be pushed.
     pub(super) fn evict(&mut self) -> Option<Envelope<M>> {
         let evicted = self.queued.pop_front()?;
@@ -167,10 +155,6 @@ impl<M> MessageQueue<M> {
     }
 
     // --- Senders ----------------------------------------------------------------------------------
-
-    pub(super) fn has_senders(&self) -> bool {
-        self.senders.as_ref().is_some_and(|senders| !senders.is_empty())
-    }
 
     /// Whether a sender may send: one that waits under this number, or a new one.
     pub(super) fn has_room_for(&self, number: Option<u64>) -> bool {

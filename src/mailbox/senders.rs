@@ -18,10 +18,6 @@ pub(super) struct WaitingSenders {
 }
 
 impl WaitingSenders {
-    pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }

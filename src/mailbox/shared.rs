@@ -23,7 +23,7 @@ use super::options::{ForwardTarget, IsFinal, MailboxOptions};
 use super::outcome::{NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull};
 use super::state::MailboxState;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
-use crate::panic::{catch_panic, wake};
+use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -77,26 +77,11 @@ impl<M> MailboxShared<M> {
 impl<M: Send + 'static> MailboxShared<M> {
     // --- Sending ----------------------------------------------------------------------------------
 
-    /// Queues a message that the state [accepts plainly](MailboxState::accepts_plainly), or returns it.
-    fn push(&self, envelope: Envelope<M>) -> Result<(), Envelope<M>> {
-        let mut state = self.state.lock();
-        if !state.accepts_plainly() {
-            return Err(envelope);
-        }
-        let receiver = state.push(envelope);
-        drop(state);
-        if let Some(receiver) = receiver {
-            wake(receiver);
-        }
-        Ok(())
-    }
-
     pub(super) fn send(
         &self,
         envelope: Envelope<M>,
         when_full: WhenFull<'_>,
     ) -> Result<Sent<M>, SendError<M>> {
-        let Err(envelope) = self.push(envelope) else { return Ok(Sent::Queued) };
         let mut sent = self.step(|state, fx| state.send(envelope, when_full, false, fx));
         if let Err(Unsent::MayBeFinal(envelope, is_final)) = sent {
             // A panic is the child's when it receives the message, and never the sender's.
@@ -143,24 +128,15 @@ impl<M: Send + 'static> MailboxShared<M> {
         })
     }
 
-    /// Removes a message that the state [yields plainly](MailboxState::yields_plainly), if there is one.
-    pub(super) fn pop(&self, loan: u64) -> Option<M> {
-        let mut state = self.state.lock();
-        if !state.yields_plainly(loan) {
-            return None;
-        }
-        let envelope = state.pop()?;
-        drop(state);
-        Some(envelope.message)
-    }
-
-    pub(super) fn next(&self, loan: u64, take: Take, waker: &Waker) -> NextMessage<M> {
-        self.step(|state, fx| state.next(loan, take, waker, fx))
-    }
-
-    /// Like [`next`](Self::next), but a cancellation of the loan's holder comes before all messages.
-    pub(super) fn stop_or_next(&self, loan: u64, take: Take, waker: &Waker) -> NextMessage<M> {
-        self.step(|state, fx| state.stop_or_next(loan, take, waker, fx))
+    /// Returns the next message. If `awaits_stop`, a cancellation of the loan's holder comes before it.
+    pub(super) fn next(
+        &self,
+        loan: u64,
+        take: Take,
+        awaits_stop: bool,
+        waker: &Waker,
+    ) -> NextMessage<M> {
+        self.step(|state, fx| state.next(loan, take, awaits_stop, waker, fx))
     }
 
     /// The inbox of the loan was dropped.

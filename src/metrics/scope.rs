@@ -17,7 +17,7 @@ use super::list::{DEAD_LETTERS, FAILED_RUNS};
 use super::recorder::{self, counter, shared};
 use crate::core::Key;
 use crate::dead_letter::DeadLetterReason;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::sync::Mutex;
 
 /// The names of declared children. Their keys are not used.
@@ -29,7 +29,7 @@ pub(crate) struct Scope(Arc<Shared>);
 
 struct Shared {
     /// The supervisor, or the nearest one above that has a label.
-    label: LazyPath,
+    label: Path,
     /// Whether the supervisor has a label of its own.
     declared: bool,
     /// The names of the children with labels of their own.
@@ -44,7 +44,7 @@ type Letters = Vec<(DeadLetterReason, Arc<Counter>)>;
 
 impl Scope {
     /// `names`: those of the declared children; `None` for a dynamic supervisor.
-    pub(crate) fn new(path: &LazyPath, above: Option<&Self>, names: Option<&Names>) -> Self {
+    pub(crate) fn new(path: &Path, above: Option<&Self>, names: Option<&Names>) -> Self {
         let undeclared = above.filter(|above| !above.declares(path.name()));
         let label = undeclared.map_or(path, |above| &above.0.label).clone();
         let declared = undeclared.is_none();
@@ -67,7 +67,7 @@ impl Scope {
     pub(super) fn label_of(&self, child: Option<&str>) -> SharedString {
         match child {
             Some(child) => shared(self.0.label.join(child).as_str()),
-            None => shared(self.0.label.path().as_str()),
+            None => shared(self.0.label.as_str()),
         }
     }
 
@@ -98,8 +98,7 @@ impl Scope {
 
     /// Returns the name of the target, if it is a child with a label of its own.
     fn child_with_label<'a>(&self, target: &'a Path) -> Option<&'a str> {
-        let child =
-            target.as_str().strip_prefix(self.0.label.path().as_str())?.strip_prefix('/')?;
+        let child = target.as_str().strip_prefix(self.0.label.as_str())?.strip_prefix('/')?;
         self.declares(child).then_some(child)
     }
 

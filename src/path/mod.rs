@@ -8,14 +8,12 @@
 //! 2. The name of a declared child has passed [`check_name`]. Only children of a dynamic supervisor
 //!    have a `#` in their last name, before the serial number, so the two are never equal.
 
-mod lazy_path;
 mod name;
 mod serial_name;
 #[cfg(test)]
 mod tests;
 mod tree_path;
 
-pub(crate) use self::lazy_path::LazyPath;
 pub use self::name::NameProblem;
 pub(crate) use self::name::check_name;
 pub(crate) use self::serial_name::SerialName;

@@ -11,35 +11,6 @@ fn path(text: &str) -> Path {
     names.fold(root, |path, name| path.join(name))
 }
 
-/// The same path, with its text made on demand.
-fn lazy(text: &str) -> LazyPath {
-    let mut names = text.split('/');
-    let root = LazyPath::root(names.next().unwrap());
-    names.fold(root, |path, name| path.child(&name.into()))
-}
-
-#[test]
-fn lazy_paths_are_equal_if_all_their_names_are() {
-    let names = ["app", "app/db", "db/app", "app/db/db", "db", "app/dc"];
-    for (at, this) in names.iter().enumerate() {
-        for (other_at, other) in names.iter().enumerate() {
-            assert_eq!(lazy(this) == lazy(other), at == other_at, "{this} {other}");
-        }
-        let same = lazy(this);
-        assert_eq!(same, same.clone());
-        assert_eq!((same.path(), same.name()), (&path(this), path(this).name()));
-        assert_eq!(same.join("x"), path(this).join("x"));
-    }
-}
-
-#[test]
-fn a_lazy_path_of_any_depth_is_dropped_without_recursion() {
-    let name = "a".into();
-    let deep = (0..200_000).fold(LazyPath::root("app"), |path, _| path.child(&name));
-    assert_eq!(deep.path().as_str().len(), "app".len() + 200_000 * "/a".len());
-    drop(deep);
-}
-
 #[test]
 fn name_and_parent_of_a_path() {
     let table = [

@@ -37,7 +37,6 @@ pub struct Path(Arc<str>);
 
 impl Path {
     /// Returns the path of a root.
-    #[cfg(test)]
     pub(crate) fn root(name: &str) -> Self {
         debug_assert!(is_segment(name), "invalid name: {name:?}");
         Self(name.into())
@@ -61,6 +60,11 @@ impl Path {
     pub(crate) fn from_text(text: String) -> Self {
         debug_assert!(text.split('/').all(is_segment), "invalid path: {text:?}");
         Self(text.into())
+    }
+
+    /// Returns the number of names.
+    pub(crate) fn depth(&self) -> usize {
+        self.as_str().split('/').count()
     }
 
     /// Returns the last name of the path, which is that of the child itself.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
+use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
 use tracing::field;
 
@@ -99,6 +100,7 @@ impl RunContext {
     ///
     /// As cancel safe as `future`, which is dropped at one of its await points.
     pub async fn run_until_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
+        consume_budget().await;
         tokio::select! {
             biased;
             () = self.cancelled() => None,

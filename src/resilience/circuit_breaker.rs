@@ -6,6 +6,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::coop::consume_budget;
+
 use crate::clock::now;
 use crate::invisible::Visible;
 use crate::panic::catch_panic;
@@ -214,6 +216,7 @@ impl<E> CircuitBreaker<E> {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
+        consume_budget().await;
         let settings = &self.shared.settings;
         let (admitted, change) = self.shared.circuit.lock().admit(now());
         let permit = admitted

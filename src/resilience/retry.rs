@@ -5,6 +5,8 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use tokio::task::coop::consume_budget;
+
 use crate::policy::{Backoff, BackoffProblem, Delays, Jitter, Random};
 
 /// The number of attempts unless it is set.
@@ -276,6 +278,7 @@ where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
+    consume_budget().await;
     let mut delays = policy.check().map_err(RetryError::Policy)?;
     for attempt in 1.. {
         let result = call().await;

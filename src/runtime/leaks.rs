@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::core::{IncarnationNumber, Key};
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::sync::Mutex;
 
 /// An incarnation of one tree.
@@ -39,7 +39,7 @@ impl Leaks {
     }
 
     /// Returns the paths of the leaked children below `path`, in the order in which they leaked.
-    pub(super) fn below(&self, path: &LazyPath) -> Vec<Path> {
+    pub(super) fn below(&self, path: &Path) -> Vec<Path> {
         let mut below: Vec<_> = {
             let table = self.0.lock();
             if table.leaked.is_empty() {

@@ -16,7 +16,7 @@ use tracing::{Level, field};
 use crate::core::{Decision, ExceededLimit, Report, WaitReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::policy::{FailureLog, LetterLine, LogLevel, OnExhausted};
 use crate::runtime::log_bounds::{LineKind, LogBounds};
 use crate::runtime::request::CallNote;
@@ -130,7 +130,7 @@ const REMEDY: &str =
 /// What was decided of a child that has ended by itself.
 pub(super) fn decided(
     bounds: &LogBounds,
-    supervisor: &LazyPath,
+    supervisor: &Path,
     child: &Path,
     end: Ended<'_>,
     decision: Decision,
@@ -230,7 +230,7 @@ pub(super) fn decided(
 /// The failure callback did not decide.
 pub(super) fn undecided(
     bounds: &LogBounds,
-    supervisor: &LazyPath,
+    supervisor: &Path,
     child: &Path,
     incarnation: u32,
     problem: &str,
@@ -292,9 +292,9 @@ pub(super) fn lease_lost(bounds: &LogBounds, child: &Path, lease: &str, cause: &
 }
 
 /// The runtime was late, so that missed heartbeats say nothing.
-pub(super) fn runtime_late(bounds: &LogBounds, supervisor: &LazyPath, late: Duration) {
+pub(super) fn runtime_late(bounds: &LogBounds, supervisor: &Path, late: Duration) {
     bounded!(
-        (bounds, supervisor.path(), RuntimeLate), WARN, target: "verger::lifecycle",
+        (bounds, supervisor, RuntimeLate), WARN, target: "verger::lifecycle",
         "the runtime was late: no child is called hung",
         %supervisor, ?late
     );
@@ -342,7 +342,7 @@ pub(super) fn waiting(child: &Path, reason: WaitReason, requires: Option<&Path>,
 }
 
 /// More children are waited for than were named.
-pub(super) fn waiting_for_more(supervisor: &LazyPath, waited: Duration) {
+pub(super) fn waiting_for_more(supervisor: &Path, waited: Duration) {
     warn!(target: "verger::lifecycle", %supervisor, ?waited, "waiting for more children");
 }
 
@@ -374,23 +374,23 @@ pub(super) fn called(child: &Path, call: &'static str, note: Option<&CallNote>) 
     info!(target: "verger::lifecycle", %child, call, by, reason, "changed by a call");
 }
 
-pub(super) fn up(bounds: &LogBounds, supervisor: &LazyPath) {
+pub(super) fn up(bounds: &LogBounds, supervisor: &Path) {
     bounded!(
-        (bounds, supervisor.path(), Up), INFO, target: "verger::lifecycle", "up",
+        (bounds, supervisor, Up), INFO, target: "verger::lifecycle", "up",
         %supervisor
     );
 }
 
-pub(super) fn shutting_down(bounds: &LogBounds, supervisor: &LazyPath, cause: &str) {
+pub(super) fn shutting_down(bounds: &LogBounds, supervisor: &Path, cause: &str) {
     bounded!(
-        (bounds, supervisor.path(), ShuttingDown), INFO, target: "verger::shutdown", "shutting down",
+        (bounds, supervisor, ShuttingDown), INFO, target: "verger::shutdown", "shutting down",
         %supervisor, cause
     );
 }
 
-pub(super) fn stopped(bounds: &LogBounds, supervisor: &LazyPath) {
+pub(super) fn stopped(bounds: &LogBounds, supervisor: &Path) {
     bounded!(
-        (bounds, supervisor.path(), Stopped), INFO, target: "verger::shutdown", "stopped",
+        (bounds, supervisor, Stopped), INFO, target: "verger::shutdown", "stopped",
         %supervisor
     );
 }

@@ -1,17 +1,12 @@
 //! How far a supervisor is, and a way to wait for the next phase.
-//!
-//! A `watch` channel would do the same with more memory for each supervisor. perf: budgets row
-//! "10×10×10×10: build, stop"
 
 use std::pin::pin;
-use std::sync::OnceLock;
 use std::time::Instant;
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use super::outcome::End;
 use crate::panic::CatchWakerPanic;
-use crate::sync::Mutex;
 
 /// The phase of a supervisor.
 #[derive(Clone, Debug)]
@@ -23,59 +18,55 @@ pub(crate) enum SupervisorPhase {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Progress {
-    phase: Mutex<SupervisorPhase>,
-    /// When the supervisor has begun to end.
-    stopping: OnceLock<Instant>,
-    entered: Notify,
+pub(crate) struct Progress(watch::Sender<State>);
+
+#[derive(Debug)]
+struct State {
+    phase: SupervisorPhase,
+    /// When the supervisor began to stop.
+    stopping: Option<Instant>,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        let phase = Mutex::new(SupervisorPhase::Starting);
-        Self { phase, stopping: OnceLock::new(), entered: Notify::new() }
+        let state = State { phase: SupervisorPhase::Starting, stopping: None };
+        Self(watch::Sender::new(state))
     }
 
     pub(crate) fn phase(&self) -> SupervisorPhase {
-        self.phase.lock().clone()
+        self.0.borrow().phase.clone()
     }
 
     pub(crate) fn stopping(&self, now: Instant) {
-        if self.stopping.set(now).is_ok() {
-            self.entered.notify_waiters();
-        }
+        self.0.send_if_modified(|state| {
+            let is_first = state.stopping.is_none();
+            state.stopping.get_or_insert(now);
+            is_first
+        });
     }
 
-    /// Waits until the supervisor has begun to end.
+    /// Waits until the supervisor has begun to stop.
     #[cfg(feature = "console")]
     pub(crate) async fn until_stopping(&self) {
-        loop {
-            let entered = pin!(self.entered.notified());
-            if self.stopping_since().is_some()
-                || matches!(self.phase(), SupervisorPhase::Ended { .. })
-            {
-                return;
-            }
-            CatchWakerPanic::new(entered).await;
-        }
+        let is_stopping = |state: &State| {
+            state.stopping.is_some() || matches!(state.phase, SupervisorPhase::Ended { .. })
+        };
+        self.until(is_stopping).await;
     }
 
     pub(crate) fn stopping_since(&self) -> Option<Instant> {
-        self.stopping.get().copied()
+        self.0.borrow().stopping
     }
 
     pub(crate) fn up(&self) {
-        *self.phase.lock() = SupervisorPhase::Up;
-        self.entered.notify_waiters();
+        self.0.send_modify(|state| state.phase = SupervisorPhase::Up);
     }
 
     pub(crate) fn ended(&self, end: End) {
-        {
-            let mut phase = self.phase.lock();
-            let was_up = matches!(*phase, SupervisorPhase::Up);
-            *phase = SupervisorPhase::Ended { end, was_up };
-        }
-        self.entered.notify_waiters();
+        self.0.send_modify(|state| {
+            let was_up = matches!(state.phase, SupervisorPhase::Up);
+            state.phase = SupervisorPhase::Ended { end, was_up };
+        });
     }
 
     /// Waits until the supervisor has ended.
@@ -93,14 +84,13 @@ impl Progress {
         &self,
         is_such: impl Fn(&SupervisorPhase) -> bool,
     ) -> SupervisorPhase {
-        loop {
-            // Created before the phase is read, so that no change is missed in between.
-            let entered = pin!(self.entered.notified());
-            let phase = self.phase();
-            if is_such(&phase) {
-                return phase;
-            }
-            CatchWakerPanic::new(entered).await;
-        }
+        self.until(|state| is_such(&state.phase)).await
+    }
+
+    async fn until(&self, is_such: impl Fn(&State) -> bool) -> SupervisorPhase {
+        let mut changes = self.0.subscribe();
+        let reached = pin!(changes.wait_for(is_such));
+        let reached = CatchWakerPanic::new(reached).await.expect("the sender is borrowed");
+        reached.phase.clone()
     }
 }

@@ -22,7 +22,6 @@ use super::log_bounds::LineKind;
 use super::orphaned_mailboxes::OrphanedMailboxes;
 use super::outcome::End;
 use super::phase::{Progress, SupervisorPhase};
-use super::registry::PathKey;
 use super::request::Request;
 use super::settings::Settings;
 use super::stop_chain::StopChain;
@@ -34,7 +33,7 @@ use crate::exit::ExitReason;
 use crate::lease::FencingToken;
 use crate::metrics::{Scope, is_installed};
 use crate::panic::catch_panic;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::policy::{ChildOptions, FailureCallback, LetterLine, Rules};
 use crate::status::Subscription;
 use crate::status::{Event, EventKind};
@@ -42,7 +41,7 @@ use crate::sync::Mutex;
 
 /// See the [module](self).
 pub(crate) struct SupervisorShared {
-    key: PathKey,
+    path: Path,
     pub(super) above: Option<Arc<SupervisorShared>>,
     pub(crate) tree: Arc<Tree<SupervisorShared>>,
     pub(crate) inbox: SupervisorInbox<Request>,
@@ -78,7 +77,7 @@ impl SupervisorShared {
         let tree = Arc::new(Tree::new(name, settings, listeners, clocks));
         let began = clocks.read_at();
         let events = sender.map(Channel::open).unwrap_or_default();
-        Self::new(PathKey::root(&blueprint.name), None, tree, blueprint, events, began, None)
+        Self::new(Path::root(&blueprint.name), None, tree, blueprint, events, began, None)
     }
 
     /// Creates the shared state of a supervisor that is a child of this one.
@@ -88,12 +87,12 @@ impl SupervisorShared {
         blueprint: Arc<Blueprint>,
         fencing_token: Option<FencingToken>,
     ) -> Arc<Self> {
-        let (key, tree) = (self.key.child(name), Arc::clone(&self.tree));
-        Self::new(key, Some(self), tree, blueprint, Channel::default(), now(), fencing_token)
+        let (path, tree) = (self.path.join(name), Arc::clone(&self.tree));
+        Self::new(path, Some(self), tree, blueprint, Channel::default(), now(), fencing_token)
     }
 
     fn new(
-        key: PathKey,
+        path: Path,
         above: Option<Arc<Self>>,
         tree: Arc<Tree<Self>>,
         blueprint: Arc<Blueprint>,
@@ -101,18 +100,18 @@ impl SupervisorShared {
         began: Instant,
         fencing_token: Option<FencingToken>,
     ) -> Arc<Self> {
-        let blueprint = match tree.settings.supervisor(|| key.path().clone()) {
+        let blueprint = match tree.settings.supervisor(|| path.clone()) {
             Some(layer) => blueprint.with_rules(Rules::layered(&blueprint.rules, Some(layer))),
             None => blueprint,
         };
         let own = blueprint.on_child_failure.as_ref();
         let letters_above = above.as_ref().map(|above| Arc::clone(&above.dead_letters));
         let scope_above = above.as_ref().map(|above| &above.scope);
-        let scope = Scope::new(key.lazy_path(), scope_above, blueprint.declared_names());
+        let scope = Scope::new(&path, scope_above, blueprint.declared_names());
         let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above, &scope);
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         Arc::new(Self {
-            key,
+            path,
             above,
             tree,
             inbox: SupervisorInbox::new(),
@@ -173,11 +172,7 @@ impl SupervisorShared {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.key.path()
-    }
-
-    pub(crate) fn lazy_path(&self) -> &LazyPath {
-        self.key.lazy_path()
+        &self.path
     }
 
     /// Returns the supervisor above.
@@ -215,27 +210,14 @@ impl SupervisorShared {
         self.upward().last().unwrap_or(self)
     }
 
-    /// Whether these names are a full path rather than one below this supervisor: the first is the name of
-    /// the tree's root, and more follow.
-    pub(crate) fn is_full_path(&self, names: &str) -> bool {
-        self.tree.is_full_path(names)
-    }
-
-    /// Returns the supervisor that runs at these names: from the root down if `is_full`, else below this
-    /// supervisor.
-    pub(crate) fn supervisor_at(&self, names: &str, is_full: bool) -> Option<Arc<Self>> {
-        let registry = &self.tree.registry;
-        if is_full { registry.full_path(names) } else { registry.below(&self.key, names) }
-    }
-
     pub(super) fn register(self: &Arc<Self>) {
-        self.tree.registry.insert(self.key.clone(), Arc::clone(self));
+        self.tree.registry.insert(self.path.clone(), Arc::clone(self));
         self.announce();
     }
 
     /// Removes the ended supervisor from the tree, and resolves everything that waits for it.
     pub(crate) fn close(self: &Arc<Self>, end: End) {
-        self.tree.registry.remove(&self.key, self);
+        self.tree.registry.remove(&self.path, self);
         let mut left = self.inbox.close();
         while let Some(event) = left.next_event() {
             self.discard_event(event);
@@ -315,7 +297,7 @@ impl SupervisorShared {
 
     /// Returns the leaked children below this supervisor.
     pub(crate) fn leaked_below(&self) -> Vec<Path> {
-        self.tree.leaks.below(self.lazy_path())
+        self.tree.leaks.below(&self.path)
     }
 
     /// Returns what the stop of this root waits for, without asking a supervisor's task.
@@ -364,7 +346,7 @@ impl SupervisorShared {
 
 impl Parent for SupervisorShared {
     fn path(&self) -> Path {
-        self.key.path().clone()
+        self.path.clone()
     }
 
     fn notify(&self, event: core::MachineEvent) {

@@ -13,7 +13,7 @@ use crate::child::{
 };
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{LazyPath, check_name};
+use crate::path::{Path, check_name};
 use crate::policy::{OnExhausted, PolicySource, Preset, Rules};
 use crate::runtime::{Blueprint, Ineffective};
 use crate::subscriber;
@@ -23,7 +23,7 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     check_name(&description.name)
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
     let mut warnings = Vec::new();
-    let path = LazyPath::root(&description.name);
+    let path = Path::root(&description.name);
     description.check(&path)?;
     let mut children = Vec::with_capacity(description.children.len());
     for child in &description.children {
@@ -45,7 +45,7 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
 /// leaks before that, so that they are named, and not the child.
 pub(super) fn own(
     description: &Description,
-    path: &LazyPath,
+    path: &Path,
     leak_timeout: Duration,
 ) -> Result<Blueprint, BuildError> {
     let mut warnings = Vec::new();
@@ -70,13 +70,13 @@ impl Nested for Description {
         std::mem::take(&mut self.children)
     }
 
-    fn check(&self, path: &LazyPath) -> Result<(), BuildError> {
+    fn check(&self, path: &Path) -> Result<(), BuildError> {
         rules(self, path).map(drop)
     }
 
     fn resolve(
         &self,
-        path: &LazyPath,
+        path: &Path,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
@@ -91,7 +91,7 @@ impl Nested for Description {
 
 fn blueprint(
     description: &Description,
-    path: &LazyPath,
+    path: &Path,
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
@@ -124,9 +124,9 @@ fn blueprint(
         blueprint.levels = blueprint.levels.max(1 + child.levels());
         if keys.insert(Arc::clone(child.factory.name()), Key::of_number(number)).is_some() {
             let name = child.name().to_owned();
-            return Err(BuildError::DuplicateChild { parent: path.path().clone(), name });
+            return Err(BuildError::DuplicateChild { parent: path.clone(), name });
         }
-        blueprint.check_child(&|| path.path().clone(), child, warnings)?;
+        blueprint.check_child(&|| path.clone(), child, warnings)?;
     }
     blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?.into();
     blueprint.keys = Arc::new(keys);
@@ -135,22 +135,22 @@ fn blueprint(
         && let grace = blueprint.graces.longest
         && deadline < grace
     {
-        let path = path.path().clone();
+        let path = path.clone();
         warnings.push(BuildWarning::ShortStopDeadline { path, deadline, grace });
     }
     if max_children == Some(0) {
-        warnings.push(BuildWarning::NoRoom { path: path.path().clone() });
+        warnings.push(BuildWarning::NoRoom { path: path.clone() });
     }
     let ineffective = blueprint.ineffective_limit();
     blueprint.gives_up = blueprint.gives_up(ineffective.as_ref());
     // A preset has the values of its document, where restarts are as slow.
     let is_a_mistake = |it: &Ineffective| is_written || matches!(it, Ineffective::Never(_));
     let ineffective = ineffective.filter(is_a_mistake);
-    warnings.extend(ineffective.map(|it| it.warning(path.path().clone())));
+    warnings.extend(ineffective.map(|it| it.warning(path.clone())));
     Ok(blueprint)
 }
 
-fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError> {
+fn rules(description: &Description, path: &Path) -> Result<Rules, BuildError> {
     let &Description { ref options, dynamic, .. } = description;
     let preset = options.preset.as_ref();
     let default = Rules::default();
@@ -160,13 +160,13 @@ fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError
         (None, Some(preset)) => (preset.intensity, None),
         (None, None) => (None, default.of_each),
     };
-    let own = || path.path().clone();
+    let own = || path.clone();
     check_twice(options.twice.as_ref(), &own)?;
     if let Some(intensity) = intensity {
         check_intensity(intensity, &own)?;
     }
     let on_exhausted = options.on_exhausted;
-    let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted(path.is_root())));
+    let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted(path.depth() == 1)));
     let on_exhausted =
         on_exhausted.unwrap_or(if dynamic { OnExhausted::Remove } else { default.on_exhausted });
     check_on_exhausted(on_exhausted, &own)?;

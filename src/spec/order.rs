@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::child::ChildSpec;
 use crate::core::Key;
 use crate::error::{BuildError, known};
-use crate::path::LazyPath;
+use crate::path::Path;
 use crate::policy::Start;
 
 /// Sorts the children into their start order, and updates their keys.
@@ -21,7 +21,7 @@ use crate::policy::Start;
 pub(super) fn sorted(
     mut children: Vec<ChildSpec>,
     keys: &mut HashMap<Arc<str>, Key>,
-    parent: &LazyPath,
+    parent: &Path,
     start: Start,
 ) -> Result<Vec<ChildSpec>, BuildError> {
     let stop_order = |child: &ChildSpec| child.options.stop_order;
@@ -33,7 +33,7 @@ pub(super) fn sorted(
     let stop_orders: Vec<_> = children.iter().map(stop_order).collect();
     let order = order(&requires, &stop_orders).map_err(|cycle| {
         let names: Vec<_> = cycle.iter().map(|&index| children[index].name()).collect();
-        BuildError::RequirementCycle { parent: parent.path().clone(), cycle: names.join(" → ") }
+        BuildError::RequirementCycle { parent: parent.clone(), cycle: names.join(" → ") }
     })?;
     for (index, child) in children.iter().enumerate() {
         for &required in &requires[index] {
@@ -77,13 +77,13 @@ fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
 fn requirements(
     children: &[ChildSpec],
     keys: &HashMap<Arc<str>, Key>,
-    parent: &LazyPath,
+    parent: &Path,
 ) -> Result<Vec<Vec<usize>>, BuildError> {
     let find = |child: &ChildSpec, name: &String| {
         let key = keys.get(name.as_str());
         key.map(|key| key.index()).ok_or_else(|| BuildError::UnknownRequirement {
             path: parent.join(child.name()),
-            parent: parent.path().clone(),
+            parent: parent.clone(),
             requirement: name.clone(),
             known: {
                 let siblings = children.iter().map(ChildSpec::name);

@@ -94,7 +94,7 @@ impl Context {
         if let Some(own) = self.own_supervisor() {
             return Ok(handle(own));
         }
-        let path = supervisor_of(self).lazy_path().child(&self.incarnation.segment());
+        let path = supervisor_of(self).path().join(&self.incarnation.segment());
         let leak_timeout = supervisor_of(self).blueprint().rules.leak_timeout;
         let blueprint = check::own(&builder.description, &path, leak_timeout)?;
         let shared = supervisor_below(self, &Arc::new(blueprint));

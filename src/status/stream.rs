@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use tokio::task::coop::consume_budget;
+
 use super::event::{Event, EventKind};
 use super::subscription::Subscription;
 use crate::lifecycle::Lifecycle;
@@ -61,6 +63,7 @@ impl StatusStream {
     ///
     /// This method is cancel safe: no change is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<StatusChange> {
+        consume_budget().await;
         if let Some(change) = self.replay.pop() {
             return Some(change);
         }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use tokio::task::coop::consume_budget;
+
 use super::find::find;
 use super::map::parallelism;
 use super::partition_key::PartitionKey;
@@ -164,6 +166,7 @@ impl PartitionedSupervisor {
         &self,
         key: &K,
     ) -> Result<SupervisorHandle, ControlError> {
+        consume_budget().await;
         loop {
             let before = (self.inner.place.starts(), self.active());
             let (tree, path) = self.address(key)?;
@@ -190,6 +193,7 @@ impl PartitionedSupervisor {
         &self,
         key: &K,
     ) -> Result<SupervisorHandle, ControlError> {
+        consume_budget().await;
         let (tree, path) = self.address(key)?;
         find(&tree, &path, false).await
     }

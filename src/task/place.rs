@@ -7,9 +7,11 @@
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
+use tokio::task::coop::consume_budget;
+
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::runtime::{Registration, SupervisorShared, Tree};
 use crate::subscriber;
 use crate::sync::Mutex;
@@ -50,8 +52,7 @@ impl Place {
     /// Returns the path of the supervisor, or only its name before it has run.
     pub(super) fn path(&self) -> Path {
         let last = self.last.lock();
-        last.as_ref()
-            .map_or_else(|| LazyPath::root(&self.name).path().clone(), |last| last.path.clone())
+        last.as_ref().map_or_else(|| Path::root(&self.name), |last| last.path.clone())
     }
 
     fn set(&self, supervisor: &Arc<SupervisorShared>) {
@@ -100,6 +101,7 @@ impl Place {
 
     /// Returns a handle to the supervisor.
     pub(super) async fn handle(&self) -> Result<SupervisorHandle, ControlError> {
+        consume_budget().await;
         match self.running() {
             Some(supervisor) => Ok(SupervisorHandle::new(supervisor)),
             None => Err(self.not_running(None).await),

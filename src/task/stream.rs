@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use futures_core::Stream;
+use tokio::task::coop::consume_budget;
 
 use super::ready::{Ready, ReadyQueue};
 
@@ -127,6 +128,7 @@ impl<O> Stream for TaskStream<'_, O> {
     type Item = O;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<O>> {
+        ready!(pin!(consume_budget()).poll(cx));
         // Before the queue is read, so that no wake is missed in between.
         self.queue.wake_by(cx.waker());
         if let Some(output) = self.first_unread() {

@@ -19,7 +19,7 @@ use crate::child::{
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
 use crate::panic::Foreign;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::sync::Mutex;
 
 /// The faults of one tree, and its incarnations that are alive.
@@ -235,13 +235,13 @@ impl Nested for WrappedNest {
         Arc::get_mut(&mut self.inner).map(|inner| inner.take_children()).unwrap_or_default()
     }
 
-    fn check(&self, path: &LazyPath) -> Result<(), BuildError> {
+    fn check(&self, path: &Path) -> Result<(), BuildError> {
         self.inner.check(path)
     }
 
     fn resolve(
         &self,
-        path: &LazyPath,
+        path: &Path,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {

@@ -23,6 +23,7 @@
 //! | **extreme numbers**: each setter of a duration, a count or a number with a fraction, of builders, specs, defaults, mailboxes, stores, logs, retries and breakers | `durations.rs` |
 //! | **floods** of messages, senders, letters, failures, events, calls, signals, children | `floods.rs` |
 //! | **log injection**: texts of errors, panics, statuses, problems, callbacks, causes, names, paths, breakers | `injection.rs` |
+//! | **loops** over futures that are ready, beside another task of the same thread | `cooperation.rs` |
 //! | children that **block** their thread, at their stop and before | `blocked_stops.rs`, `leaks.rs` |
 //! | races of exits, calls, starts and stops; storms | `races.rs` |
 //! | the order of many stops on several threads | `order.rs` |
@@ -39,6 +40,7 @@ mod cancel_messages;
 mod cancel_safety;
 #[path = "../common/mod.rs"]
 mod common;
+mod cooperation;
 mod depth;
 mod durations;
 mod floods;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::task::coop::consume_budget;
+
 use super::super::engine::LeaseError;
 use super::super::holder::holder;
 use super::super::owner::Owner;
@@ -22,7 +24,7 @@ use crate::clock::now;
 use crate::error::ControlError;
 use crate::mailbox::Address;
 use crate::named_task;
-use crate::path::LazyPath;
+use crate::path::Path;
 use crate::policy::Strategy;
 use crate::spec::{DynamicSupervisor, Supervisor};
 
@@ -200,6 +202,7 @@ impl Sharded {
     ///
     /// This method is cancel safe.
     pub async fn locate<K: ShardKey + ?Sized>(&self, key: &K) -> Result<Located, LeaseError> {
+        consume_budget().await;
         self.locate_shard(self.shard(key)).await
     }
 
@@ -221,6 +224,7 @@ impl Sharded {
         &self,
         key: &K,
     ) -> Result<ShardAddress<M>, ShardError> {
+        consume_budget().await;
         let shard = self.shard(key);
         if let Some(address) = self.address_here(shard) {
             return Ok(ShardAddress::Here(address?));
@@ -285,7 +289,7 @@ impl Sharded {
         })?;
         let path = || match self.shared.supervisor() {
             Some(supervisor) => supervisor.path().join(&format!("shard-{shard}")),
-            None => LazyPath::root(&format!("shard-{shard}")).path().clone(),
+            None => Path::root(&format!("shard-{shard}")),
         };
         let Some(mailbox) = mailbox else {
             return Some(Err(ControlError::NoMailbox { path: path() }));
@@ -353,7 +357,7 @@ impl Sharded {
         /// Each look has a name of its own, so that it never has the lease of another.
         static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-        let path = LazyPath::root("look").path().clone();
+        let path = Path::root("look");
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = looking(&holder(&path.join(&number.to_string()), 0, None));
         let lease = self.shared.shard_lease(shard);

@@ -85,11 +85,13 @@ impl<M: 'static> MailboxState<M> {
         }
     }
 
-    /// Returns the next message for this loan.
+    /// Returns the next message for this loan. If `awaits_stop`, a cancellation of its holder comes before all
+    /// messages.
     pub(in crate::mailbox) fn next(
         &mut self,
         loan: u64,
         take: Take,
+        awaits_stop: bool,
         waker: &Waker,
         fx: &mut MailboxEffects,
     ) -> NextMessage<M> {
@@ -97,6 +99,9 @@ impl<M: 'static> MailboxState<M> {
             return NextMessage::End;
         }
         fx.question = self.put_down();
+        if awaits_stop && self.stop != LoanEnding::No {
+            return NextMessage::Stopping;
+        }
         let Some(lent) = self.loan(loan) else { return NextMessage::End };
         if lent.ending == LoanEnding::Leaving || lent.put_back {
             return NextMessage::End;
@@ -124,44 +129,6 @@ impl<M: 'static> MailboxState<M> {
             fx.stale = self.receiver.replace(waker.clone());
         }
         NextMessage::None
-    }
-
-    /// Like [`next`](Self::next), but a cancellation of the loan's holder comes before all messages.
-    pub(in crate::mailbox) fn stop_or_next(
-        &mut self,
-        loan: u64,
-        take: Take,
-        waker: &Waker,
-        fx: &mut MailboxEffects,
-    ) -> NextMessage<M> {
-        if self.stop == LoanEnding::No || self.loan(loan).is_none() {
-            return self.next(loan, take, waker, fx);
-        }
-        fx.question = self.put_down();
-        NextMessage::Stopping
-    }
-
-    /// Whether the first message for this loan, if there is one, is just removed: the loan is neither held
-    /// nor ending, and nothing else follows. [`next`](Self::next) would do the same. perf: budgets row
-    /// "message"
-    pub(in crate::mailbox) fn yields_plainly(&self, loan: u64) -> bool {
-        let plain = |lent: &CurrentLoan| {
-            lent.ending == LoanEnding::No && !lent.put_back && lent.hold.is_none()
-        };
-        matches!(&self.phase, MailboxPhase::Lent(lent) if loan == self.loans && plain(lent))
-            && self.options().final_message.is_none()
-            && self.queue.is_plain()
-    }
-
-    /// Removes the first message. See [`yields_plainly`](Self::yields_plainly). The question that is put down
-    /// takes the place of the message's own, to be dropped with it.
-    pub(in crate::mailbox) fn pop(&mut self) -> Option<Envelope<M>> {
-        let mut envelope = self.queue.pop()?;
-        self.progress = true;
-        let before = self.put_down();
-        let question = std::mem::replace(&mut envelope.asker, before);
-        self.take_in_hand(question);
-        Some(envelope)
     }
 
     /// The incarnation has received a message for good. No question is in hand.

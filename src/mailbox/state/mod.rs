@@ -171,7 +171,8 @@ impl<M: 'static> MailboxState<M> {
         if let Some(number) = waited {
             fx.stale = self.queue.end_wait(number);
         }
-        fx.receiver = self.push(envelope);
+        self.queue.push(envelope);
+        fx.receiver = self.receiver.take();
         self.notify_pending(true, fx);
         Ok(sent)
     }
@@ -183,20 +184,6 @@ impl<M: 'static> MailboxState<M> {
             WhenFull::Wait { number, .. } => !self.queue.has_room_for(number),
             WhenFull::Overflow | WhenFull::Reject => self.queue.is_full(),
         }
-    }
-
-    /// Whether a message is just queued, whatever the options are: the child runs, there is room, and no
-    /// sender waits. [`send`](Self::send) would do the same. perf: budgets row "message"
-    pub(super) fn accepts_plainly(&self) -> bool {
-        matches!(&self.phase, MailboxPhase::Lent(loan) if loan.ending == LoanEnding::No)
-            && !self.queue.is_full()
-            && !self.queue.has_senders()
-    }
-
-    /// Queues a message. There must be room. Returns the waker of the inbox that waits for it.
-    pub(super) fn push(&mut self, envelope: Envelope<M>) -> Option<Waker> {
-        self.queue.push(envelope);
-        self.receiver.take()
     }
 
     /// Resolves what a sender does about a full mailbox: `Overflow` remains only if a message is to be

@@ -201,7 +201,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
     }
 
     fn next(&self, loan: u64, take: Take, waker: &Waker) -> Poll<Option<Envelope<M>>> {
-        match self.shared.next(loan, take, waker) {
+        match self.shared.next(loan, take, false, waker) {
             NextMessage::Message(envelope, _) => Poll::Ready(Some(envelope)),
             NextMessage::End => Poll::Ready(None),
             NextMessage::None => Poll::Pending,

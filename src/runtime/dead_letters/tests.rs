@@ -15,7 +15,7 @@ use super::*;
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
 use crate::metrics::Scope;
-use crate::path::{LazyPath, Path};
+use crate::path::Path;
 use crate::policy::DeadLetterLog;
 
 /// A supervisor, as far as its dead letters go.
@@ -94,7 +94,7 @@ fn root(options: DeadLetterOptions) -> TestSupervisor {
 }
 
 fn scope() -> Scope {
-    Scope::new(&LazyPath::root("app"), None, None)
+    Scope::new(&Path::root("app"), None, None)
 }
 
 fn below(above: &TestSupervisor, name: &str, options: DeadLetterOptions) -> TestSupervisor {

@@ -49,7 +49,7 @@ impl Driver {
                 self.heartbeats_due.push((key, incarnation));
             }
             Effect::RuntimeLate { late } => {
-                log::runtime_late(&self.shared.tree.log_bounds, self.shared.lazy_path(), late);
+                log::runtime_late(&self.shared.tree.log_bounds, self.shared.path(), late);
             }
             Effect::Leaked { key, incarnation } => {
                 self.leak(key, incarnation, now);
@@ -75,7 +75,7 @@ impl Driver {
                 let problem = format!("didn't answer within {ANSWER_WITHIN:?}");
                 log::undecided(
                     &self.shared.tree.log_bounds,
-                    self.shared.lazy_path(),
+                    self.shared.path(),
                     &path,
                     incarnation,
                     &problem,
@@ -97,7 +97,7 @@ impl Driver {
                 self.remove(key, incarnation, now);
             }
             Effect::Up => {
-                log::up(&self.shared.tree.log_bounds, self.shared.lazy_path());
+                log::up(&self.shared.tree.log_bounds, self.shared.path());
                 self.shared.progress.up();
                 if let Some(ctx) = &self.above {
                     ctx.ready();
@@ -324,7 +324,7 @@ impl Driver {
         let lived = lifetime.or(before.map(|(_, lifetime)| lifetime));
         let permanent = restart_type == RestartType::Permanent;
         let returned = permanent && matches!(**reason, ExitReason::Normal);
-        let supervisor = self.shared.lazy_path();
+        let supervisor = self.shared.path();
         let end = log::Ended { incarnation, reason, lived, returned };
         log::decided(&self.shared.tree.log_bounds, supervisor, &path, end, decision, levels);
         let publish = |kind| self.shared.publish(now, path.clone(), incarnation, || kind);

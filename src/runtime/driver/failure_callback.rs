@@ -72,12 +72,6 @@ async fn decide(
         Ok(Err(_elapsed)) => return None,
         Err(message) => format!("panicked: {message}"),
     };
-    log::undecided(
-        &supervisor.tree.log_bounds,
-        supervisor.lazy_path(),
-        &child,
-        incarnation,
-        &problem,
-    );
+    log::undecided(&supervisor.tree.log_bounds, supervisor.path(), &child, incarnation, &problem);
     Some(FailureDecision::escalate())
 }

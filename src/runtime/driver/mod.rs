@@ -205,7 +205,7 @@ impl Driver {
 
     fn stop(&mut self, level: StopLevel, reason: &str, now: Instant) {
         if level < StopLevel::Abort && !self.machine.is_ending() {
-            log::shutting_down(&self.shared.tree.log_bounds, self.shared.lazy_path(), reason);
+            log::shutting_down(&self.shared.tree.log_bounds, self.shared.path(), reason);
         }
         match level {
             StopLevel::None => {}
@@ -346,7 +346,7 @@ impl Driver {
 
     fn finish(&mut self, end: End) -> End {
         self.measure_end();
-        log::stopped(&self.shared.tree.log_bounds, self.shared.lazy_path());
+        log::stopped(&self.shared.tree.log_bounds, self.shared.path());
         self.discard_events();
         end.leaving(self.shared.leaked_below())
     }

@@ -37,7 +37,7 @@ impl Driver {
             log::waiting(&self.children.path(key), reason, requires.as_ref(), waited);
         }
         if more {
-            log::waiting_for_more(self.shared.lazy_path(), waited);
+            log::waiting_for_more(self.shared.path(), waited);
         }
     }
 }

@@ -158,7 +158,7 @@ impl Comparison {
     /// Takes the next message of the current loan.
     fn next(&mut self, take: Take) -> Result<(), TestCaseError> {
         let shared = Arc::clone(&self.mailbox.shared);
-        self.compare_next(take, |loan, waker| shared.next(loan, take, waker))
+        self.compare_next(take, |loan, waker| shared.next(loan, take, false, waker))
     }
 
     fn compare_next(
@@ -190,9 +190,9 @@ impl Comparison {
         let lent = matches!(self.model.phase, ModelPhase::Lent { .. });
         if !lent || self.model.stop == ModelStop::No {
             let shared = Arc::clone(&self.mailbox.shared);
-            return self.compare_next(take, |loan, waker| shared.stop_or_next(loan, take, waker));
+            return self.compare_next(take, |loan, waker| shared.next(loan, take, true, waker));
         }
-        let next = self.mailbox.shared.stop_or_next(self.loan, take, &self.waker);
+        let next = self.mailbox.shared.next(self.loan, take, true, &self.waker);
         prop_assert!(matches!(next, NextMessage::Stopping));
         self.model.in_hand = false;
         Ok(())
