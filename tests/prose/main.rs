@@ -1,0 +1,15 @@
+//! What the repository's own text must keep to: the book, the README, numbers of tests. These tests read files and run
+//! no tree.
+
+mod book;
+mod book_shape;
+mod book_tables;
+mod coming_from;
+mod example_index;
+mod files;
+mod log_table;
+#[cfg(feature = "metrics")]
+mod metrics_table;
+mod numbers;
+mod otp_rows;
+mod web_example;
