@@ -1,5 +1,5 @@
-//! What the repository's own text must keep to: the book, the README, numbers of tests. These tests read files and run
-//! no tree.
+//! What the repository's own text must keep to: the book, the README, comments, numbers of tests, names of types. These tests
+//! read files and run no tree.
 
 mod book;
 mod book_shape;
@@ -7,6 +7,7 @@ mod book_tables;
 mod coming_from;
 mod example_index;
 mod files;
+mod links;
 mod log_table;
 #[cfg(feature = "metrics")]
 mod metrics_table;
