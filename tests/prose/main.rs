@@ -13,4 +13,6 @@ mod log_table;
 mod metrics_table;
 mod numbers;
 mod otp_rows;
+mod text;
 mod web_example;
+mod words;
