@@ -9,10 +9,12 @@ mod example_index;
 mod files;
 mod links;
 mod log_table;
+mod machine_paths;
 #[cfg(feature = "metrics")]
 mod metrics_table;
 mod numbers;
 mod otp_rows;
 mod text;
+mod type_names;
 mod web_example;
 mod words;
