@@ -14,7 +14,7 @@ fn machine_paths(file: &str, text: &str) -> Vec<String> {
     for (number, line) in (1..).zip(text.lines()) {
         for path in paths.iter().filter(|path| line.contains(*path)) {
             found.push(format!(
-                "{file}:{number}: a path of this machine, `{path}…`; write a relative path, or one below `/srv`"
+                "{file}:{number}: a path of this machine, `{path}…`; write one that starts at the root of the repository"
             ));
         }
     }
