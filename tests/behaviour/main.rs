@@ -2,9 +2,6 @@
 
 mod application;
 mod bad_input;
-mod book;
-mod book_shape;
-mod book_tables;
 mod chapters;
 mod child_specs;
 #[path = "../common/mod.rs"]
@@ -16,13 +13,11 @@ mod kin;
 mod log;
 #[cfg(feature = "log-lines")]
 mod log_lines;
-mod log_table;
 mod long_waits;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod names;
-mod numbers;
 mod readiness;
 #[cfg(feature = "metrics")]
 mod recorder;

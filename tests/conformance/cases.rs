@@ -1,10 +1,8 @@
-//! The cases of OTP's own suite that a scenario can express, with the traces of a real OTP, and the
-//! tests of the subtlest remaining rows.
+//! The cases of OTP's own suite that a scenario can express, with the traces of a real OTP.
 //!
 //! The file has a line per case: its name in `supervisor_SUITE`, the number of the behaviour it
 //! shows, the scenario, and the trace. A behaviour read in the source or observed has no name.
 
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -33,24 +31,6 @@ impl Case {
     }
 }
 
-/// The subtlest rows of the suite and of further observations.
-const SUBTLE: [u32; 19] =
-    [10, 35, 47, 50, 53, 55, 57, 58, 71, 75, 76, 77, 78, 84, 108, 109, 110, 111, 112];
-
-/// The rows that no scenario can express: the case, the reason, and the file of their tests. A
-/// test's name begins with the row.
-const ELSEWHERE: &[(u32, &str, &str, &str)] = &[
-    (35, "count_restarting_children", "looks while a start hangs", "otp/counts.rs"),
-    (57, "simple_one_for_one_restart_ignore", "OTP 25 gets it wrong", "otp/restart.rs"),
-    (58, "multiple_restarts", "time has to pass", "otp/restart.rs"),
-    (71, "sup_stop_race", "others end during a stop", "otp/stop.rs"),
-    (75, "child_unlink", "there are no links", "otp/stop.rs"),
-    (76, "hanging_restart_loop", "looks while a start hangs", "otp/loops.rs"),
-    (77, "hanging_restart_loop", "looks while a start hangs", "otp/loops.rs"),
-    (78, "hanging_restart_loop_rest_for_one", "looks while a start hangs", "otp/loops.rs"),
-    (111, "", "looks while a start hangs", "otp/edges.rs"),
-];
-
 fn cases() -> Vec<Case> {
     let lines = include_str!("cases.jsonl").lines();
     lines.map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -63,21 +43,6 @@ fn otps_own_cases_have_the_recorded_traces() {
             Verdict::Same => {}
             Verdict::Known(deviations) => panic!("{}: {deviations:?}", case.name()),
             Verdict::Differs(it) => panic!("{}\n{}", case.name(), it.text(&case.scenario)),
-        }
-    }
-}
-
-#[test]
-fn each_of_the_subtlest_rows_has_a_case_or_a_test() {
-    let cases = cases();
-    for row in SUBTLE {
-        let has_case = cases.iter().any(|case| case.row == row);
-        let tests = ELSEWHERE.iter().find(|(elsewhere, ..)| *elsewhere == row);
-        assert!(has_case != tests.is_some(), "row {row}");
-        if let Some((_, _, _, file)) = tests {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
-            let source = fs::read_to_string(path).unwrap();
-            assert!(source.contains(&format!("fn otp_{row}_")), "row {row} in {file}");
         }
     }
 }
@@ -101,5 +66,5 @@ pub(crate) fn record(otp: &Otp, path: &Path) {
         text += &serde_json::to_string(case).unwrap();
         text.push('\n');
     }
-    fs::write(path, text).unwrap();
+    std::fs::write(path, text).unwrap();
 }

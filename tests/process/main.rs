@@ -2,7 +2,6 @@
 
 mod application;
 mod entry;
-mod example_index;
 mod examples;
 mod host;
 mod json_log;

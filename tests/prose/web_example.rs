@@ -1,21 +1,12 @@
-//! What belongs together in verger's repository: the chapter and the program, the template and the manifest, the
-//! files for service managers and the times of the program.
-
-#![cfg(unix)]
-#![expect(
-    clippy::print_stdout,
-    reason = "without the tools, nothing is checked, and the test says so"
-)]
-
-mod deployment;
+//! What belongs together of `examples/web`: the book's chapter and the program, the template and the manifest.
 
 use toml::{Table, Value};
 
-const CHAPTER: &str = include_str!("../../../../book/src/production.md");
-const MAIN: &str = include_str!("../../src/main.rs");
-const MANIFEST: &str = include_str!("../../Cargo.toml");
-const TEMPLATE: &str = include_str!("../../Cargo.toml.liquid");
-const GENERATE: &str = include_str!("../../cargo-generate.toml");
+const CHAPTER: &str = include_str!("../../book/src/production.md");
+const MAIN: &str = include_str!("../../examples/web/src/main.rs");
+const MANIFEST: &str = include_str!("../../examples/web/Cargo.toml");
+const TEMPLATE: &str = include_str!("../../examples/web/Cargo.toml.liquid");
+const GENERATE: &str = include_str!("../../examples/web/cargo-generate.toml");
 
 #[test]
 fn the_listing_of_the_chapter_is_the_program() {
@@ -23,13 +14,13 @@ fn the_listing_of_the_chapter_is_the_program() {
     let (listing, _) = listing.split_once("```").unwrap();
     assert_eq!(listing, MAIN);
     let events = CHAPTER.rsplit_once("```rust,ignore\n").unwrap().1.split_once("```").unwrap().0;
-    assert!(include_str!("../../src/http/routes.rs").contains(events), "{events}");
+    assert!(include_str!("../../examples/web/src/http/routes.rs").contains(events), "{events}");
     assert!(MAIN.lines().count() < 80, "a `main.rs` that fits on one page");
 }
 
 #[test]
 fn the_tree_of_the_chapter_is_that_of_the_program() {
-    let tree = include_str!("../../src/tree.rs");
+    let tree = include_str!("../../examples/web/src/tree.rs");
     let (_, drawn) = tree.split_once("//! ```text\n").unwrap();
     let (drawn, _) = drawn.split_once("//! ```\n").unwrap();
     let drawn: String =
@@ -61,5 +52,5 @@ fn the_template_depends_on_what_the_example_depends_on() {
     assert!(!generated.to_string().contains("workspace"), "it is a project of its own");
     let generate: Table = GENERATE.parse().unwrap();
     assert_eq!(generate["template"]["include"], Value::from(vec!["Cargo.toml"]));
-    assert_eq!(generate["template"]["ignore"], Value::from(vec!["tests/repository"]));
+    assert_eq!(generate["template"]["ignore"], Value::from(vec!["tests/deployment.rs"]));
 }

@@ -1,23 +1,17 @@
 //! The book's tables of cargo features and of events are those of the sources. Log lines have a test of their own: `log_table`.
 
-use std::fs;
-use std::path::Path;
+use crate::files::{read, write, writes};
 
-const REMEDY: &str = "run `VERGER_WRITE_BOOK=1 cargo test --test behaviour book_tables`";
-
-fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
-}
+const REMEDY: &str = "run `VERGER_WRITE_BOOK=1 cargo test --all-features --test prose`";
 
 /// Compares the table between the marks of a chapter, or writes it if the environment says so.
-fn check(chapter: &str, mark: &str, table: &str) {
+pub(crate) fn check(chapter: &str, mark: &str, table: &str) {
     let text = read(chapter);
     let (begin, end) = (format!("<!-- {mark} -->\n\n"), format!("\n<!-- end of {mark} -->"));
     let (before, rest) = text.split_once(&begin).expect("the beginning of the table");
     let (there, after) = rest.split_once(&end).expect("the end of the table");
-    if std::env::var_os("VERGER_WRITE_BOOK").is_some() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(chapter);
-        fs::write(path, format!("{before}{begin}{table}{end}{after}")).unwrap();
+    if writes() {
+        write(chapter, &format!("{before}{begin}{table}{end}{after}"));
         return;
     }
     let missing = table.lines().find(|&line| !there.lines().any(|it| it == line));

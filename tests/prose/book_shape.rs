@@ -1,8 +1,8 @@
 //! The book as one whole: its chapters, their order in `SUMMARY.md`, the doctests, and the programs that its chapters show.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+
+use crate::files::{assert_none, files, read, root, write, writes};
 
 /// A chapter has at least so many words besides its listings.
 const FEWEST_WORDS: usize = 150;
@@ -24,43 +24,24 @@ fn begins_like(text: &str, message: &str) -> bool {
     message.ends_with('}') || rest.is_empty() || rest.starts_with([' ', '\n'])
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(&path, found);
-        } else if path.extension().is_some_and(|it| it == "md") {
-            found.push(path);
-        }
-    }
-}
-
 /// Returns the chapters of the book, as paths below `book/src`. What a chapter includes isn't a chapter.
 fn chapters() -> BTreeSet<String> {
-    let book = root().join("book/src");
-    let mut files = Vec::new();
-    collect(&book, &mut files);
-    let name = |file: &PathBuf| {
-        let path = file.strip_prefix(&book).unwrap();
-        path.components().map(|it| it.as_os_str().to_str().unwrap()).collect::<Vec<_>>().join("/")
-    };
-    let mut chapters: BTreeSet<_> = files.iter().map(name).collect();
+    let files = files("book/src", &["md"]);
+    let mut chapters: BTreeSet<_> =
+        files.iter().filter_map(|file| file.strip_prefix("book/src/")).map(str::to_owned).collect();
     chapters.remove("SUMMARY.md");
     for file in &files {
-        let text = fs::read_to_string(file).unwrap();
-        for included in text.split("{{#include ").skip(1) {
+        for included in read(file).split("{{#include ").skip(1) {
             chapters.remove(included.split("}}").next().unwrap().trim());
         }
     }
     chapters
+}
+
+/// Returns the chapters and the README, from the root of the repository.
+fn pages() -> impl Iterator<Item = String> {
+    let chapters = chapters().into_iter().map(|chapter| format!("book/src/{chapter}"));
+    chapters.chain(["README.md".to_owned()])
 }
 
 /// Returns the text of a page without its code blocks, and the info strings of these blocks.
@@ -101,13 +82,13 @@ fn blocks_of(page: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// Returns what is wrong with a block that rustdoc doesn't compile. `folder` is that of the page.
-fn fault_of_ignored(folder: &Path, code: &[&str]) -> Option<String> {
+/// Returns what is wrong with a block of a page that rustdoc doesn't compile.
+fn fault_of_ignored(page: &str, code: &[&str]) -> Option<String> {
     let [line] = code else {
         // Shown as it is, so that rustdoc and readers of the source see it, too.
         let listing = code.join("\n");
-        let is_in = |file: &PathBuf| fs::read_to_string(file).unwrap().contains(&listing);
-        let is_compiled = sources_below(&root().join("examples")).iter().any(is_in);
+        let is_compiled =
+            files("examples", &["rs"]).iter().any(|file| read(file).contains(&listing));
         let fault = "is in no example; remove `ignore`, or show code of an example";
         return (!is_compiled).then(|| fault.to_owned());
     };
@@ -115,28 +96,15 @@ fn fault_of_ignored(folder: &Path, code: &[&str]) -> Option<String> {
     let Some((file, anchor)) = included.and_then(|included| included.rsplit_once(':')) else {
         return Some("is not `{{#include FILE:ANCHOR}}`".to_owned());
     };
-    let path = folder.join(file);
-    let is_example = path
-        .canonicalize()
-        .is_ok_and(|path| path.starts_with(root().canonicalize().unwrap().join("examples")));
-    if !is_example {
+    let examples = root().join("examples").canonicalize().unwrap();
+    let path = root().join(page).parent().unwrap().join(file).canonicalize();
+    let Some(path) = path.ok().filter(|it| it.starts_with(&examples)) else {
         return Some(format!("includes `{file}`, which is no file below `examples`"));
-    }
-    let text = fs::read_to_string(path).unwrap();
+    };
+    let text = std::fs::read_to_string(path).unwrap();
     let has = |mark: &str| text.lines().any(|line| line.trim() == format!("// {mark}: {anchor}"));
     (!has("ANCHOR") || !has("ANCHOR_END"))
         .then(|| format!("includes `{file}`, which has no anchor `{anchor}`"))
-}
-
-/// Returns the Rust files below a directory.
-fn sources_below(directory: &Path) -> Vec<PathBuf> {
-    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let (directories, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
-    let mut sources: Vec<_> =
-        files.into_iter().filter(|file| file.extension().is_some_and(|it| it == "rs")).collect();
-    let directories = directories.iter().filter(|it| !it.ends_with("target"));
-    sources.extend(directories.flat_map(|directory| sources_below(directory)));
-    sources
 }
 
 fn listing_of(page: &str, begin: &str) -> String {
@@ -156,8 +124,8 @@ fn the_summary_names_each_chapter_once() {
 
 #[test]
 fn each_listing_of_the_book_is_a_doctest() {
-    let library = read("src/lib.rs");
-    for chapter in chapters() {
+    let (library, chapters) = (read("src/lib.rs"), chapters());
+    for chapter in &chapters {
         let page = read(&format!("book/src/{chapter}"));
         let has_doctests = parts_of(&page).1.into_iter().any(is_doctest);
         let line = format!("#[doc = include_str!(\"../book/src/{chapter}\")]");
@@ -169,29 +137,27 @@ fn each_listing_of_the_book_is_a_doctest() {
     }
     let named = library.split("include_str!(\"../book/src/").skip(1);
     for chapter in named.map(|rest| rest.split('"').next().unwrap()) {
-        assert!(chapters().contains(chapter), "src/lib.rs has `{chapter}`, which is no chapter");
+        assert!(chapters.contains(chapter), "src/lib.rs has `{chapter}`, which is no chapter");
     }
 }
 
 #[test]
 fn a_listing_that_is_no_doctest_is_part_of_an_example() {
     let mut faults = Vec::new();
-    let chapters = chapters().into_iter().map(|chapter| format!("book/src/{chapter}"));
-    for path in chapters.chain(["README.md".to_owned()]) {
+    for path in pages() {
         let page = read(&path);
-        let folder = root().join(&path).parent().unwrap().to_owned();
         for (info, code) in blocks_of(&page) {
             let mut words = info.split([',', ' ']).map(str::trim);
             let is_ignored = words.clone().any(|word| word.starts_with("ignore"));
             if !is_ignored || !words.any(|word| word == "rust") {
                 continue;
             }
-            if let Some(fault) = fault_of_ignored(&folder, &code) {
+            if let Some(fault) = fault_of_ignored(&path, &code) {
                 faults.push(format!("{path}: the listing {code:?} {fault}"));
             }
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert_none(&faults);
 }
 
 #[test]
@@ -216,8 +182,8 @@ fn the_chapters_of_the_tutorial_show_their_programs() {
         let path = format!("book/src/tutorial/{name}.md");
         let page = read(&path);
         let listing = listing_of(&page, "rust,no_run");
-        if std::env::var_os("VERGER_WRITE_BOOK").is_some() {
-            fs::write(root().join(&path), page.replace(&listing, code.trim_end())).unwrap();
+        if writes() {
+            write(&path, &page.replace(&listing, code.trim_end()));
             continue;
         }
         assert_eq!(
@@ -242,12 +208,10 @@ fn the_first_pages_are_short() {
 
 #[test]
 fn each_log_line_that_the_book_shows_is_one_of_the_sources() {
-    let known = super::log_table::lines();
-    let mut pages: Vec<_> = chapters().iter().map(|it| format!("book/src/{it}")).collect();
-    pages.push("README.md".to_owned());
+    let known = crate::log_table::lines();
     let mut unknown = Vec::new();
-    for page in pages.iter().filter(|page| !page.ends_with("log-lines.md")) {
-        let text = read(page);
+    for page in pages().filter(|page| !page.ends_with("log-lines.md")) {
+        let text = read(&page);
         for shown in text.lines().filter(|line| !line.starts_with('|')) {
             let levels = [" INFO ", " WARN ", "ERROR ", "DEBUG "];
             let Some(at) =
@@ -270,4 +234,25 @@ fn each_log_line_that_the_book_shows_is_one_of_the_sources() {
         "no line of the sources, see log-lines.md:\n{}",
         unknown.join("\n")
     );
+}
+
+#[test]
+fn readme_and_introduction_show_the_first_example_which_fits_on_one_screen() {
+    let program = read("examples/hello.rs");
+    let hello: Vec<_> = program.lines().skip_while(|line| line.starts_with("//!")).collect();
+    let hello = hello.join("\n");
+    for page in ["README.md", "book/src/introduction.md"] {
+        let text = read(page);
+        let blocks = blocks_of(&text);
+        let shown: Vec<_> = blocks.iter().filter(|(info, _)| *info == "rust,no_run").collect();
+        let [(_, shown)] = shown[..] else {
+            panic!(
+                "{page}: one block `rust,no_run` is examples/hello.rs, and there are {}",
+                shown.len()
+            )
+        };
+        assert_eq!(shown.join("\n"), hello, "{page}: left, and examples/hello.rs: right");
+    }
+    let lines = hello.lines().count();
+    assert!(lines <= 24, "examples/hello.rs has {lines} lines besides its comment; at most 24");
 }

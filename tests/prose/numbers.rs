@@ -1,9 +1,9 @@
 //! `tests/README.md` lists every numbered test, and every line of it has a test.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::ops::RangeInclusive;
-use std::path::Path;
+
+use crate::files::{files, read};
 
 const README: &str = include_str!("../README.md");
 
@@ -56,26 +56,14 @@ fn tests_in(source: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Adds the rules that have a test in a directory or below it.
-fn add_tested(directory: &Path, tested: &mut BTreeSet<Rule>) {
-    for entry in directory.read_dir().unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            add_tested(&path, tested);
-        } else if path.ends_with("behaviour/numbers.rs") {
-            // The examples in this file are no tests of a rule.
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let source = fs::read_to_string(&path).unwrap();
-            tested.extend(tests_in(&source).filter_map(rule_of).map(|(rule, _)| rule));
-        }
-    }
-}
-
 #[test]
 fn the_readme_lists_exactly_the_rules_that_have_a_test() {
     let mut tested = BTreeSet::new();
-    for directory in ["tests", "src", "macros/src"] {
-        add_tested(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory), &mut tested);
+    for file in ["tests", "src", "macros/src"].into_iter().flat_map(|it| files(it, &["rs"])) {
+        // The examples in this file are no tests of a rule.
+        if file != "tests/prose/numbers.rs" {
+            tested.extend(tests_in(&read(&file)).filter_map(rule_of).map(|(rule, _)| rule));
+        }
     }
     let listed: BTreeSet<Rule> = listed("Numbered tests").into_keys().collect();
 

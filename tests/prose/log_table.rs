@@ -1,10 +1,9 @@
 //! The book lists every log line and every span of verger, as the sources have them.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-const CHAPTER: &str = "book/src/log-lines.md";
+use crate::book_tables::check;
+use crate::files::{files, read};
 
 /// The names of all fields, so that one thing has one name.
 const FIELDS: [&str; 70] = [
@@ -102,17 +101,6 @@ const MACROS: [(&str, &str); 9] = [
     ("debug_span", "span, `DEBUG`"),
 ];
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            found.push(path);
-        }
-    }
-}
-
 /// Returns the source without comments and tests, which also log.
 fn code_of(source: &str) -> String {
     let source = source.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
@@ -198,16 +186,13 @@ fn line_of(name: &str, level: &str, arguments: &str) -> Line {
 }
 
 pub(crate) fn lines() -> Vec<Line> {
-    let mut files = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let mut lines = Vec::new();
-    for file in files {
-        let is_tests =
-            file.components().any(|it| it.as_os_str() == "tests" || it.as_os_str() == "tests.rs");
-        if is_tests || file.ends_with("src/subscriber.rs") {
+    for file in files("src", &["rs"]) {
+        let is_tests = file.split('/').any(|part| part == "tests" || part == "tests.rs");
+        if is_tests || file == "src/subscriber.rs" {
             continue;
         }
-        let code = code_of(&fs::read_to_string(&file).unwrap());
+        let code = code_of(&read(&file));
         for (name, level) in MACROS {
             for (at, call) in code.match_indices(&format!("{name}!(")) {
                 let before = code[..at].chars().next_back().unwrap_or(' ');
@@ -244,23 +229,7 @@ fn table() -> String {
 
 #[test]
 fn the_book_lists_each_log_line_with_its_fields() {
-    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join(CHAPTER);
-    let text = fs::read_to_string(&chapter).unwrap();
-    let (before, rest) = text.split_once("<!-- lines -->\n\n").expect("the beginning of the table");
-    let (table_there, after) = rest.split_once("\n<!-- end of lines -->").expect("its end");
-    let table = table();
-    if std::env::var_os("VERGER_WRITE_BOOK").is_some() {
-        fs::write(
-            &chapter,
-            format!("{before}<!-- lines -->\n\n{table}\n<!-- end of lines -->{after}"),
-        )
-        .unwrap();
-        return;
-    }
-    const REMEDY: &str = "run `VERGER_WRITE_BOOK=1 cargo test --test behaviour log_table`";
-    let missing = table.lines().find(|&line| !table_there.lines().any(|there| there == line));
-    assert_eq!(missing, None, "not in {CHAPTER}; {REMEDY}");
-    assert!(table_there == table, "{CHAPTER} has a line more than the sources; {REMEDY}");
+    check("book/src/log-lines.md", "lines", &table());
 }
 
 #[test]

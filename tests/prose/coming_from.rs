@@ -1,18 +1,8 @@
-//! Each listing of another system in the book is code that is compiled here.
+//! Each listing of another system in the chapters *Coming from …* is code of `examples/coming-from`, which compiles and runs it.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::files::{files, read};
 
-/// Returns the files of `directory`, below this package, that end in one of `extensions`, with their texts.
-fn files(directory: &str, extensions: &[&str]) -> Vec<(PathBuf, String)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
-    let entries =
-        fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| extensions.iter().any(|extension| path.extension().unwrap() == *extension));
-    files.sort();
-    files.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
-}
+const CHAPTERS: &str = "book/src/coming";
 
 /// Returns the blocks of `page` that begin with this fence.
 fn blocks(page: &str, fence: &str) -> Vec<String> {
@@ -30,16 +20,15 @@ fn blocks(page: &str, fence: &str) -> Vec<String> {
 }
 
 /// Asserts that each block is in a file, and returns how many blocks there are.
-fn check(fence: &str, sources: &[(PathBuf, String)], is_in: fn(&str, &str) -> bool) -> usize {
+fn check(fence: &str, sources: &[String], is_in: fn(&str, &str) -> bool) -> usize {
     let mut count = 0;
-    for (page, text) in files("../../book/src/coming", &["md"]) {
-        for block in blocks(&text, fence) {
+    for page in files(CHAPTERS, &["md"]) {
+        for block in blocks(&read(&page), fence) {
             count += 1;
             assert!(
-                sources.iter().any(|(_, source)| is_in(source, &block)),
-                "{} has a block {fence} that is in no compiled file; change the file and the page \
-                 together:\n{block}",
-                page.display(),
+                sources.iter().any(|source| is_in(&read(source), &block)),
+                "{page} has a block {fence} that is in no compiled file; change the file and the \
+                 page together:\n{block}",
             );
         }
     }
@@ -49,13 +38,15 @@ fn check(fence: &str, sources: &[(PathBuf, String)], is_in: fn(&str, &str) -> bo
 #[test]
 fn every_listing_in_rust_is_a_part_of_a_file() {
     let count =
-        check("```rust,ignore", &files("src", &["rs"]), |source, block| source.contains(block));
+        check("```rust,ignore", &files("examples/coming-from/src", &["rs"]), |source, block| {
+            source.contains(block)
+        });
     assert_eq!(count, 12);
 }
 
 #[test]
 fn every_listing_in_erlang_and_elixir_is_a_file() {
-    let sources = files("erlang", &["erl", "exs"]);
+    let sources = files("examples/coming-from/erlang", &["erl", "exs"]);
     let is_file = |source: &str, block: &str| source == block;
     assert_eq!(check("```erlang", &sources, is_file), 3);
     assert_eq!(check("```elixir", &sources, is_file), 1);
@@ -64,8 +55,8 @@ fn every_listing_in_erlang_and_elixir_is_a_file() {
 /// Blocks with another spelling of the fence would be checked by nothing.
 #[test]
 fn no_listing_escapes_the_check() {
-    for (page, text) in files("../../book/src/coming", &["md"]) {
-        for fence in text.lines().filter(|line| line.starts_with("```") && *line != "```") {
+    for page in files(CHAPTERS, &["md"]) {
+        for fence in read(&page).lines().filter(|line| line.starts_with("```") && *line != "```") {
             let known = [
                 "rust",
                 "rust,ignore",
@@ -76,32 +67,30 @@ fn no_listing_escapes_the_check() {
                 "python",
                 "toml",
             ];
-            assert!(known.contains(&&fence[3..]), "{}: unknown fence {fence}", page.display());
+            assert!(known.contains(&&fence[3..]), "{page}: unknown fence {fence}");
         }
     }
 }
 
 /// Returns the crates that a manifest pins, with their versions.
 fn pins(manifest: &str) -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest);
-    let text = fs::read_to_string(path).unwrap();
     let pin = |line: &str| {
         let (name, rest) = line.split_once(" = ")?;
         let (_, version) = rest.split_once("\"=")?;
         Some((name.to_owned(), version.split_once('"')?.0.to_owned()))
     };
-    let mut pins: Vec<_> = text.lines().filter_map(pin).collect();
+    let mut pins: Vec<_> = read(manifest).lines().filter_map(pin).collect();
     pins.dedup();
     pins
 }
 
 #[test]
 fn the_chapters_name_the_versions_that_are_compiled() {
-    let pages = files("../../book/src/coming", &["md"]);
-    let peers = pins("../../benches/peers/Cargo.toml");
-    for (name, version) in pins("Cargo.toml") {
+    let pages: Vec<_> = files(CHAPTERS, &["md"]).iter().map(|page| read(page)).collect();
+    let peers = pins("benches/peers/Cargo.toml");
+    for (name, version) in pins("examples/coming-from/Cargo.toml") {
         let named = format!("{name} {version}");
-        assert!(pages.iter().any(|(_, text)| text.contains(&named)), "no chapter is about {named}");
+        assert!(pages.iter().any(|page| page.contains(&named)), "no chapter is about {named}");
         let peer = peers.iter().find(|(peer, _)| *peer == name);
         assert!(peer.is_none_or(|peer| peer.1 == version), "benches/peers doesn't pin {named}");
     }

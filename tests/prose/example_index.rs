@@ -2,14 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+
+use crate::files::{read, root};
 
 const INDEX: &str = "examples/README.md";
-
-fn read(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 /// The rows of the index: the file or directory, what it shows, how to break it, and the command.
 fn rows() -> BTreeMap<String, [String; 3]> {
@@ -28,8 +24,7 @@ fn rows() -> BTreeMap<String, [String; 3]> {
 /// The files and directories that have to be listed, as far as the rows name them: a directory is listed by itself or by
 /// what is in it.
 fn unlisted(rows: &BTreeMap<String, [String; 3]>) -> Vec<String> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let names = fs::read_dir(&directory).unwrap().map(|entry| {
+    let names = fs::read_dir(root().join("examples")).unwrap().map(|entry| {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
         if entry.file_type().unwrap().is_dir() { format!("{name}/") } else { name }
@@ -83,7 +78,7 @@ fn assert_features(manifest: &toml::Table, command: &str) {
 #[test]
 fn the_index_lists_each_example_and_nothing_else() {
     let rows = rows();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let directory = root().join("examples");
     for target in rows.keys() {
         assert!(directory.join(target).exists(), "{INDEX} lists {target}, which doesn't exist");
     }
