@@ -113,6 +113,8 @@ fn check(root: &Root) -> (SelfCheck, Receiver<String>) {
 /// check says of it, and then what it says once they have been released.
 fn block_threads(mut runtime: tokio::runtime::Builder, children: usize) -> [String; 2] {
     let runtime = runtime.enable_time().build().unwrap();
+    // The children block before the check begins, and a poll that began before the first watch isn't known.
+    let _watch = PollWatch::new();
     let (begin, gate) = (Arc::new(Semaphore::new(0)), Arc::new(RwLock::new(())));
     let (blocks, blocked) = mpsc::channel();
     let app = (0..children).fold(Supervisor::builder("app"), |app, number| {
