@@ -91,7 +91,8 @@ impl Context {
     ///
     /// This doesn't wait until the children are active: [`child`](SupervisorHandle::child) does. A configuration file
     /// can't name children of a worker, but its `[common]` section applies to them, too. Messages that are left in
-    /// their mailboxes when the incarnation ends become dead letters.
+    /// their mailboxes when the incarnation ends become dead letters. On the context of an incarnation that has ended,
+    /// this starts nothing, and calls of the handle fail.
     ///
     /// ```
     /// use verger::{Context, Exit, Strategy, Supervisor, worker};
