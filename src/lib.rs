@@ -228,7 +228,9 @@ pub use crate::policy::start::Readiness;
 pub use crate::policy::strategy::Strategy;
 #[cfg(all(feature = "process", unix))]
 pub use crate::process::spec::command;
-pub use crate::spec::{DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
+pub use crate::spec::{
+    DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder, TreeBuilder,
+};
 
 /// Compiles and runs the listings of the book and the README.
 #[cfg(doctest)]

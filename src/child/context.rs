@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::cancelled::Cancelled;
 use super::cell::StopLevel;
-use super::helpers::OwnSupervisor;
 use super::incarnation::{Incarnation, Signal};
 use super::waiting::Waiting;
 use crate::clock::now;
@@ -217,23 +216,6 @@ impl Context {
     pub(crate) fn token_of_lease(&self) -> Option<FencingToken> {
         let own = self.property::<FencingToken>().map(|token| *token);
         own.or_else(|| self.incarnation.parent.fencing_token())
-    }
-
-    /// Returns the child's own supervisor, unless it has ended.
-    pub(crate) fn own_supervisor(&self) -> Option<Arc<dyn OwnSupervisor>> {
-        self.incarnation.helpers()?.own()
-    }
-
-    /// Sets the child's own supervisor.
-    ///
-    /// # Errors
-    ///
-    /// Returns the one that it has. `None`: the child has ended.
-    pub(crate) fn set_own_supervisor(
-        &self,
-        own: &Arc<dyn OwnSupervisor>,
-    ) -> Result<(), Option<Arc<dyn OwnSupervisor>>> {
-        self.incarnation.cell.helpers().set_own(own)
     }
 
     /// Stops this child as its supervisor would, grace included.

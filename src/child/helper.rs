@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tracing::Span;
 
 use super::context::Context;
-use super::helpers::{HelperAbort, HelperGuard};
+use super::helpers::{HelperAbort, HelperGuard, OwnSupervisor};
 use super::incarnation::Incarnation;
 use super::polls::watched;
 use super::span::InSpan;
@@ -87,13 +87,16 @@ impl Context {
         }
     }
 
-    /// Runs the child's own supervisor, which isn't aborted with the other helpers.
-    pub(crate) fn spawn_own(
-        &self,
-        guard: HelperGuard,
-        supervisor: impl Future<Output = Exit> + Send + 'static,
-    ) {
-        self.spawn_guarded(guard, supervisor, true, "own children");
+    /// Runs the child's own supervisor, which isn't aborted with the other helpers. Returns `false`, and doesn't run it,
+    /// if the child has one already, or has ended.
+    pub(crate) fn spawn_own<F>(&self, own: Arc<dyn OwnSupervisor>, run: impl FnOnce() -> F) -> bool
+    where
+        F: Future<Output = Exit> + Send + 'static,
+    {
+        let guard = self.incarnation.admit_helper();
+        let Some(guard) = guard.filter(|guard| guard.helpers().set_own(own)) else { return false };
+        self.spawn_guarded(guard, run(), true, "own children");
+        true
     }
 
     /// Runs a future beside the child's own task. The guard is aborted by what it says, and not by aborting this.

@@ -21,17 +21,17 @@ use std::sync::Arc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::cell::StopLevel;
 use crate::exit::ExitError;
 use crate::panic::catch_panic;
 use crate::sync::Mutex;
 
-/// A supervisor that belongs to one incarnation of a worker.
+/// A supervisor that belongs to one incarnation of a worker, as the worker sees it.
 pub(crate) trait OwnSupervisor: Any + fmt::Debug + Send + Sync {
-    /// Stops it in order, and waits until it has ended.
-    fn stop(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    /// Stops it as urgently as `level`.
+    fn stop(&self, level: StopLevel);
 
-    /// Aborts everything below it, and lets it end.
-    fn abort(&self);
+    fn until_ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     fn has_ended(&self) -> bool;
 }
@@ -117,30 +117,21 @@ impl Helpers {
     }
 
     /// Returns the child's own supervisor, unless it has ended.
-    pub(crate) fn own(&self) -> Option<Arc<dyn OwnSupervisor>> {
-        self.state.lock().own.clone().filter(|own| !own.has_ended())
+    pub(super) fn own(&self) -> Option<Arc<dyn OwnSupervisor>> {
+        self.state.lock().own().cloned()
     }
 
-    /// Sets the child's own supervisor, in place of one that has ended.
-    ///
-    /// # Errors
-    ///
-    /// Returns the supervisor that the child has already. `None`: the child has ended.
-    pub(super) fn set_own(
-        &self,
-        own: &Arc<dyn OwnSupervisor>,
-    ) -> Result<(), Option<Arc<dyn OwnSupervisor>>> {
+    /// Sets the child's own supervisor, in place of one that has ended. Returns `false` if the child has one already, or
+    /// has ended.
+    pub(super) fn set_own(&self, own: Arc<dyn OwnSupervisor>) -> bool {
         let mut state = self.state.lock();
-        if state.closed {
-            return Err(None);
+        if state.closed || state.own().is_some() {
+            return false;
         }
-        if let Some(own) = state.own.as_ref().filter(|own| !own.has_ended()) {
-            return Err(Some(Arc::clone(own)));
-        }
-        let ended = state.own.replace(Arc::clone(own));
+        let ended = state.own.replace(own);
         drop(state);
         drop(ended);
-        Ok(())
+        true
     }
 
     /// Returns the child's own supervisor to the one caller that stops it in order.
@@ -195,7 +186,7 @@ impl Helpers {
             task.abort();
         }
         if let Some(own) = own {
-            own.abort();
+            own.stop(StopLevel::Abort);
         }
         let is_last = report.is_some();
         if let Some(Report(report)) = report {
@@ -206,6 +197,10 @@ impl Helpers {
 }
 
 impl State {
+    fn own(&self) -> Option<&Arc<dyn OwnSupervisor>> {
+        self.own.as_ref().filter(|own| !own.has_ended())
+    }
+
     /// Returns what reports the exit, if nothing is awaited any more.
     fn report_if_last(&mut self) -> Option<Report> {
         if self.running.is_empty() { self.report.take() } else { None }

@@ -9,7 +9,7 @@ use std::task::Waker;
 use tracing::Span;
 
 use super::cell::{IncarnationCell, StopLevel};
-use super::helpers::{HelperGuard, Helpers};
+use super::helpers::{HelperGuard, Helpers, OwnSupervisor};
 use super::identity::ChildIdentity;
 use super::message_span::message_span;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
@@ -219,9 +219,9 @@ impl Incarnation {
         helpers.admit()
     }
 
-    /// Whether the child has a supervisor of its own.
-    pub(crate) fn has_own_supervisor(&self) -> bool {
-        self.helpers().is_some_and(|helpers| helpers.own().is_some())
+    /// Returns the child's own supervisor, unless it has ended.
+    pub(crate) fn own_supervisor(&self) -> Option<Arc<dyn OwnSupervisor>> {
+        self.helpers()?.own()
     }
 
     /// Returns the helpers, if the child has ever started one.

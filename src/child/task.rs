@@ -101,7 +101,8 @@ fn beside(
     let function = std::mem::replace(future, Box::pin(std::future::pending()));
     let exit = log_panics(incarnation, || drop_after(exit, || drop(function)));
     *future = Box::pin(async move {
-        own.stop().await;
+        own.stop(StopLevel::Cancel);
+        own.until_ended().await;
         exit
     });
     future.as_mut().poll(cx)

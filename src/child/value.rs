@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::cell::StopLevel;
 use super::child_trait::Child;
 use super::context::Context;
 use super::helpers::Helpers;
@@ -72,10 +73,11 @@ async fn run_phases(child: &mut dyn Child, ctx: &Context, phases: Phases) -> Exi
 /// What the child has started may need what `deactivate` gives up.
 async fn stop_own(helpers: &Helpers, patience: impl Future<Output = ()>) {
     let Some(own) = helpers.own_to_stop() else { return };
+    own.stop(StopLevel::Cancel);
     tokio::select! {
         biased;
-        () = Arc::clone(&own).stop() => {}
-        () = patience => own.abort(),
+        () = own.until_ended() => {}
+        () = patience => own.stop(StopLevel::Abort),
     }
 }
 

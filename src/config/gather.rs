@@ -130,10 +130,10 @@ async fn fill_all(
     fill(handle, root, facts, wanted).await
 }
 
-/// Whether a configuration can name the children of a supervisor. A worker's own supervisor comes and goes with the
+/// Whether a configuration can name the children of a supervisor. A supervisor below a worker comes and goes with the
 /// worker, so whether a file is valid would depend on the moment.
 fn has_sections(supervisor: &Arc<SupervisorShared>) -> bool {
-    !supervisor.blueprint().is_own
+    supervisor.below_worker.is_none()
 }
 
 /// Gathers what is known of one child.

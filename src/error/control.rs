@@ -126,6 +126,16 @@ pub enum ControlError {
         /// The path that was given.
         path: String,
     },
+    /// The child has started a supervisor of its own already; see
+    /// [`Context::children_with`](crate::Context::children_with).
+    #[error(
+        "`{path}` already has children of its own; use `children()`, or describe all of them in the first call of \
+         `children_with`"
+    )]
+    HasChildren {
+        /// The child.
+        path: Path,
+    },
     /// The call needs a supervisor, but the child is a worker.
     #[error("`{path}` is not a supervisor")]
     NotASupervisor {

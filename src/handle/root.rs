@@ -24,14 +24,26 @@ impl Context {
 /// A downcast, because the types are recursive: a supervisor's inbox holds child specs, whose
 /// factories take a `Context`, so a context can't name the supervisor's type.
 pub(crate) fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
-    let parent: Arc<dyn Any + Send + Sync> = Arc::clone(&ctx.incarnation.parent) as _;
-    parent.downcast().expect("the parent of a child is a supervisor")
+    downcast(Arc::clone(&ctx.incarnation.parent) as _)
 }
 
-/// Creates the shared state of a supervisor that is this child.
-pub(crate) fn supervisor_below(ctx: &Context, blueprint: &Arc<Blueprint>) -> Arc<SupervisorShared> {
+/// Returns the supervisor of a child's own children, unless it has ended.
+pub(crate) fn own_supervisor(ctx: &Context) -> Option<Arc<SupervisorShared>> {
+    ctx.incarnation.own_supervisor().map(|own| downcast(own as _))
+}
+
+fn downcast(supervisor: Arc<dyn Any + Send + Sync>) -> Arc<SupervisorShared> {
+    supervisor.downcast().expect("it is a supervisor")
+}
+
+/// Creates the shared state of a supervisor that is this child, or that this child has started as a worker.
+pub(crate) fn supervisor_below(
+    ctx: &Context,
+    blueprint: &Arc<Blueprint>,
+    is_of_worker: bool,
+) -> Arc<SupervisorShared> {
     let (segment, token) = (ctx.incarnation.segment(), ctx.token_of_lease());
-    supervisor_of(ctx).below(&segment, Arc::clone(blueprint), token)
+    supervisor_of(ctx).below(&segment, Arc::clone(blueprint), token, is_of_worker)
 }
 
 /// Creates the shared state of a root.

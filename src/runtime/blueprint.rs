@@ -36,8 +36,6 @@ pub(crate) struct Blueprint {
     pub(crate) rules: Arc<Rules>,
     /// Whether its children have no order.
     pub(crate) dynamic: bool,
-    /// Whether it is a worker's own, so that no declaration shows that it exists.
-    pub(crate) is_own: bool,
     /// Its own callback. One from above may apply instead.
     pub(crate) on_child_failure: Option<FailureCallback>,
     /// Its own options. Those from above apply as well.

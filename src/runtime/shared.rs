@@ -9,7 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::blueprint::Blueprint;
 use super::channel::Channel;
@@ -48,6 +48,9 @@ pub(crate) struct SupervisorShared {
     pub(crate) progress: Progress,
     /// The rules in it can change.
     blueprint: Mutex<Arc<Blueprint>>,
+    /// The longest leak timeout, if the supervisor is below a worker: that is aborted at the same time, and the children
+    /// that leak are reported before the worker would be. No declaration shows that such a supervisor exists.
+    pub(crate) below_worker: Option<Duration>,
     pub(crate) began: Instant,
     /// The fencing token with which it was started, or one above it.
     fencing_token: Option<FencingToken>,
@@ -75,20 +78,30 @@ impl SupervisorShared {
         let name = Arc::clone(&blueprint.name);
         let (sender, listeners) = early_events.take();
         let tree = Arc::new(Tree::new(name, settings, listeners, clocks));
-        let began = clocks.read_at();
-        let events = sender.map(Channel::open).unwrap_or_default();
-        Self::new(Path::root(&blueprint.name), None, tree, blueprint, events, began, None)
+        let mut root = Self::new(Path::root(&blueprint.name), None, tree, blueprint);
+        root.began = clocks.read_at();
+        root.events = sender.map(Channel::open).unwrap_or_default();
+        root.refresh_rules();
+        Arc::new(root)
     }
 
-    /// Creates the shared state of a supervisor that is a child of this one.
+    /// Creates the shared state of a supervisor that is a child of this one, or that of a worker which is.
     pub(crate) fn below(
         self: Arc<Self>,
         name: &Arc<str>,
         blueprint: Arc<Blueprint>,
         fencing_token: Option<FencingToken>,
+        is_of_worker: bool,
     ) -> Arc<Self> {
+        let below_worker = match is_of_worker {
+            true => Some(self.blueprint().rules.leak_timeout / 2),
+            false => self.below_worker,
+        };
         let (path, tree) = (self.path.join(name), Arc::clone(&self.tree));
-        Self::new(path, Some(self), tree, blueprint, Channel::default(), now(), fencing_token)
+        let mut below = Self::new(path, Some(self), tree, blueprint);
+        (below.fencing_token, below.below_worker) = (fencing_token, below_worker);
+        below.refresh_rules();
+        Arc::new(below)
     }
 
     fn new(
@@ -96,38 +109,32 @@ impl SupervisorShared {
         above: Option<Arc<Self>>,
         tree: Arc<Tree<Self>>,
         blueprint: Arc<Blueprint>,
-        events: Channel<Event>,
-        began: Instant,
-        fencing_token: Option<FencingToken>,
-    ) -> Arc<Self> {
-        let blueprint = match tree.settings.supervisor(|| path.clone()) {
-            Some(layer) => blueprint.with_rules(Rules::layered(&blueprint.rules, Some(layer))),
-            None => blueprint,
-        };
+    ) -> Self {
         let own = blueprint.on_child_failure.as_ref();
         let letters_above = above.as_ref().map(|above| Arc::clone(&above.dead_letters));
         let scope_above = above.as_ref().map(|above| &above.scope);
         let scope = Scope::new(&path, scope_above, blueprint.declared_names());
         let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above, &scope);
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
-        Arc::new(Self {
+        Self {
             path,
             above,
             tree,
             inbox: SupervisorInbox::new(),
             progress: Progress::new(),
             blueprint: Mutex::new(blueprint),
-            began,
-            fencing_token,
+            below_worker: None,
+            began: now(),
+            fencing_token: None,
             callback,
-            events,
+            events: Channel::default(),
             scope,
             dead_letters,
             orphaned_mailboxes: OrphanedMailboxes::default(),
             stop_chain: StopChain::default(),
             requires: Mutex::default(),
             stop_reason: Mutex::new(None),
-        })
+        }
     }
 
     pub(crate) fn blueprint(&self) -> Arc<Blueprint> {
@@ -152,7 +159,14 @@ impl SupervisorShared {
     pub(super) fn refresh_rules(&self) -> Arc<Blueprint> {
         let mut blueprint = self.blueprint.lock();
         let layer = self.tree.settings.supervisor(|| self.path().clone());
-        *blueprint = blueprint.with_rules(Rules::layered(&blueprint.rules, layer));
+        let mut rules = Rules::layered(&blueprint.rules, layer);
+        if let Some(longest) = self.below_worker.filter(|&longest| longest < rules.leak_timeout) {
+            // A clone keeps no limit that was calculated with the other timeout.
+            rules = Arc::new(Rules { leak_timeout: longest, ..Rules::clone(&rules) });
+        }
+        if !Arc::ptr_eq(&rules, &blueprint.rules) {
+            *blueprint = blueprint.with_rules(rules);
+        }
         Arc::clone(&blueprint)
     }
 
@@ -253,11 +267,6 @@ impl SupervisorShared {
     /// Returns why the supervisor stops, or the nearest one above that does.
     pub(crate) fn stop_reason(&self) -> Option<Arc<str>> {
         self.upward().find_map(|supervisor| supervisor.stop_reason.lock().clone())
-    }
-
-    /// Why a worker's own supervisor stops.
-    fn owner_stops(&self) -> Arc<str> {
-        format!("`{}` stops", self.path()).into()
     }
 
     /// Discards an event that the ended supervisor can't handle any more, but notes the end of a leak.
@@ -399,17 +408,16 @@ impl Parent for SupervisorShared {
 }
 
 impl OwnSupervisor for SupervisorShared {
-    fn stop(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let reason = self.stop_reason().unwrap_or_else(|| self.owner_stops());
-        self.inbox.push_stop(StopRequest { reason, level: StopLevel::Cancel });
-        Box::pin(async move {
-            self.progress.until_ended().await;
-        })
+    fn stop(&self, level: StopLevel) {
+        let reason =
+            self.stop_reason().unwrap_or_else(|| format!("`{}` stops", self.path()).into());
+        self.inbox.push_stop(StopRequest { reason, level });
     }
 
-    fn abort(&self) {
-        let reason = self.owner_stops();
-        self.inbox.push_stop(StopRequest { reason, level: StopLevel::Abort });
+    fn until_ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            self.progress.until_ended().await;
+        })
     }
 
     fn has_ended(&self) -> bool {

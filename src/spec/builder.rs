@@ -133,6 +133,47 @@ impl Supervisor {
     }
 }
 
+/// A builder of a supervisor, ordered or dynamic.
+///
+/// This trait is sealed and can't be implemented outside of this crate.
+///
+/// The example of [`Context::children_with`](crate::Context::children_with) passes one.
+pub trait TreeBuilder: sealed::Sealed {}
+
+impl TreeBuilder for SupervisorBuilder {}
+
+impl TreeBuilder for DynamicSupervisorBuilder {}
+
+mod sealed {
+    use super::{Description, DynamicSupervisorBuilder, SupervisorBuilder};
+
+    /// Keeps [`TreeBuilder`](super::TreeBuilder) to this crate.
+    pub trait Sealed {
+        fn into_description(self) -> Description;
+    }
+
+    impl Sealed for SupervisorBuilder {
+        fn into_description(self) -> Description {
+            self.description
+        }
+    }
+
+    impl Sealed for DynamicSupervisorBuilder {
+        fn into_description(self) -> Description {
+            self.description
+        }
+    }
+}
+
+/// Builds the tree with each child replaced by the result of `change`.
+#[cfg(feature = "testing")]
+pub(crate) fn build_with(
+    builder: impl TreeBuilder,
+    change: &dyn Fn(ChildSpec) -> ChildSpec,
+) -> Result<Supervisor, BuildError> {
+    check::root(&builder.into_description().map_children(change))
+}
+
 /// Never implemented: its bound reports a call of `with_graceful_shutdown` on a builder.
 #[diagnostic::on_unimplemented(
     message = "a builder can't run a tree; call `build()` first",
@@ -424,12 +465,6 @@ impl SupervisorBuilder {
     pub fn first_start(mut self, first_start: FirstStart) -> Self {
         self.description.options.first_start = Some(first_start);
         self
-    }
-
-    /// Replaces each child by the result of `change`.
-    #[cfg(feature = "testing")]
-    pub(crate) fn map_children(self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Self {
-        Self { description: self.description.map_children(change) }
     }
 
     common_options!();

@@ -22,43 +22,41 @@ use crate::subscriber;
 pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> {
     check_name(&description.name)
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
-    let mut warnings = Vec::new();
-    let path = Path::root(&description.name);
-    description.check(&path)?;
-    let mut children = Vec::with_capacity(description.children.len());
-    for child in &description.children {
-        children.push(child.resolve(&path, &mut warnings)?);
-    }
-    let blueprint = blueprint(description, &path, children, &mut warnings)?;
-    if blueprint.lends {
-        check_mailboxes(&path, &blueprint.children, false)?;
-    }
-    for warning in &warnings {
-        subscriber::warn!(target: "verger::lifecycle", "{warning}");
-    }
-    Ok(Supervisor::new(Arc::new(blueprint), warnings))
+    let (blueprint, warnings) = tree(description, &Path::root(&description.name), false)?;
+    Ok(Supervisor::new(blueprint, warnings))
 }
 
-/// Checks the own dynamic supervisor of the child at `path`.
-///
-/// `leak_timeout`: how long the child may take to end after it was aborted. The supervisor reports its own
-/// leaks before that, so that they are named, and not the child.
-pub(super) fn own(
+/// Checks the tree of children that the worker at `path` starts.
+pub(super) fn below_worker(
     description: &Description,
     path: &Path,
-    leak_timeout: Duration,
-) -> Result<Blueprint, BuildError> {
+) -> Result<Arc<Blueprint>, BuildError> {
+    check_name(&description.name)
+        .map_err(|problem| BuildError::BadName { parent: path.to_string(), problem })?;
+    tree(description, path, true).map(|(blueprint, _)| blueprint)
+}
+
+/// Checks a tree whose supervisor is at `path`, and logs what is probably a mistake. `is_added`: other trees may have
+/// its mailboxes.
+fn tree(
+    description: &Description,
+    path: &Path,
+    is_added: bool,
+) -> Result<(Arc<Blueprint>, Vec<BuildWarning>), BuildError> {
     let mut warnings = Vec::new();
-    let mut blueprint = blueprint(description, path, Vec::new(), &mut warnings)?;
-    blueprint.is_own = true;
-    // A clone, which keeps no limit that was calculated with the other timeout.
-    let rules = Rules::clone(&blueprint.rules);
-    let leak_timeout = rules.leak_timeout.min(leak_timeout / 2);
-    blueprint.rules = Arc::new(Rules { leak_timeout, ..rules });
+    description.check(path)?;
+    let mut children = Vec::with_capacity(description.children.len());
+    for child in &description.children {
+        children.push(child.resolve(path, &mut warnings)?);
+    }
+    let blueprint = blueprint(description, path, children, &mut warnings)?;
+    if blueprint.lends {
+        check_mailboxes(path, &blueprint.children, is_added)?;
+    }
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }
-    Ok(blueprint)
+    Ok((Arc::new(blueprint), warnings))
 }
 
 impl Nested for Description {
@@ -107,7 +105,6 @@ fn blueprint(
         version: description.options.version.clone(),
         rules: Arc::new(rules),
         dynamic: description.dynamic,
-        is_own: false,
         on_child_failure: description.options.on_child_failure.clone(),
         dead_letters: description.options.dead_letters.clone(),
         children: Arc::default(),

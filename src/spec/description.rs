@@ -16,7 +16,7 @@ use crate::runtime::Registration;
 
 /// A supervisor of either kind, as its builder describes it.
 #[derive(Clone)]
-pub(super) struct Description {
+pub struct Description {
     pub(super) name: String,
     pub(super) dynamic: bool,
     pub(super) defined_at: &'static Location<'static>,

@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! 1. A [`Supervisor`] is valid: no later code checks it again.
-//! 2. Trees are nested only here: a builder becomes a child, and a [`Supervisor`] is one.
+//! 2. Trees are nested only here: a builder becomes a child or is started by a worker, and a [`Supervisor`] is a child.
 
 mod builder;
 mod check;
@@ -16,5 +16,9 @@ mod order;
 mod own_children;
 mod supervisor;
 
-pub use self::builder::{DynamicSupervisor, DynamicSupervisorBuilder, SupervisorBuilder};
+#[cfg(feature = "testing")]
+pub(crate) use self::builder::build_with;
+pub use self::builder::{
+    DynamicSupervisor, DynamicSupervisorBuilder, SupervisorBuilder, TreeBuilder,
+};
 pub use self::supervisor::Supervisor;

@@ -1,31 +1,20 @@
-//! The dynamic supervisor that a child can have of its own.
+//! The supervisor that a child can have of its own.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use super::builder::{DynamicSupervisor, DynamicSupervisorBuilder};
+use super::builder::{DynamicSupervisor, TreeBuilder};
 use super::check;
-use crate::child::{Context, OwnSupervisor};
-use crate::error::BuildError;
+use crate::child::Context;
+use crate::error::ControlError;
 use crate::exit::Exit;
-use crate::handle::{SupervisorHandle, supervisor_below, supervisor_of};
-use crate::runtime::{End, SupervisorShared, supervise};
+use crate::handle::{SupervisorHandle, own_supervisor, supervisor_below, supervisor_of};
+use crate::runtime::{End, supervise};
 
 impl Context {
-    /// Returns a handle to the child's own dynamic supervisor, which the first call starts.
+    /// Returns a handle to the supervisor of the child's own children. The first call starts it.
     ///
-    /// Its children are below the path of this child: a child `conn` of `app/listener` is
-    /// `app/listener/conn#1`. They belong to this incarnation. When the child's function, or its
-    /// [`run`](crate::Child::run), has returned, they are stopped in parallel, each within its own grace, and
-    /// before [`deactivate`](crate::Child::deactivate). If the child was cancelled, all this is within its own
-    /// grace: children that don't stop in time are aborted. If the child panics or is aborted, they are aborted.
-    /// The next incarnation begins once all have ended, and without any of them.
-    ///
-    /// The defaults are those of [`DynamicSupervisor::builder`]; to change them, use
-    /// [`children_with`](Self::children_with). If the supervisor gives up, the child fails as
-    /// [`Escalated`](crate::ExitReason::Escalated).
-    ///
-    /// A configuration file can't name children of a worker, but its `[common]` section applies to them, too.
+    /// It is the supervisor that [`children_with`](Self::children_with) has started. If there is none, this starts a
+    /// [`DynamicSupervisor`] with the defaults of its builder.
     ///
     /// As every handle, it addresses the supervisor that runs at its path: when the child was restarted, that
     /// of the next incarnation. If the supervisor has ended while the child runs, for example because a call
@@ -71,57 +60,102 @@ impl Context {
     /// The first call panics outside of a tokio runtime, as `tokio::spawn` does.
     #[must_use]
     pub fn children(&self) -> SupervisorHandle {
-        let defaults = DynamicSupervisor::builder("children");
-        self.children_with(defaults).expect("the defaults are valid")
+        loop {
+            if let Some(own) = own_supervisor(self) {
+                return SupervisorHandle::new(own);
+            }
+            match self.children_with(DynamicSupervisor::builder("children")) {
+                Ok(children) => return children,
+                // Another task of the child has started them.
+                Err(ControlError::HasChildren { .. }) => {}
+                Err(error) => unreachable!("the defaults are valid: {error}"),
+            }
+        }
     }
 
-    /// Returns the same handle as [`children`](Self::children), and starts the supervisor as `builder`
-    /// describes it, if this is the first call.
+    /// Starts the supervisor of the child's own children, and returns a handle to it.
     ///
-    /// The name of the builder has no meaning, because the children are below the path of this child.
+    /// It is an ordinary supervisor, with any strategy, limits and nested supervisors. Its place in the tree is the
+    /// path of this child, whatever the name of the builder: a child `parser` of `app/ingest` is `app/ingest/parser`.
+    /// For more than one supervisor, nest them.
+    ///
+    /// * The children belong to this incarnation. When the child's function, or its [`run`](crate::Child::run), has
+    ///   returned, the supervisor stops them, in its order and each with its own grace. Then
+    ///   [`deactivate`](crate::Child::deactivate) is called.
+    /// * If the child was cancelled, all this is within its own grace: children that don't stop in time are aborted. An
+    ///   ordered supervisor stops its children one after another, so give the child a
+    ///   [`shutdown`](crate::ChildSpec::shutdown) that is long enough for all of them.
+    /// * If the child panics or is aborted, its children are aborted.
+    /// * The next incarnation begins once all of them have ended, and without any of them.
+    /// * If the supervisor gives up, the child fails as [`Escalated`](crate::ExitReason::Escalated).
+    ///
+    /// This doesn't wait until the children are active: [`child`](SupervisorHandle::child) does. A configuration file
+    /// can't name children of a worker, but its `[common]` section applies to them, too. Messages that are left in
+    /// their mailboxes when the incarnation ends become dead letters. On the context of an incarnation that has ended,
+    /// this starts nothing, and calls of the handle fail.
+    ///
+    /// ```
+    /// use verger::{Context, Exit, Strategy, Supervisor, worker};
+    ///
+    /// async fn idle(ctx: Context) {
+    ///     ctx.cancelled().await;
+    /// }
+    ///
+    /// async fn ingest(ctx: Context) -> Exit {
+    ///     let parts = Supervisor::builder("parts")
+    ///         .strategy(Strategy::RestForOne)
+    ///         .child(worker("socket", idle))
+    ///         .child(worker("parser", idle));
+    ///     ctx.children_with(parts)?.child("parser").await?;
+    ///     ctx.set_status("both parts are active");
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").child(worker("ingest", ingest)).build()?.start().await?;
+    /// # tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    ///
+    /// assert_eq!(app.child("ingest/parser").await?.incarnation(), Some(1));
+    /// # let ingest = app.which_child("ingest").await?;
+    /// # assert_eq!(ingest.status.as_deref(), Some("both parts are active"));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// Those of [`build`](DynamicSupervisorBuilder::build).
+    /// * [`ControlError::InvalidSpec`] with the errors of [`build`](crate::SupervisorBuilder::build), if the description
+    ///   is invalid,
+    /// * [`ControlError::HasChildren`] if the child has a supervisor of its own already, from this method or from
+    ///   [`children`](Self::children).
     ///
     /// # Panics
     ///
-    /// The first call panics outside of a tokio runtime, as `tokio::spawn` does.
+    /// Panics outside of a tokio runtime, as `tokio::spawn` does.
     pub fn children_with(
         &self,
-        builder: DynamicSupervisorBuilder,
-    ) -> Result<SupervisorHandle, BuildError> {
-        if let Some(own) = self.own_supervisor() {
-            return Ok(handle(own));
-        }
-        let path = supervisor_of(self).path().join(&self.incarnation.segment());
-        let leak_timeout = supervisor_of(self).blueprint().rules.leak_timeout;
-        let blueprint = check::own(&builder.description, &path, leak_timeout)?;
-        let shared = supervisor_below(self, &Arc::new(blueprint));
-        let own: Arc<dyn OwnSupervisor> = Arc::clone(&shared) as _;
+        builder: impl TreeBuilder,
+    ) -> Result<SupervisorHandle, ControlError> {
         // Before anything is changed: it panics outside of a runtime.
         let _runtime = tokio::runtime::Handle::current();
-        let admitted = self.incarnation.admit_helper();
-        match admitted.map(|guard| (guard, self.set_own_supervisor(&own))) {
-            Some((guard, Ok(()))) => {
-                self.spawn_own(guard, supervise(Arc::clone(&shared), None, exit));
-                Ok(SupervisorHandle::new(shared))
-            }
-            // Another task of the child has started it.
-            Some((_, Err(Some(own)))) => Ok(handle(own)),
-            // The child has ended.
-            Some((_, Err(None))) | None => {
-                shared.close(End::Aborted);
-                Ok(SupervisorHandle::new(shared))
-            }
+        let check_none = || match own_supervisor(self) {
+            Some(_) => Err(ControlError::HasChildren { path: self.path() }),
+            None => Ok(()),
+        };
+        check_none()?;
+        let path = supervisor_of(self).path().join(&self.incarnation.segment());
+        let blueprint = check::below_worker(&builder.into_description(), &path)?;
+        let own = supervisor_below(self, &blueprint, true);
+        if !self.spawn_own(Arc::clone(&own) as _, || supervise(Arc::clone(&own), None, exit)) {
+            own.close(End::Aborted);
+            // Another task of the child was faster, unless the child has ended.
+            check_none()?;
         }
+        Ok(SupervisorHandle::new(own))
     }
-}
-
-fn handle(own: Arc<dyn OwnSupervisor>) -> SupervisorHandle {
-    let own: Arc<dyn Any + Send + Sync> = own;
-    let supervisor = own.downcast::<SupervisorShared>();
-    SupervisorHandle::new(supervisor.expect("only this file sets it"))
 }
 
 /// What the end of the supervisor means for the child that owns it.

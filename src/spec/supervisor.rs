@@ -187,7 +187,7 @@ fn run_below(
     blueprint: &Arc<Blueprint>,
     ctx: Context,
 ) -> impl Future<Output = Exit> + Send + use<> {
-    supervise(supervisor_below(&ctx, blueprint), Some(ctx), End::exit)
+    supervise(supervisor_below(&ctx, blueprint, false), Some(ctx), End::exit)
 }
 
 /// A supervisor becomes active when its first start has passed its last child.

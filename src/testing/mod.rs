@@ -116,7 +116,6 @@
 //! ```
 
 mod assertion;
-mod builder;
 mod expect;
 mod faults;
 #[cfg(feature = "lease")]
@@ -128,7 +127,6 @@ mod random;
 mod standstill;
 mod tree;
 
-pub use self::builder::Builder;
 pub use self::expect::Expect;
 #[cfg(feature = "lease")]
 pub use self::lease_rules::assert_lease_rules;

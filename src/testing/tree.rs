@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assertion::Assertion;
-use super::builder::Builder;
 use super::expect::{Expect, relative};
 use super::faults::{Faults, StartFault};
 use super::log::{EventLog, Recorder, Search, Stuck};
@@ -18,6 +17,7 @@ use crate::exit::ExitError;
 use crate::handle::{ChildRef, SupervisorHandle};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
+use crate::spec::{TreeBuilder, build_with};
 use crate::status::{Event, EventKind};
 
 /// How long a test waits by default.
@@ -75,7 +75,7 @@ impl TestTree {
     /// # Panics
     ///
     /// If the tree can't be built, or is not up within the [`patience`](Self::patience).
-    pub fn start(tree: impl Builder) -> impl Future<Output = Self> {
+    pub fn start(tree: impl TreeBuilder) -> impl Future<Output = Self> {
         let spawned = Self::try_spawn(tree);
         Assertion::new(async move {
             let tree = spawned?;
@@ -95,7 +95,7 @@ impl TestTree {
     ///
     /// If the tree can't be built, does not come up within the [`patience`](Self::patience), or
     /// leaves a child running after a failed start.
-    pub fn try_start(tree: impl Builder) -> impl Future<Output = Result<Self, StartError>> {
+    pub fn try_start(tree: impl TreeBuilder) -> impl Future<Output = Result<Self, StartError>> {
         let spawned = Self::try_spawn(tree);
         Assertion::new(async move {
             let tree = spawned?;
@@ -145,7 +145,7 @@ impl TestTree {
     ///
     /// If the tree can't be built, or outside of a tokio runtime that has its timers enabled.
     #[track_caller]
-    pub fn spawn(tree: impl Builder) -> Self {
+    pub fn spawn(tree: impl TreeBuilder) -> Self {
         match Self::try_spawn(tree) {
             Ok(tree) => tree,
             Err(text) => panic!("{text}"),
@@ -436,9 +436,9 @@ impl TestTree {
         })
     }
 
-    fn try_spawn(tree: impl Builder) -> Result<Self, String> {
+    fn try_spawn(tree: impl TreeBuilder) -> Result<Self, String> {
         let faults = Arc::new(Faults::default());
-        let built = tree.build_with(&|child| faults.wrap(child));
+        let built = build_with(tree, &|child| faults.wrap(child));
         let root = built.map_err(|error| error.to_string())?.spawn();
         let handle = root.handle();
         let clock = ClockWatch::new(handle.clone()).map(Arc::new);

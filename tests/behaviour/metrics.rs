@@ -173,6 +173,31 @@ async fn a_hundred_thousand_dynamic_children_have_the_labels_of_their_supervisor
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_stop_of_a_worker_with_its_own_children_is_timed_once() {
+    let recorded = Recorded::default();
+    let _guard = set_default_local_recorder(&recorded);
+    let owner = worker("owner", async |ctx: Context| -> Exit {
+        let slow = worker("slow", async |ctx: Context| {
+            ctx.cancelled().await;
+            sleep(secs(2)).await;
+        });
+        ctx.children_with(Supervisor::builder("own").child(slow))?;
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let app = start(Supervisor::builder("app").child(owner)).await;
+    settle().await;
+    app.stop("enough").await.unwrap();
+    for path in ["app", "app/owner", "app/owner/slow"] {
+        assert_eq!(
+            recorded.histogram(&format!("verger_stop_seconds path={path}")),
+            [2.0],
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn children_that_are_added_while_the_tree_runs_have_the_label_of_their_supervisor() {
     let recorded = Recorded::default();
     let _guard = set_default_local_recorder(&recorded);

@@ -443,3 +443,26 @@ async fn the_status_tells_where_a_configuration_comes_from() {
     let text = tree.status().await.unwrap().to_string();
     assert!(text.contains("config: config app.toml:2"), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_file_reaches_children_below_a_worker_by_its_common_section_only() {
+    let owner = worker("owner", async |ctx: Context| -> Exit {
+        let inner = Supervisor::builder("inner").child(worker("x", idle));
+        ctx.children_with(Supervisor::builder("own").child(worker("a", idle)).child(inner))?;
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let tree = start(app().child(owner)).await;
+    tree.child("owner/inner/x").await.unwrap();
+    for path in ["owner/a", "owner/inner", "owner/inner/x"] {
+        let text = format!("[\"{path}\"]\nenabled = false");
+        let error = try_apply(&tree, &text).await.unwrap_err();
+        assert!(error.starts_with(&format!("app.toml:1:2: there is no `app/{path}`")), "{error}");
+    }
+    apply(&tree, "[common]\nshutdown = \"7s\"").await;
+    for path in ["owner/a", "owner/inner/x"] {
+        let spec = tree.child_spec(path).await.unwrap();
+        assert_eq!(spec.shutdown, Shutdown::Timeout(secs(7)), "{path}");
+    }
+    tree.stop("enough").await.unwrap();
+}

@@ -10,6 +10,7 @@ mod macros;
 mod message_spans;
 mod one_shot;
 mod own_children;
+mod own_strategies;
 mod partitions;
 mod services;
 mod tasks;

@@ -56,7 +56,7 @@ impl Driver {
         let kind = kind(&view.options);
         let has_children = match kind {
             ChildKind::Supervisor => true,
-            ChildKind::Worker => incarnation.is_some_and(|it| it.has_own_supervisor()),
+            ChildKind::Worker => incarnation.is_some_and(|it| it.own_supervisor().is_some()),
         };
         Some(ChildInfo {
             kind,

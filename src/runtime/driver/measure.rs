@@ -37,7 +37,7 @@ impl Driver {
 
     /// Records how long a root took to stop. Every other supervisor is a child, whose stop is measured.
     pub(super) fn measure_end(&self) {
-        if self.above.is_none()
+        if self.shared.above.is_none()
             && let Some(since) = self.shared.progress.stopping_since()
         {
             self.metrics.root_stopped(now().saturating_duration_since(since));
