@@ -85,7 +85,7 @@ impl SupervisorShared {
         Arc::new(root)
     }
 
-    /// Creates the shared state of a supervisor that is a child of this one, or that of a worker which is.
+    /// Creates the shared state of a supervisor that is a child of this one, or of a worker below it.
     pub(crate) fn below(
         self: Arc<Self>,
         name: &Arc<str>,

@@ -75,8 +75,8 @@ impl Context {
 
     /// Starts the supervisor of the child's own children, and returns a handle to it.
     ///
-    /// It is an ordinary supervisor, with any strategy, limits and nested supervisors. Its place in the tree is the
-    /// path of this child, whatever the name of the builder: a child `parser` of `app/ingest` is `app/ingest/parser`.
+    /// It is an ordinary supervisor, with any strategy, limits and nested supervisors. It runs at the path of this child,
+    /// and the builder's name isn't part of that: a child `parser` of `app/ingest` is `app/ingest/parser`.
     /// For more than one supervisor, nest them.
     ///
     /// * The children belong to this incarnation. When the child's function, or its [`run`](crate::Child::run), has
