@@ -119,8 +119,8 @@ fn build(app: SupervisorBuilder) -> Supervisor {
 
 // One declared child, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (declared().build()), config = at_most(4_400))]
-#[bench::supervisor(args = (chain().build()), config = at_most(13_000))]
+#[bench::child(args = (declared().build()), config = at_most(5_500))]
+#[bench::supervisor(args = (chain().build()), config = at_most(34_300))]
 fn start(app: Result<Supervisor, BuildError>) -> Running {
     Running::start(app)
 }
@@ -134,9 +134,9 @@ fn start_child(running: Running) -> Running {
 
 // One declared child in order, one child of a dynamic supervisor, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (Running::start(declared().build())), config = at_most(7_700))]
+#[bench::child(args = (Running::start(declared().build())), config = at_most(8_850))]
 #[bench::dynamic(args = (full()), config = at_most(8_500))]
-#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(15_000))]
+#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(25_900))]
 fn stop(running: Running) -> Running {
     running.runtime.block_on(running.tree.stop("done")).expect("it stops");
     running
@@ -213,7 +213,7 @@ async fn kill_one(tree: &SupervisorHandle) {
 }
 
 // One child of the group.
-#[library_benchmark(config = at_most(11_500))]
+#[library_benchmark(config = at_most(13_100))]
 #[bench::each(group())]
 fn restart_one_for_all(running: Running) -> Running {
     running.runtime.block_on(kill_one(&running.tree));
@@ -254,7 +254,7 @@ async fn send_each(address: &Address<Message>) -> Result<u32, AskError> {
 
 // One message, sent and received. With a capacity of 1, most sends wait.
 #[library_benchmark]
-#[bench::roomy(args = (reader(EVENTS as usize + 1)), config = at_most(365))]
+#[bench::roomy(args = (reader(EVENTS as usize + 1)), config = at_most(900))]
 #[bench::full(args = (reader(1)), config = at_most(2_930))]
 fn message((running, address): (Running, Address<Message>)) -> Running {
     let sum = running.runtime.block_on(send_each(&address));
@@ -269,7 +269,7 @@ async fn ask_each(address: &Address<Message>) {
 }
 
 // One question with its answer.
-#[library_benchmark(config = at_most(2_200))]
+#[library_benchmark(config = at_most(2_850))]
 #[bench::each(reader(64))]
 fn ask((running, address): (Running, Address<Message>)) -> Running {
     running.runtime.block_on(ask_each(&address));
@@ -309,7 +309,7 @@ async fn look_up_each(tree: &SupervisorHandle, names: &[String]) {
 }
 
 // One lookup of a supervisor by its path.
-#[library_benchmark(config = at_most(1_750))]
+#[library_benchmark(config = at_most(1_360))]
 #[bench::each(with_names(supervisors()))]
 fn lookup((running, names): (Running, Vec<String>)) -> Running {
     running.runtime.block_on(look_up_each(&running.tree, &names));
