@@ -28,6 +28,30 @@ async fn of_twenty_that_compete_one_has_the_lease() {
     compete("app", 5, || server.engine()).await;
 }
 
+/// Two of them may both find no row, and meet in either of the table's unique indexes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_first_requests_for_a_lease_one_is_granted_and_none_fails() {
+    let Some(server) = Server::start() else { return };
+    server.engine().migrate().await.unwrap();
+    let engines: Vec<_> = (0..8).map(|_| server.engine()).collect();
+    for name in 0..200 {
+        let requests: Vec<_> = engines
+            .iter()
+            .enumerate()
+            .map(|(holder, engine)| {
+                let (engine, claim) =
+                    (engine.clone(), claim(&name.to_string(), &holder.to_string()));
+                tokio::spawn(async move { engine.acquire(&claim).await.unwrap() })
+            })
+            .collect();
+        let mut granted = 0;
+        for request in requests {
+            granted += u32::from(matches!(request.await.unwrap(), Acquired::Granted(_)));
+        }
+        assert_eq!(granted, 1, "lease {name}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_that_compete_are_serialised_at_every_isolation_level() {
     for level in ["repeatable read", "serializable"] {

@@ -60,6 +60,7 @@ impl Table {
         let durable = "durable AS MATERIALIZED (SELECT CASE current_setting('synchronous_commit') \
              WHEN 'off' THEN set_config('synchronous_commit', 'on', true) = 'on' ELSE true END AS yes)";
         let granted = expiry("$3");
+        // Without a target, because two first requests can meet in either of the two unique indexes.
         let acquire = format!(
             "WITH {durable}, \
              present AS (SELECT holder FROM {quoted} WHERE name = $1), \
@@ -69,7 +70,7 @@ impl Table {
                RETURNING epoch), \
              created AS (INSERT INTO {quoted} (name, epoch, holder, expires_at) \
                SELECT $1, 1, $2, {granted} WHERE (SELECT yes FROM durable) AND NOT EXISTS (SELECT FROM present) \
-               ON CONFLICT (name) DO NOTHING RETURNING epoch) \
+               ON CONFLICT DO NOTHING RETURNING epoch) \
              SELECT epoch, NULL AS holder FROM granted \
              UNION ALL SELECT epoch, NULL FROM created \
              UNION ALL SELECT NULL, holder FROM present WHERE NOT EXISTS (SELECT FROM granted)"
