@@ -126,7 +126,7 @@ pub enum ControlError {
         /// The path that was given.
         path: String,
     },
-    /// The child has started a supervisor of its own already; see
+    /// The child has already started its own supervisor; see
     /// [`Context::children_with`](crate::Context::children_with).
     #[error(
         "`{path}` already has children of its own; use `children()`, or describe all of them in the first call of \

@@ -93,9 +93,10 @@ impl SupervisorShared {
         fencing_token: Option<FencingToken>,
         is_of_worker: bool,
     ) -> Arc<Self> {
-        let below_worker = match is_of_worker {
-            true => Some(self.blueprint().rules.leak_timeout / 2),
-            false => self.below_worker,
+        let below_worker = if is_of_worker {
+            Some(self.blueprint().rules.leak_timeout / 2)
+        } else {
+            self.below_worker
         };
         let (path, tree) = (self.path.join(name), Arc::clone(&self.tree));
         let mut below = Self::new(path, Some(self), tree, blueprint);

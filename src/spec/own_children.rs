@@ -1,4 +1,4 @@
-//! The supervisor that a child can have of its own.
+//! The supervisor of a child's own children.
 
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ impl Context {
     ///
     /// * [`ControlError::InvalidSpec`] with the errors of [`build`](crate::SupervisorBuilder::build), if the description
     ///   is invalid,
-    /// * [`ControlError::HasChildren`] if the child has a supervisor of its own already, from this method or from
+    /// * [`ControlError::HasChildren`] if the child already has its own supervisor, from this method or from
     ///   [`children`](Self::children).
     ///
     /// # Panics

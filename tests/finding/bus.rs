@@ -4,7 +4,7 @@ mod ends;
 mod letters;
 mod requests;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -15,6 +15,7 @@ use verger::status::Subscription;
 use verger::{ChildSpec, Context, Exit, Supervisor, SupervisorHandle, worker};
 
 use crate::common::settle;
+use crate::journal::Journal;
 use crate::log::Log;
 
 /// An event.
@@ -28,21 +29,6 @@ struct Double(u32);
 
 impl Request for Double {
     type Reply = u32;
-}
-
-/// What handlers have noted, in order.
-#[derive(Clone, Default)]
-struct Journal(Arc<Mutex<Vec<String>>>);
-
-impl Journal {
-    fn note(&self, text: impl Into<String>) {
-        self.0.lock().unwrap().push(text.into());
-    }
-
-    /// Returns the notes since the last call.
-    fn taken(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
-    }
 }
 
 /// A child that registers handlers, and runs until it is cancelled.
@@ -158,7 +144,7 @@ async fn seed3_06_a_failing_dead_letter_handler_is_counted_and_makes_no_letter()
         let seen = seen.clone();
         ctx.bus().on_dead_letter(move |letter| {
             seen.note(describe(&letter));
-            assert!(seen.0.lock().unwrap().len() != 1, "the first one");
+            assert!(seen.len() != 1, "the first one");
             async { Err("each other one") }
         });
     });

@@ -4,6 +4,7 @@ mod bus;
 #[path = "../common/mod.rs"]
 mod common;
 mod helpers;
+mod journal;
 #[path = "../common/log.rs"]
 mod log;
 mod macros;

@@ -1,31 +1,27 @@
 //! The dynamic supervisor that a child can have of its own.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
+use verger::status::{Event, EventKind, Subscription};
 use verger::{
     Backoff, Child, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, Supervisor,
     SupervisorHandle, async_trait, child, once, worker,
 };
 
 use crate::common::settle;
-
-type Journal = Arc<Mutex<Vec<String>>>;
-
-fn note(journal: &Journal, text: impl Into<String>) {
-    journal.lock().unwrap().push(text.into());
-}
+use crate::journal::Journal;
 
 /// A child that takes a second to stop.
 fn slow(name: &str, journal: &Journal) -> ChildSpec {
-    let journal = Arc::clone(journal);
+    let journal = journal.clone();
     once(name, async move |ctx: Context| {
-        note(&journal, format!("start {}", ctx.path()));
+        journal.note(format!("start {}", ctx.path()));
         ctx.cancelled().await;
         sleep(Duration::from_secs(1)).await;
-        note(&journal, format!("stop {}", ctx.path()));
+        journal.note(format!("stop {}", ctx.path()));
     })
 }
 
@@ -47,7 +43,7 @@ impl Child for Rooms {
     async fn run(&mut self, ctx: &Context) -> Exit {
         if ctx.incarnation() == 1 {
             ctx.run_until_cancelled(sleep(Duration::from_secs(5))).await;
-            note(&self.journal, "returned");
+            self.journal.note("returned");
             return (self.exit)();
         }
         ctx.cancelled().await;
@@ -55,7 +51,7 @@ impl Child for Rooms {
     }
 
     async fn deactivate(&mut self, _ctx: &Context) -> Exit {
-        note(&self.journal, "deactivate");
+        self.journal.note("deactivate");
         Ok(())
     }
 }
@@ -63,8 +59,8 @@ impl Child for Rooms {
 async fn start(exit: fn() -> Exit) -> (SupervisorHandle, Journal) {
     let journal = Journal::default();
     let rooms = {
-        let journal = Arc::clone(&journal);
-        child("rooms", move || Rooms { journal: Arc::clone(&journal), exit })
+        let journal = journal.clone();
+        child("rooms", move || Rooms { journal: journal.clone(), exit })
     };
     let rooms = rooms.backoff(Backoff::constant(Duration::from_secs(1)));
     let app = Supervisor::builder("app").child(rooms).build().unwrap().start().await.unwrap();
@@ -72,19 +68,15 @@ async fn start(exit: fn() -> Exit) -> (SupervisorHandle, Journal) {
     (app, journal)
 }
 
-fn taken(journal: &Journal) -> Vec<String> {
-    std::mem::take(&mut journal.lock().unwrap())
-}
-
 #[tokio::test(start_paused = true)]
 async fn own_children_stop_after_run_and_before_deactivate_inside_of_the_grace() {
     let (app, journal) = start(|| Ok(())).await;
-    assert_eq!(taken(&journal), ["start app/rooms/lobby#1", "start app/rooms/garden#2"]);
+    assert_eq!(journal.taken(), ["start app/rooms/lobby#1", "start app/rooms/garden#2"]);
     let began = Instant::now();
     app.stop("enough").await.unwrap();
     assert_eq!(began.elapsed(), Duration::from_secs(1), "they stop in parallel");
     assert_eq!(
-        taken(&journal),
+        journal.taken(),
         ["returned", "stop app/rooms/garden#2", "stop app/rooms/lobby#1", "deactivate"]
     );
 }
@@ -92,10 +84,10 @@ async fn own_children_stop_after_run_and_before_deactivate_inside_of_the_grace()
 #[tokio::test(start_paused = true)]
 async fn own_children_belong_to_one_incarnation() {
     let (app, journal) = start(|| Err("again".into())).await;
-    taken(&journal);
+    journal.taken();
     sleep(Duration::from_millis(7_500)).await;
     assert_eq!(
-        taken(&journal),
+        journal.taken(),
         [
             "returned",
             "stop app/rooms/garden#2",
@@ -112,12 +104,12 @@ async fn own_children_belong_to_one_incarnation() {
 #[tokio::test(start_paused = true)]
 async fn own_children_are_aborted_if_the_child_panics() {
     let (app, journal) = start(|| panic!("boom")).await;
-    taken(&journal);
+    journal.taken();
     sleep(Duration::from_millis(5_500)).await;
-    assert_eq!(taken(&journal), ["returned"]);
+    assert_eq!(journal.taken(), ["returned"]);
     assert!(app.supervisor("rooms").await.is_err(), "its supervisor has ended");
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(taken(&journal), ["start app/rooms/lobby#1", "start app/rooms/garden#2"]);
+    assert_eq!(journal.taken(), ["start app/rooms/lobby#1", "start app/rooms/garden#2"]);
     app.stop("enough").await.unwrap();
 }
 
@@ -140,20 +132,20 @@ async fn own_children_are_aborted_when_the_grace_is_over() {
 #[tokio::test(start_paused = true)]
 async fn own_children_of_a_function_stop_when_it_returns() {
     let journal = Journal::default();
-    let seen = Arc::clone(&journal);
+    let seen = journal.clone();
     let rooms = worker("rooms", move |ctx: Context| {
-        let journal = Arc::clone(&seen);
+        let journal = seen.clone();
         async move {
             ctx.children().start_child(slow("lobby", &journal)).await?;
             ctx.cancelled().await;
-            note(&journal, "returned");
+            journal.note("returned");
             Exit::Ok(())
         }
     });
     let app = Supervisor::builder("app").child(rooms).build().unwrap().start().await.unwrap();
     settle().await;
     app.stop("enough").await.unwrap();
-    let journal = taken(&journal);
+    let journal = journal.taken();
     assert_eq!(journal, ["start app/rooms/lobby#1", "returned", "stop app/rooms/lobby#1"]);
 }
 
@@ -177,6 +169,17 @@ async fn the_status_shows_own_children_and_handles_find_them() {
     app.stop("enough").await.unwrap();
 }
 
+/// Returns why incarnations have ended, each as `path: reason`.
+pub(crate) fn reasons(events: &mut Subscription<Event>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    while let Some(event) = events.try_next() {
+        if let EventKind::Moved { reason: Some(reason), .. } = event.kind {
+            reasons.push(format!("{}: {reason}", event.path));
+        }
+    }
+    reasons
+}
+
 #[tokio::test(start_paused = true)]
 async fn own_children_restart_by_themselves_and_an_exhausted_limit_fails_their_owner() {
     let owner = worker("owner", async |ctx: Context| -> Exit {
@@ -192,14 +195,8 @@ async fn own_children_restart_by_themselves_and_an_exhausted_limit_fails_their_o
     let mut events = app.events();
     // The first failure was before.
     sleep(Duration::from_millis(1_500)).await;
-    let mut reasons = Vec::new();
-    while let Some(event) = events.try_next() {
-        if let verger::status::EventKind::Moved { reason: Some(reason), .. } = event.kind {
-            reasons.push(format!("{}: {reason}", event.path));
-        }
-    }
     assert_eq!(
-        reasons,
+        reasons(&mut events),
         [
             "app/owner/a#1: failed: broken",
             "app/owner: escalated: child app/owner/a#1: failed: broken",
@@ -270,31 +267,31 @@ async fn own_children_stop_before_deactivate_also_if_run_ignores_its_cancellatio
     #[async_trait]
     impl Child for Stubborn {
         async fn run(&mut self, ctx: &Context) -> Exit {
-            let journal = Arc::clone(&self.0);
+            let journal = self.0.clone();
             ctx.children()
                 .start_once("x", async move |ctx: Context| {
                     ctx.cancelled().await;
-                    note(&journal, "x cancelled");
+                    journal.note("x cancelled");
                 })
                 .await?;
             std::future::pending().await
         }
 
         async fn deactivate(&mut self, _ctx: &Context) -> Exit {
-            note(&self.0, "deactivate");
+            self.0.note("deactivate");
             Ok(())
         }
     }
 
     let journal = Journal::default();
-    let noted = Arc::clone(&journal);
-    let stubborn = child("a", move || Stubborn(Arc::clone(&noted)));
+    let noted = journal.clone();
+    let stubborn = child("a", move || Stubborn(noted.clone()));
     let app = Supervisor::builder("app").child(stubborn.shutdown(Duration::from_secs(4)));
     let app = app.build().unwrap().start().await.unwrap();
     settle().await;
     let began = Instant::now();
     app.stop("enough").await.unwrap();
-    assert_eq!(taken(&journal), ["x cancelled", "deactivate"]);
+    assert_eq!(journal.taken(), ["x cancelled", "deactivate"]);
     assert_eq!(
         began.elapsed(),
         Duration::from_secs(3),

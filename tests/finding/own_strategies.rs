@@ -1,6 +1,6 @@
 //! The supervisor that a child has of its own, with any strategy.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -14,19 +14,8 @@ use verger::{
 };
 
 use crate::common::settle;
-
-#[derive(Clone, Default)]
-struct Journal(Arc<Mutex<Vec<String>>>);
-
-impl Journal {
-    fn note(&self, text: impl Into<String>) {
-        self.0.lock().unwrap().push(text.into());
-    }
-
-    fn taken(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
-    }
-}
+use crate::journal::Journal;
+use crate::own_children::reasons;
 
 /// A child that takes a second to stop. The one named `bad` fails one second after each start.
 fn part(name: &'static str, journal: &Journal) -> ChildSpec {
@@ -94,6 +83,18 @@ fn machine(parts: SupervisorBuilder, exit: Option<fn() -> Exit>, journal: &Journ
     machine.shutdown(Duration::from_secs(20)).backoff(Backoff::constant(Duration::from_secs(1)))
 }
 
+/// A function that starts a supervisor of its own, and runs until it is cancelled.
+fn owner(name: &str, own: SupervisorBuilder) -> ChildSpec {
+    worker(name, move |ctx: Context| {
+        let own = own.clone();
+        async move {
+            ctx.children_with(own)?;
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    })
+}
+
 async fn start(machine: ChildSpec) -> SupervisorHandle {
     let app = Supervisor::builder("app").child(machine).build().unwrap().start().await.unwrap();
     settle().await;
@@ -138,12 +139,7 @@ async fn own_children_that_exceed_their_limit_fail_the_child_as_escalated() {
         let app = Supervisor::builder("app").child(machine).build().unwrap().start().await.unwrap();
         let mut events = app.events();
         sleep(Duration::from_secs(10)).await;
-        let mut reasons = Vec::new();
-        while let Some(event) = events.try_next() {
-            if let verger::status::EventKind::Moved { reason: Some(reason), .. } = event.kind {
-                reasons.push(format!("{}: {reason}", event.path));
-            }
-        }
+        let reasons = reasons(&mut events);
         let last = reasons.last().unwrap();
         assert_eq!(
             last, "app/machine: escalated: child app/machine/bad: failed: broken",
@@ -189,18 +185,8 @@ async fn ordered_own_children_belong_to_one_incarnation() {
 #[tokio::test(start_paused = true)]
 async fn ordered_own_children_that_outlast_the_grace_of_the_child_are_aborted() {
     let journal = Journal::default();
-    let owner = {
-        let parts = parts(Strategy::OneForOne, &["a", "b", "c", "d"], &journal);
-        worker("machine", move |ctx: Context| {
-            let parts = parts.clone();
-            async move {
-                ctx.children_with(parts)?;
-                ctx.cancelled().await;
-                Exit::Ok(())
-            }
-        })
-    };
-    let app = start(owner.shutdown(Duration::from_millis(2_500))).await;
+    let parts = parts(Strategy::OneForOne, &["a", "b", "c", "d"], &journal);
+    let app = start(owner("machine", parts).shutdown(Duration::from_millis(2_500))).await;
     journal.taken();
     let began = Instant::now();
     app.stop("enough").await.unwrap();
@@ -360,15 +346,7 @@ async fn mailboxes_of_own_children_can_be_used_again_by_the_next_incarnation() {
         }
     });
     let own = Supervisor::builder("own").child(reader);
-    let owner = worker("owner", move |ctx: Context| {
-        let own = own.clone();
-        async move {
-            ctx.children_with(own)?;
-            ctx.cancelled().await;
-            Exit::Ok(())
-        }
-    });
-    let app = start(owner).await;
+    let app = start(owner("owner", own)).await;
     address.send(1).await.unwrap();
     settle().await;
     app.restart("owner").await.unwrap();
@@ -392,16 +370,7 @@ async fn a_leak_in_a_nested_supervisor_of_own_children_is_named_and_not_their_ow
     let timeout = Duration::from_secs(30);
     let inner = Supervisor::builder("inner").leak_timeout(timeout).child(stuck);
     let own = Supervisor::builder("own").leak_timeout(timeout).child(inner);
-    let owner = worker("owner", move |ctx: Context| {
-        let own = own.clone();
-        async move {
-            ctx.children_with(own)?;
-            ctx.cancelled().await;
-            Exit::Ok(())
-        }
-    });
-    let owner = owner.shutdown(Duration::from_millis(50));
-    let app = start(owner).await;
+    let app = start(owner("owner", own).shutdown(Duration::from_millis(50))).await;
     is_blocked.recv().await.unwrap();
     let leaked = app.stop("enough").await.unwrap_err();
     let text = leaked.to_string();
