@@ -204,7 +204,7 @@ fn the_stop_has_a_deadline_if_configured() {
 
 #[test]
 fn a_stop_of_many_takes_few_at_a_time_and_is_not_repeated_for_each_slice() {
-    let count = 6 * SLICE;
+    let count = 12 * SLICE;
     let fakes = many(count).map(|fake| fake.stops(None).dies(ms(1)).shutdown(Duration::ZERO));
     let mut sim = running(rules(), fakes);
     sim.stop();

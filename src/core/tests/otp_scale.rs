@@ -104,10 +104,10 @@ fn otp_39_a_hundred_times_the_children_are_a_hundred_times_the_work() {
     let dynamic_one_by_one =
         |children| work_one_by_one(Machine::dynamic(Rules::default(), now, 0), now, children);
     for (kind, few, many) in [
-        ("ordered", ordered(200), ordered(20_000)),
-        ("dynamic", dynamic(200), dynamic(20_000)),
-        ("ordered, one by one", ordered_one_by_one(200), ordered_one_by_one(20_000)),
-        ("dynamic, one by one", dynamic_one_by_one(200), dynamic_one_by_one(20_000)),
+        ("ordered", ordered(1_000), ordered(100_000)),
+        ("dynamic", dynamic(1_000), dynamic(100_000)),
+        ("ordered, one by one", ordered_one_by_one(1_000), ordered_one_by_one(100_000)),
+        ("dynamic, one by one", dynamic_one_by_one(1_000), dynamic_one_by_one(100_000)),
     ] {
         // Besides what each child takes there are `Up` and `Finish`.
         assert_eq!(many.effects - 2, 100 * (few.effects - 2), "{kind}");
