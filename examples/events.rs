@@ -65,7 +65,7 @@ async fn on_event(app: &SupervisorHandle, event: &Event, open: &mut Open) -> Exi
             println!("event: {event}");
             ADDRESS.store(1, Ordering::Relaxed);
             // Its restarts are counted from the start again.
-            app.on_behalf_of("operator", "the other address").retry("vendor").await?;
+            app.on_behalf_of("operator", "the other address").resume("vendor").await?;
         }
         // The answer to the call above.
         (EventKind::Called { .. }, "vendor") => {

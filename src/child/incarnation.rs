@@ -349,11 +349,8 @@ impl fmt::Debug for Incarnation {
 /// Incarnations without a supervisor.
 #[cfg(test)]
 pub(crate) mod orphan {
-    use std::time::Instant;
 
     use super::*;
-    use crate::core::Machine;
-    use crate::policy::Rules;
 
     #[derive(Debug)]
     struct NoParent;
@@ -389,8 +386,7 @@ pub(crate) mod orphan {
     }
 
     pub(crate) fn incarnation(number: IncarnationNumber) -> Arc<Incarnation> {
-        let now = Instant::now();
-        let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
+        let key = Key::of_number(0);
         let identity =
             Arc::new(ChildIdentity { name: "child".into(), mailbox: None, config: None });
         let cause = StartCause::Initial;

@@ -128,7 +128,7 @@ impl SupervisorHandle {
     ///    takes too long, nothing is changed.
     /// 2. Children that are disabled, or restart with their new configuration, stop within their graces.
     /// 3. All values are set. Policies count from the next failure on; a backoff that has begun keeps its
-    ///    deadline unless it is [woken](Self::wake). Limits keep the restarts that they have counted.
+    ///    deadline unless a call [resumes](Self::resume) the child. Limits keep the restarts that they have counted.
     /// 4. Children that are enabled, or restart, are started. If one doesn't become active within 30 s, the plan
     ///    is taken back.
     ///

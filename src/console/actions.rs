@@ -36,9 +36,7 @@ const NAMED: usize = 3;
 enum Action {
     Restart,
     Stop,
-    Start,
-    Retry,
-    Wake,
+    Resume,
     Reset,
     Hold,
     Release,
@@ -52,9 +50,7 @@ impl Action {
         match self {
             Self::Restart => ("restarted", "restarting"),
             Self::Stop => ("stopped", "stopping"),
-            Self::Start => ("started", "starting"),
-            Self::Retry => ("retried", "retrying"),
-            Self::Wake => ("woke", "waking"),
+            Self::Resume => ("resumed", "resuming"),
             Self::Reset => ("reset the counters of", "resetting the counters of"),
             Self::Hold => ("held", "holding"),
             Self::Release => ("released", "releasing"),
@@ -128,15 +124,7 @@ async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(),
     let called: Result<(), ControlError> = match order.action {
         Action::Restart => tree.restart(path).await.map(drop),
         Action::Stop => tree.terminate_child(path).await,
-        Action::Start => tree.restart_child(path).await.map(drop),
-        // To an operator, the end of a backoff is a retry as well.
-        Action::Retry => match tree.retry(path).await {
-            Err(ControlError::InvalidState { state: Lifecycle::Restarting, .. }) => {
-                tree.wake(path).await
-            }
-            retried => retried.map(drop),
-        },
-        Action::Wake => tree.wake(path).await,
+        Action::Resume => tree.resume(path).await.map(drop),
         Action::Kill => tree.kill_child(path).await,
         Action::Reset => tree.reset_counters(path).await,
         Action::Hold => tree.hold(path).await,

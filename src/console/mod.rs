@@ -61,7 +61,7 @@
 //! | `POST /api/plan`, `/api/reload` | what the configuration file would change, and the same applied |
 //! | `POST /api/dead-letters/replay` | a message, sent again |
 //!
-//! The actions are `restart`, `stop`, `start`, `retry`, `wake`, `reset`, `hold`, `release`, `kill` and
+//! The actions are `restart`, `stop`, `resume`, `reset`, `hold`, `release`, `kill` and
 //! `stop_tree`. `path` may leave out the name of the root. `reason` is optional. `stop_tree` also needs the name
 //! of the root as `confirm`.
 //!

@@ -60,20 +60,28 @@ impl<T> Arena<T> {
     }
 
     pub(crate) fn insert(&mut self, value: T) -> Key {
-        let generation = self.next;
+        let key = self.next_key();
         self.next = self.next.wrapping_add(1);
-        let place = ArenaEntry { generation, value: Some(value) };
-        if let Some(Reverse(index)) = self.free.pop()
-            && let Some(empty) = self.places.get_mut(index as usize)
-        {
+        let place = ArenaEntry { generation: key.generation, value: Some(value) };
+        if let Some(empty) = self.places.get_mut(key.index()) {
+            self.free.pop();
             *empty = place;
-            return Key { index, generation };
+        } else {
+            self.free.clear();
+            self.places.push(place);
         }
+        key
+    }
+
+    /// Returns the key that the next child gets.
+    pub(crate) fn next_key(&self) -> Key {
+        let places = self.places.len();
+        let empty = self.free.peek().map(|&Reverse(index)| index);
         // If the smallest was given up, all were.
-        self.free.clear();
-        let index = u32::try_from(self.places.len()).expect("fewer than 2^32 children at a time");
-        self.places.push(place);
-        Key { index, generation }
+        let empty = empty.filter(|&index| (index as usize) < places);
+        let index = empty.or_else(|| u32::try_from(places).ok());
+        let index = index.expect("fewer than 2^32 children at a time");
+        Key { index, generation: self.next }
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
@@ -129,7 +137,9 @@ mod tests {
         let mut arena = Arena::default();
         let old = arena.insert('a');
         assert_eq!(arena.remove(old), Some('a'));
+        let next = arena.next_key();
         let new = arena.insert('b');
+        assert_eq!(new, next);
 
         assert_eq!(new.index(), old.index(), "the place is used again");
         assert_eq!(arena.get(old), None);

@@ -90,9 +90,19 @@ pub(super) enum StopReason {
     /// The child has failed already, but its task still runs.
     Failing {
         active: bool,
-        /// A caller has terminated the child since, so that it is not restarted.
-        manual: bool,
+        then: AfterFailing,
     },
+}
+
+/// What comes after the task of a child that has failed is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum AfterFailing {
+    /// The failure is decided on.
+    Decide,
+    /// A caller has terminated the child since, so it stays down.
+    StayDown,
+    /// A caller has restarted the child since, so it is started.
+    Start,
 }
 
 /// What a deadline is for.
@@ -235,10 +245,12 @@ impl ChildEntry {
                 StopReason::Restart
                 | StopReason::Lease
                 | StopReason::OwnRequest
-                | StopReason::Failing { manual: false, .. } => true,
+                | StopReason::Failing {
+                    then: AfterFailing::Decide | AfterFailing::Start, ..
+                } => true,
                 StopReason::Group
                 | StopReason::Manual
-                | StopReason::Failing { manual: true, .. } => false,
+                | StopReason::Failing { then: AfterFailing::StayDown, .. } => false,
             },
             ChildState::Down(_) => self.is_message_startable(),
         }
@@ -293,6 +305,13 @@ impl ChildEntry {
     }
 }
 
+impl StopReason {
+    /// Whether a caller stops the child, so that it stays down.
+    pub(super) fn is_manual(self) -> bool {
+        matches!(self, Self::Manual | Self::Failing { then: AfterFailing::StayDown, .. })
+    }
+}
+
 impl DownState {
     /// Whether the child was stopped, or given up on, so that messages do not start it, nor does one that
     /// came before it is brought back.
@@ -343,6 +362,6 @@ impl ChildState {
     /// Whether a caller stops the child. It stays down then, unless a group starts it again.
     pub(super) fn is_stopping_manually(self) -> bool {
         let Self::Stopping { why, .. } = self else { return false };
-        matches!(why, StopReason::Manual | StopReason::Failing { manual: true, .. })
+        why.is_manual()
     }
 }

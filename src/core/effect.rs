@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::arena::Key;
 use super::event::{ChildAnswer, IncarnationNumber, Ticket};
 use super::limits::ExceededLimit;
+use super::user_code::UserCode;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FailureLog, OnExhausted, PolicySource, RestartType, StartCause};
@@ -181,9 +182,10 @@ pub(crate) enum Finish {
     StartFailed { key: Key, reason: ExitReason },
 }
 
-/// The event that is being handled: its instant, and the effects so far.
+/// The event that is being handled: its instant, the user's code, and the effects so far.
 pub(super) struct StepCx<'a> {
     pub(super) now: Instant,
+    pub(super) user_code: &'a mut dyn UserCode,
     pub(super) effects: &'a mut Vec<Effect>,
 }
 

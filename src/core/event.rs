@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::arena::Key;
+use super::requirements::Links;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
@@ -52,13 +53,10 @@ pub(crate) enum MachineEvent {
     LeaseLost { key: Key },
     /// A caller requests something for one child.
     Request { ticket: Ticket, key: Key, request: ChildRequest },
-    /// The options of a child have changed. Answers a `ticket` when a child that is newly withheld is down,
-    /// or one that no longer is has started.
-    ///
-    /// `trial`: a start that fails is left to the caller.
-    Configured { ticket: Option<Ticket>, key: Key, options: Arc<ChildOptions>, trial: bool },
-    /// The rules of the supervisor have changed.
-    RulesChanged { rules: Arc<Rules> },
+    /// A caller that seeks a child is gone.
+    CallerGone { ticket: Ticket, key: Key },
+    /// The children that are declared have changed, or the values that apply to them.
+    Declared(Declaration),
     /// The instant returned by `next_deadline` is reached.
     Tick,
     /// The supervisor is stopped, and has to be down after `within`.
@@ -73,26 +71,41 @@ pub(crate) enum MachineEvent {
     AbortAll,
 }
 
+/// A change of what is declared.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) enum Declaration {
+    /// A new child, whose key is [`Machine::next_key`](super::Machine::next_key). The first
+    /// [`MachineEvent::Tick`] starts it, or [`ChildRequest::StartNew`].
+    Child { options: Arc<ChildOptions>, links: Links },
+    /// What a child provides and requires from now on.
+    Links { key: Key, links: Links },
+    /// The order of these children. Others keep theirs, behind them. Not while an operation on several children
+    /// runs.
+    Order(Vec<Key>),
+    /// The options of a child. Answers a `ticket` when a child that is newly withheld is down, or one that no
+    /// longer is has started.
+    ///
+    /// `trial`: a start that fails is left to the caller.
+    Options { ticket: Option<Ticket>, key: Key, options: Arc<ChildOptions>, trial: bool },
+    /// The rules of the supervisor.
+    Rules(Arc<Rules>),
+}
+
 /// What a caller can request for one child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash, PartialOrd, Ord))]
 pub(crate) enum ChildRequest {
-    /// Starts a child that was just added.
-    Start,
+    /// Starts a child that was just declared. It is removed if that fails.
+    StartNew,
+    /// Starts the child, uncharged.
+    Start { running: IfRunning, waiting: IfWaiting },
     /// Stops the child and leaves it stopped.
     Terminate,
-    /// Starts a stopped child again.
-    RestartStopped,
-    /// Stops the range of a running child and starts it again. It counts against no limit.
-    RestartRunning,
     /// Aborts the child. Its supervisor handles this as a failure.
     Kill,
     /// Removes a stopped child.
     Delete,
-    /// Starts a child that the supervisor has given up on.
-    Retry,
-    /// Ends the child's backoff now.
-    Wake,
     /// Forgets the restarts that were counted, and the place on the backoff's curve.
     Reset,
     /// Keeps the child from being started, once it is down. A child that runs goes on.
@@ -106,11 +119,37 @@ pub(crate) enum ChildRequest {
     },
 }
 
+/// What becomes of a child that is to be started, and runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Hash, PartialOrd, Ord))]
+pub(crate) enum IfRunning {
+    Refuse,
+    /// It goes on, and its incarnation is the answer. One that is being stopped is started when it is down.
+    Keep,
+    /// Its range is stopped and started again.
+    Replace,
+}
+
+/// What becomes of a child that is to be started, and will be started without the call, or needs something first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Hash, PartialOrd, Ord))]
+pub(crate) enum IfWaiting {
+    /// As in OTP: only a child that is down is started. If its start fails, it stays down.
+    Refuse,
+    /// Its wait ends now. If the start fails, its restart type decides.
+    Start,
+}
+
 impl ChildRequest {
-    /// Whether it starts a child that exists.
-    pub(super) fn starts(self) -> bool {
-        matches!(self, Self::RestartStopped | Self::RestartRunning | Self::Retry | Self::Wake)
-    }
+    /// Runs a new incarnation of the child, in whatever state it is.
+    pub(crate) const RESTART: Self =
+        Self::Start { running: IfRunning::Replace, waiting: IfWaiting::Start };
+    /// Brings the child up, in whatever state it is.
+    pub(crate) const RESUME: Self =
+        Self::Start { running: IfRunning::Keep, waiting: IfWaiting::Start };
+    /// OTP's `restart_child`: starts a child that is down.
+    pub(crate) const RESTART_CHILD: Self =
+        Self::Start { running: IfRunning::Refuse, waiting: IfWaiting::Refuse };
 }
 
 /// The answer to a [`ChildRequest`].

@@ -24,11 +24,6 @@ impl Machine {
         }
     }
 
-    /// Forgets a caller that seeks a child, and is gone.
-    pub(crate) fn stop_seeking(&mut self, key: Key, ticket: Ticket) {
-        self.children_mut().callers.stop_seeking(key, ticket);
-    }
-
     /// The answer to a caller that seeks the child: its incarnation, if that is Active, or why it does not
     /// come up. `None` while it is on its way up.
     pub(super) fn whereabouts(&self, key: Key) -> Option<ChildAnswer> {

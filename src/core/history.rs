@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::limits::LimitTracker;
 use super::view::{FailureSummary, PastExit};
-use crate::policy::{Backoff, CurvePosition, Random, RestartPolicy};
+use crate::policy::{Backoff, CurvePosition, RestartPolicy};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -37,18 +37,23 @@ pub(crate) struct FailureHistory {
 }
 
 impl FailureHistory {
-    /// Counts a failure and draws the delay before the next attempt. `None`: the backoff has no more
-    /// delays.
-    pub(crate) fn fail(&mut self, backoff: &Backoff, random: &mut dyn Random) -> Option<Duration> {
+    /// Counts a failure and draws the delay before the next attempt, from its position on the curve. `None`: the
+    /// backoff has no more delays.
+    pub(crate) fn fail(
+        &mut self,
+        backoff: &Backoff,
+        draw: impl FnOnce(CurvePosition) -> Option<Duration>,
+    ) -> Option<Duration> {
         let first = self.consecutive_failures == 0;
         self.consecutive_failures = self.consecutive_failures.saturating_add(1);
         if first && backoff.is_at_once(std::mem::take(&mut self.was_healthy)) {
             return Some(Duration::ZERO);
         }
-        let wait = backoff.next_wait(&mut self.place, random);
-        if wait.is_none() {
+        let wait = draw(self.place);
+        match wait {
+            Some(wait) => self.place.advance(wait),
             // A retry by a caller begins the curve again.
-            self.place.reset();
+            None => self.place.reset(),
         }
         wait
     }

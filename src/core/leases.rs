@@ -14,17 +14,9 @@ use super::requirements::RequirementId;
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Leases {
-    needed: BTreeMap<Key, Lease>,
+    needed: BTreeMap<Key, LeaseState>,
     /// Children whose state has changed since it was checked whether they keep their lease.
     unchecked: Vec<Key>,
-    /// The requirements of leases that no child needs any more.
-    unused: Vec<RequirementId>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Lease {
-    requirement: RequirementId,
-    state: LeaseState,
 }
 
 /// What is known of a lease.
@@ -44,37 +36,28 @@ impl Leases {
     }
 
     pub(super) fn state(&self, key: Key) -> Option<LeaseState> {
-        self.needed.get(&key).map(|lease| lease.state)
+        self.needed.get(&key).copied()
     }
 
     /// Returns the requirement that is met while the child's lease is granted.
     pub(super) fn requirement(&self, key: Key) -> Option<RequirementId> {
-        self.needed.get(&key).map(|lease| lease.requirement)
+        self.needed.contains_key(&key).then_some(RequirementId::Lease(key))
     }
 
-    /// Adds the lease of a child. Returns the requirement for it: a new one, unless there is one to use again.
-    pub(super) fn insert(
-        &mut self,
-        key: Key,
-        add: impl FnOnce() -> RequirementId,
-    ) -> RequirementId {
-        let requirement = self.unused.pop().unwrap_or_else(add);
-        self.needed.insert(key, Lease { requirement, state: LeaseState::Idle });
-        requirement
+    /// Adds the lease of a child.
+    pub(super) fn insert(&mut self, key: Key) {
+        self.needed.insert(key, LeaseState::Idle);
     }
 
     /// Removes the lease of a child.
     pub(super) fn remove(&mut self, key: Key) {
-        if let Some(lease) = self.needed.remove(&key) {
-            self.unused.push(lease.requirement);
-        }
+        self.needed.remove(&key);
     }
 
     /// Changes what is known of the child's lease. Returns its requirement.
     pub(super) fn set(&mut self, key: Key, state: LeaseState) -> Option<RequirementId> {
-        let lease = self.needed.get_mut(&key)?;
-        lease.state = state;
-        Some(lease.requirement)
+        *self.needed.get_mut(&key)? = state;
+        Some(RequirementId::Lease(key))
     }
 
     /// Takes the children that may keep their lease no longer.

@@ -8,14 +8,24 @@ use std::time::Instant;
 
 use super::SLICE;
 use super::arena::Key;
+use super::callers::WaitFor;
 use super::child::{ChildState, DownState, StopReason, Timer};
 use super::children::Children;
 use super::dynamic::Dynamic;
 use super::effect::{Decision, Effect, Finish, StepCx};
-use super::event::{ChildAnswer, ChildRequest, MachineEvent};
+#[cfg(test)]
+use super::event::Declaration;
+use super::event::{ChildAnswer, ChildRequest, IfRunning, IfWaiting, MachineEvent, Ticket};
 use super::group::After;
 use super::ordered::Ordered;
+#[cfg(test)]
+use super::requirements::Links;
+#[cfg(test)]
+use super::user_code::NoUserCode;
+use super::user_code::UserCode;
 use crate::exit::ExitReason;
+#[cfg(test)]
+use crate::policy::ChildOptions;
 use crate::policy::{FailureDecision, Resolution};
 use crate::policy::{OnLeak, Reset, Rules, Withheld};
 
@@ -44,13 +54,15 @@ pub(super) use each;
 impl Machine {
     /// Creates the machine of a supervisor that starts its children in order, at the first
     /// [`MachineEvent::Tick`].
-    pub(crate) fn ordered(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
-        Self::Ordered(Ordered::new(rules.into(), now, seed))
+    ///
+    /// `children` is how many are declared next.
+    pub(crate) fn ordered(rules: impl Into<Arc<Rules>>, children: usize, now: Instant) -> Self {
+        Self::Ordered(Ordered::new(rules.into(), children, now))
     }
 
     /// Creates the machine of a dynamic supervisor.
-    pub(crate) fn dynamic(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
-        Self::Dynamic(Dynamic::new(rules.into(), now, seed))
+    pub(crate) fn dynamic(rules: impl Into<Arc<Rules>>, now: Instant) -> Self {
+        Self::Dynamic(Dynamic::new(rules.into(), now))
     }
 
     /// Handles one event and appends its effects, in order.
@@ -58,6 +70,7 @@ impl Machine {
         &mut self,
         event: MachineEvent,
         now: Instant,
+        user_code: &mut dyn UserCode,
         effects: &mut Vec<Effect>,
     ) {
         if each!(self, kind => kind.finished) {
@@ -65,7 +78,7 @@ impl Machine {
         }
         let children = self.children();
         let subject = children.subject(&event);
-        let cx = &mut StepCx { now, effects };
+        let cx = &mut StepCx { now, user_code, effects };
         match (event, subject) {
             (MachineEvent::Ready { .. }, Some(key)) => {
                 if self.children().state(key) == Some(ChildState::Activating) {
@@ -127,32 +140,36 @@ impl Machine {
                 let answer = match self.children().state(key) {
                     None => Some(ChildAnswer::NotFound),
                     Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
-                    Some(_) if request.starts() && self.refuses_start(key).is_some() => {
-                        self.refuses_start(key).map(ChildAnswer::Withheld)
-                    }
                     Some(_) => match request {
+                        ChildRequest::StartNew => {
+                            each!(self, kind => kind.start_new(ticket, key, cx))
+                        }
+                        ChildRequest::Start { running, waiting } => {
+                            self.start(ticket, key, running, waiting, cx)
+                        }
                         ChildRequest::Find { wait } => self.find(ticket, key, wait),
                         ChildRequest::Reset => self.children_mut().reset(key),
                         ChildRequest::Hold => self.children_mut().hold(key, cx),
                         ChildRequest::Release => self.children_mut().release(ticket, key),
-                        _ => each!(self, kind => kind.on_request(ticket, key, request, cx)),
+                        ChildRequest::Terminate => {
+                            each!(self, kind => kind.terminate(ticket, key, cx))
+                        }
+                        ChildRequest::Kill => self.children_mut().kill_if_running(key, cx),
+                        ChildRequest::Delete => each!(self, kind => kind.delete(key, cx)),
                     },
                 };
                 if let Some(answer) = answer {
                     cx.push(Effect::Reply { ticket, answer });
                 }
             }
-            (MachineEvent::Configured { ticket, key, options, trial }, _) => {
-                let answer = match self.children().state(key) {
-                    None => Some(ChildAnswer::NotFound),
-                    Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
-                    Some(_) => self.children_mut().configure(key, options, ticket, trial, cx),
-                };
-                if let (Some(ticket), Some(answer)) = (ticket, answer) {
-                    cx.push(Effect::Reply { ticket, answer });
+            (MachineEvent::CallerGone { ticket, key }, _) => {
+                return self.children_mut().callers.stop_seeking(key, ticket);
+            }
+            (MachineEvent::Declared(declaration), _) => {
+                if !self.declare(declaration, cx) {
+                    return;
                 }
             }
-            (MachineEvent::RulesChanged { rules }, _) => self.children_mut().set_rules(rules, cx),
             (MachineEvent::Tick, _) => self.on_tick(cx),
             (MachineEvent::Stop { within }, _) => {
                 each!(self, kind => kind.finish(Finish::Stopped));
@@ -245,7 +262,7 @@ impl Machine {
         let (active, reason, resolution) = children.take_decision(key, decision, cx);
         match resolution {
             Resolution::Restart => {
-                let on_exit = children.on_exit(key, active, &reason);
+                let on_exit = children.on_exit(key, active, &reason, cx);
                 each!(self, kind => kind.on_failed(key, active, on_exit, &reason, cx));
             }
             Resolution::GiveUp => {
@@ -285,11 +302,16 @@ impl Machine {
 
     /// A child's deadline is due.
     fn on_deadline(&mut self, key: Key, cx: &mut StepCx<'_>) {
-        let ends = self.is_ending();
+        let (ends, is_to_stop) = (self.is_ending(), self.is_to_stop(key));
         let children = self.children_mut();
         match children.entry(key).state {
             // The walk of the supervisor's end stops the child.
             ChildState::Backoff(_) if ends => {}
+            ChildState::Backoff(_) if is_to_stop => {
+                if let Self::Ordered(ordered) = self {
+                    ordered.absorb(key, cx);
+                }
+            }
             ChildState::Backoff(cause) => children.launch(key, cause, cx),
             ChildState::Activating => {
                 children.fail_running(key, ExitReason::ActivationTimedOut, false, cx);
@@ -354,6 +376,43 @@ impl Machine {
         entry.withheld()
     }
 
+    /// Starts a child for a caller, unless something outside of the supervisor withholds it. Returns the answer,
+    /// unless that comes later.
+    fn start(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        running: IfRunning,
+        waiting: IfWaiting,
+        cx: &mut StepCx<'_>,
+    ) -> Option<ChildAnswer> {
+        let state = self.children().state(key);
+        let is_up = matches!(state, Some(ChildState::Active | ChildState::Activating));
+        if is_up && running == IfRunning::Keep {
+            return self.children_mut().keep_running(ticket, key);
+        }
+        if let Some(withheld) = self.refuses_start(key) {
+            return Some(ChildAnswer::Withheld(withheld));
+        }
+        match state? {
+            ChildState::Activating | ChildState::Active | ChildState::Stopping { .. }
+                if running == IfRunning::Refuse =>
+            {
+                Some(ChildAnswer::Running)
+            }
+            state if !state.is_live() && waiting == IfWaiting::Refuse => {
+                each!(self, kind => kind.start_stopped(ticket, key, cx))
+            }
+            // What it lacks may never come.
+            ChildState::Gated(_) => Some(ChildAnswer::Gated),
+            _ => {
+                self.children_mut().wait(key, ticket, WaitFor::Renewed);
+                each!(self, kind => kind.restart(key, cx));
+                None
+            }
+        }
+    }
+
     /// Returns why no call starts the child. Also refuses a restart of a held child, which would stay down.
     fn refuses_start(&self, key: Key) -> Option<Withheld> {
         let children = self.children();
@@ -362,6 +421,14 @@ impl Machine {
         }
         let standby = children.is_on_standby(key).then_some(Withheld::Standby);
         self.withheld(key).or(standby)
+    }
+
+    /// Whether the child is yet to be stopped, with its group or its supervisor.
+    pub(super) fn is_to_stop(&self, key: Key) -> bool {
+        match self {
+            Self::Ordered(ordered) => ordered.is_in_stopping_group(key),
+            Self::Dynamic(dynamic) => dynamic.is_finishing(),
+        }
     }
 
     /// Whether the supervisor is ending, or has ended.
@@ -373,6 +440,14 @@ impl Machine {
 /// What tests can see.
 #[cfg(test)]
 impl Machine {
+    /// Declares a child that requires nothing. Returns its key.
+    pub(super) fn add(&mut self, options: impl Into<Arc<ChildOptions>>, now: Instant) -> Key {
+        let (key, options, links) = (self.next_key(), options.into(), Links::default());
+        let declaration = MachineEvent::Declared(Declaration::Child { options, links });
+        self.on_event(declaration, now, &mut NoUserCode, &mut Vec::new());
+        key
+    }
+
     pub(super) fn is_ordered(&self) -> bool {
         matches!(self, Self::Ordered(_))
     }
@@ -394,9 +469,9 @@ impl Machine {
         matches!(self, Self::Ordered(ordered) if ordered.is_stopping_group())
     }
 
-    /// Whether the child is in a range that is being stopped, and is yet to be stopped.
-    pub(super) fn is_to_stop(&self, key: Key) -> bool {
-        matches!(self, Self::Ordered(ordered) if ordered.is_in_stopping_group(key))
+    /// Whether the group operation will start the child.
+    pub(super) fn will_start_with_group(&self, key: Key) -> bool {
+        each!(self, kind => kind.will_be_started(key))
     }
 
     /// Whether the last event has left work over.

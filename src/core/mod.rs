@@ -7,9 +7,9 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `event`, `effect`, `view`, `waits` | the interface: what goes in, what comes out, what can be seen |
-//! | `machine` | the entry points, and what both kinds of supervisor share |
-//! | `queries` | what the driver reads from a machine, and the children that it adds |
+//! | `event`, `user_code` | what goes into a step, and the user's code that it calls |
+//! | `effect`, `view`, `waits`, `queries` | what comes out, and what can be seen |
+//! | `machine`, `declare` | the entry points, and what both kinds of supervisor share |
 //! | `ordered`, `dynamic` | the two kinds: children in an order, many equal children |
 //! | `find` | callers that seek a child |
 //! | `group` | the state of an operation over several children in order |
@@ -35,6 +35,7 @@ mod arena;
 mod callers;
 mod child;
 mod children;
+mod declare;
 mod dynamic;
 mod effect;
 mod event;
@@ -51,6 +52,7 @@ mod start_order;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod user_code;
 #[cfg(test)]
 mod verify;
 mod view;
@@ -59,10 +61,13 @@ mod waits;
 pub(crate) use self::arena::{Key, trim};
 pub(crate) use self::children::ANSWER_WITHIN;
 pub(crate) use self::effect::{Decision, Effect, Finish, Report};
-pub(crate) use self::event::{ChildAnswer, ChildRequest, IncarnationNumber, MachineEvent, Ticket};
+pub(crate) use self::event::{
+    ChildAnswer, ChildRequest, Declaration, IncarnationNumber, MachineEvent, Ticket,
+};
 pub(crate) use self::limits::ExceededLimit;
 pub(crate) use self::machine::Machine;
-pub(crate) use self::requirements::RequirementId;
+pub(crate) use self::requirements::{Links, RequirementId};
+pub(crate) use self::user_code::UserCalls;
 #[cfg(test)]
 pub(crate) use self::view::View;
 pub(crate) use self::waits::{Operation, WaitReason};

@@ -1,6 +1,4 @@
-//! What the driver reads from a machine, and the children that it adds to one.
-//!
-//! Nothing here handles an event or has an effect.
+//! What the driver reads from a machine. Nothing here changes one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,42 +30,14 @@ impl Machine {
         }
     }
 
-    /// Reserves memory for this many more children.
-    pub(crate) fn reserve(&mut self, children: usize) {
-        self.children_mut().entries.reserve(children);
-    }
-
-    /// Adds a child, which is started by [`ChildRequest::Start`](super::ChildRequest::Start) or by the first
-    /// [`MachineEvent::Tick`].
-    pub(crate) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
-        each!(self, kind => kind.add(options, now))
+    /// Returns the key of the child that is declared next.
+    pub(crate) fn next_key(&self) -> Key {
+        self.children().entries.next_key()
     }
 
     /// Whether an operation on several children runs, such as a group restart.
     pub(crate) fn has_group(&self) -> bool {
         matches!(self, Self::Ordered(ordered) if ordered.group.is_some())
-    }
-
-    /// Gives the children this order, if they have one. Not while an operation on several children runs.
-    pub(crate) fn reorder(&mut self, keys: &[Key]) {
-        if let Self::Ordered(ordered) = self {
-            ordered.reorder(keys);
-        }
-    }
-
-    /// Returns the requirement that this child provides.
-    pub(crate) fn provided_by(&mut self, key: Key) -> RequirementId {
-        self.children_mut().provided_by(key)
-    }
-
-    /// Sets what a child provides and requires.
-    pub(crate) fn link(
-        &mut self,
-        key: Key,
-        provides: Option<RequirementId>,
-        requires: Vec<RequirementId>,
-    ) {
-        self.children_mut().link(key, provides, requires);
     }
 
     /// Returns a chain from one of `keys` to a child that requires `id`, if there is one. Each child

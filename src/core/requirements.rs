@@ -1,7 +1,8 @@
-//! What children require of each other, by name rather than by child.
+//! What children require: siblings, by name rather than by child, and their leases.
 //!
 //! A name outlives the child behind it: a child that requires `db` waits for the next `db` after the
 //! first was deleted, and starts after a temporary `migrate` has ended cleanly and was removed.
+//! The driver numbers the names.
 //!
 //! # Invariants
 //!
@@ -13,10 +14,33 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::arena::Key;
 
-/// A name that children require.
-pub(crate) type RequirementId = u32;
+/// What a child requires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum RequirementId {
+    /// A sibling, by the number of its name.
+    Name(u32),
+    /// The lease of this child.
+    Lease(Key),
+}
 
-#[derive(Debug)]
+/// What a child provides for its siblings and requires of them.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) struct Links {
+    /// The number of its name, if siblings require it.
+    pub(crate) provides: Option<RequirementId>,
+    /// The required names, each with the child behind it.
+    pub(crate) requires: Vec<(RequirementId, Key)>,
+}
+
+impl Links {
+    /// Whether the child provides nothing and requires nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.provides.is_none() && self.requires.is_empty()
+    }
+}
+
+#[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirement {
     pub(super) met: bool,
@@ -35,39 +59,36 @@ struct ChildLinks {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
-    pub(super) names: Vec<Requirement>,
+    pub(super) names: BTreeMap<RequirementId, Requirement>,
     links: BTreeMap<Key, ChildLinks>,
     pub(super) released: VecDeque<Key>,
 }
 
 impl Requirements {
-    /// Returns the name behind which this child is. Creates the name if no child required it so far.
-    pub(super) fn provided_by(&mut self, key: Key, met: bool) -> RequirementId {
-        let links = self.links.entry(key).or_default();
-        if let Some(id) = links.provides {
-            return id;
-        }
-        let id = self.add();
-        (self.names[id as usize].met, self.names[id as usize].provider) = (met, Some(key));
-        self.links.entry(key).or_default().provides = Some(id);
-        id
-    }
-
+    /// Sets what a child provides and requires. `own`: what it requires besides; `is_met`: whether a sibling is met.
     pub(super) fn link(
         &mut self,
         key: Key,
-        provides: Option<RequirementId>,
-        requires: Vec<RequirementId>,
+        Links { provides, requires }: Links,
+        own: Option<RequirementId>,
+        is_met: impl Fn(Key) -> bool,
     ) {
         if let Some(id) = provides {
-            let name = &mut self.names[id as usize];
-            name.provider = Some(key);
-            name.met = false;
+            let name = self.names.entry(id).or_default();
+            (name.provider, name.met) = (Some(key), false);
+        }
+        for &(id, provider) in &requires {
+            // The first child that requires a name makes it one.
+            self.names.entry(id).or_insert_with(|| {
+                self.links.entry(provider).or_default().provides = Some(id);
+                let (provider, met) = (Some(provider), is_met(provider));
+                Requirement { met, provider, waiters: BTreeSet::new() }
+            });
         }
         if self.links.contains_key(&key) || provides.is_some() || !requires.is_empty() {
             let links = self.links.entry(key).or_default();
             links.provides = provides.or(links.provides);
-            links.requires = requires.into();
+            links.requires = requires.into_iter().map(|(id, _)| id).chain(own).collect();
         }
     }
 
@@ -89,8 +110,8 @@ impl Requirements {
                 chain.reverse();
                 return Some(chain);
             }
-            let required = links.requires.iter().map(|&id| self.names[id as usize].provider);
-            for provider in required.flatten() {
+            let required = links.requires.iter().filter_map(|id| self.names.get(id)?.provider);
+            for provider in required {
                 if let Entry::Vacant(entry) = from.entry(provider) {
                     entry.insert(Some(key));
                     open.push(provider);
@@ -112,29 +133,26 @@ impl Requirements {
         }
     }
 
-    /// Returns a new name that no child is behind.
-    pub(super) fn add(&mut self) -> RequirementId {
-        self.names.push(Requirement { met: false, provider: None, waiters: BTreeSet::new() });
-        RequirementId::try_from(self.names.len() - 1).expect("fewer than 2^32 names")
-    }
-
-    /// Makes the child require this name, too, if it lacks no other.
-    pub(super) fn require_last(&mut self, key: Key, id: RequirementId) {
+    /// Makes the child require its lease, after everything else.
+    pub(super) fn require_lease(&mut self, key: Key) {
+        let id = RequirementId::Lease(key);
+        self.names.insert(id, Requirement::default());
         let links = self.links.entry(key).or_default();
         links.requires = links.requires.iter().copied().chain([id]).collect();
     }
 
-    /// Makes the child require this name no more.
-    pub(super) fn require_no_more(&mut self, key: Key, id: RequirementId) {
-        self.names[id as usize].waiters.remove(&key);
+    /// Makes the child require no lease any more.
+    pub(super) fn require_no_lease(&mut self, key: Key) {
+        let id = RequirementId::Lease(key);
+        self.names.remove(&id);
         if let Some(links) = self.links.get_mut(&key) {
             links.requires = links.requires.iter().copied().filter(|&it| it != id).collect();
         }
     }
 
-    /// Sets whether a name is met, and releases the children that wait for it.
+    /// Sets whether a requirement is met, and releases the children that wait for it.
     pub(super) fn set_met(&mut self, id: RequirementId, met: bool) {
-        let name = &mut self.names[id as usize];
+        let Some(name) = self.names.get_mut(&id) else { return };
         name.met = met;
         if met {
             self.released.extend(std::mem::take(&mut name.waiters));
@@ -149,18 +167,22 @@ impl Requirements {
     /// Returns the first name that the child lacks, and the child behind it.
     pub(super) fn lacks(&self, key: Key) -> Option<(RequirementId, Option<Key>)> {
         let requires = &self.links.get(&key)?.requires;
-        let id = requires.iter().copied().find(|&id| !self.names[id as usize].met)?;
-        Some((id, self.names[id as usize].provider))
+        let mut names = requires.iter().filter_map(|&id| Some((id, self.names.get(&id)?)));
+        names.find(|(_, name)| !name.met).map(|(id, name)| (id, name.provider))
     }
 
     pub(super) fn wait(&mut self, key: Key, id: RequirementId) {
-        self.names[id as usize].waiters.insert(key);
+        if let Some(name) = self.names.get_mut(&id) {
+            name.waiters.insert(key);
+        }
     }
 
     pub(super) fn stop_waiting(&mut self, key: Key) {
         let Some(links) = self.links.get(&key) else { return };
-        for &id in &links.requires {
-            self.names[id as usize].waiters.remove(&key);
+        for id in &links.requires {
+            if let Some(name) = self.names.get_mut(id) {
+                name.waiters.remove(&key);
+            }
         }
     }
 
@@ -171,7 +193,7 @@ impl Requirements {
 
     #[cfg(test)]
     fn waiting(&self) -> usize {
-        self.names.iter().map(|name| name.waiters.len()).sum()
+        self.names.values().map(|name| name.waiters.len()).sum()
     }
 
     /// Takes a child whose requirement was met while it waited. It may lack a further name.
@@ -190,9 +212,10 @@ mod tests {
         let mut arena = Arena::default();
         let [db, pool, api, web] = ["db", "pool", "api", "web"].map(|name| arena.insert(name));
         let mut requirements = Requirements::default();
-        let ids = [db, pool, api].map(|key| requirements.provided_by(key, true));
-        for (key, id) in [(pool, ids[0]), (api, ids[1]), (web, ids[2])] {
-            requirements.link(key, None, vec![id]);
+        let ids = [0, 1, 2].map(RequirementId::Name);
+        for (key, required) in [(pool, (ids[0], db)), (api, (ids[1], pool)), (web, (ids[2], api))] {
+            let links = Links { provides: None, requires: vec![required] };
+            requirements.link(key, links, None, |_| true);
         }
 
         assert_eq!(requirements.chain_to(ids[0], &[web]), Some(vec![web, api, pool]));
@@ -205,8 +228,9 @@ mod tests {
         let mut arena = Arena::default();
         let [db, api] = ["db", "api"].map(|name| arena.insert(name));
         let mut requirements = Requirements::default();
-        let id = requirements.provided_by(db, false);
-        requirements.link(api, None, vec![id]);
+        let id = RequirementId::Name(0);
+        let links = Links { provides: None, requires: vec![(id, db)] };
+        requirements.link(api, links, None, |_| false);
 
         for _ in 0..3 {
             requirements.wait(api, id);

@@ -246,9 +246,8 @@ pub enum NextStep {
     },
     /// The child stays down until a call starts it.
     StaysDown {
-        /// [`Stopped`](Lifecycle::Stopped), where
-        /// [`restart_child`](crate::SupervisorHandle::restart_child) starts it, or
-        /// [`Errored`](Lifecycle::Errored), where [`retry`](crate::SupervisorHandle::retry) does.
+        /// [`Stopped`](Lifecycle::Stopped) or [`Errored`](Lifecycle::Errored);
+        /// [`resume`](crate::SupervisorHandle::resume) starts it.
         state: Lifecycle,
     },
     /// The callback [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) is deciding.
@@ -264,9 +263,9 @@ impl fmt::Display for NextStep {
             Self::Restart { after: Duration::ZERO } => f.write_str("it is restarted at once"),
             Self::Restart { after } => write!(f, "it is restarted in {after:?}"),
             Self::StaysDown { state: Lifecycle::Errored } => {
-                f.write_str("it stays errored until `retry`")
+                f.write_str("it stays errored until `resume`")
             }
-            Self::StaysDown { state } => write!(f, "it stays {state} until `restart_child`"),
+            Self::StaysDown { state } => write!(f, "it stays {state} until `resume`"),
             Self::Undecided => f.write_str("`on_child_failure` decides what follows"),
             Self::SupervisorEnds => f.write_str("its supervisor ends"),
         }

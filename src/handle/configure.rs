@@ -128,7 +128,7 @@ impl SupervisorHandle {
         supervisor: &Arc<SupervisorShared>,
         segment: Segment,
     ) -> Result<(), ControlError> {
-        let (call, request) = ("start_child", core::ChildRequest::Start);
+        let (call, request) = ("start_child", core::ChildRequest::StartNew);
         let act = |answer| Request::Act { segment, call, note: None, request, answer };
         self.call(supervisor, act).await.map(drop)
     }

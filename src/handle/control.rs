@@ -274,16 +274,25 @@ impl SupervisorHandle {
     ///
     /// and the common errors.
     pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "restart_child", core::ChildRequest::RestartStopped).await
+        self.act(path, "restart_child", core::ChildRequest::RESTART_CHILD).await
     }
 
-    /// Restarts a running child, with the children that its supervisor's strategy restarts with it.
-    /// Resolves when the child is up.
+    /// Runs a new incarnation of a child, in whatever state the child is. Resolves when the child has passed its start:
+    /// when it is active, has declined to start, or waits for a requirement ([`ChildRef::is_gated`]).
     ///
-    /// The restart doesn't count as a failure.
+    /// The restart doesn't count as a failure. What it does depends on the state of the child:
+    ///
+    /// * A child that runs is stopped and started again, with the children that its supervisor's strategy restarts
+    ///   with it. A child that is being stopped is started when it is down.
+    /// * A child that waits for its backoff is started now, and so is the group that waits with it. The failures so
+    ///   far and the place on the curve stay.
+    /// * A child that was given up or has leaked is started with the children that the strategy restarts with it. The
+    ///   restarts so far no longer count, neither against the supervisor's limit nor against the child's own ones.
+    /// * A child that a callback is deciding on is started. The decision is discarded.
+    /// * A child that is down for another reason is started alone.
     ///
     /// ```
-    /// use verger::{Context, ControlError, Supervisor, worker};
+    /// use verger::{Context, Supervisor, worker};
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -293,8 +302,7 @@ impl SupervisorHandle {
     /// assert_eq!(app.restart("db").await?.incarnation(), Some(2));
     ///
     /// app.terminate_child("db").await?;
-    /// let error = app.restart("db").await.unwrap_err();
-    /// assert_eq!(error.to_string(), "`app/db` is stopped, so `restart` has nothing to do");
+    /// assert_eq!(app.restart("db").await?.incarnation(), Some(3));
     /// # app.stop("the example is over").await?;
     /// # Ok(())
     /// # }
@@ -302,16 +310,58 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Restarting`] if the child is being restarted already, also if a failure interrupted
-    ///   a restart of the group that would have come to the child,
-    /// * [`ControlError::InvalidState`] if the child isn't running,
-    /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; its restart
+    /// * [`ControlError::Withheld`] if a hold, the configuration or a lease keeps the child from being started,
+    /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was active; its restart
     ///   type decides what follows, which the error names ([`NextStep`](crate::NextStep)),
-    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
+    /// * [`ControlError::Stopped`] if the child was stopped before it was active,
+    /// * [`ControlError::Restarting`] if a failure interrupted a restart of the group that would have come to
+    ///   the child,
     ///
     /// and the common errors.
     pub async fn restart(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "restart", core::ChildRequest::RestartRunning).await
+        self.act(path, "restart", core::ChildRequest::RESTART).await
+    }
+
+    /// Brings a child up, in whatever state the child is. Resolves as [`restart`](Self::restart) does.
+    ///
+    /// A child that runs is left alone, and its incarnation is the answer. In every other state it does what
+    /// [`restart`](Self::restart) does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::policy::OnExhausted;
+    /// use verger::{Context, Exit, Lifecycle, Supervisor, worker};
+    ///
+    /// async fn flaky(ctx: Context) -> Exit {
+    ///     if ctx.incarnation() < 3 {
+    ///         return Err("connection refused".into());
+    ///     }
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let flaky = worker("flaky", flaky)
+    ///     .own_restarts(1, Duration::from_secs(60))
+    ///     .on_exhausted(OnExhausted::Park);
+    /// let app = Supervisor::builder("app").child(flaky).build()?.start().await?;
+    /// tokio::time::sleep(Duration::from_secs(1)).await;
+    /// assert_eq!(app.which_child("flaky").await?.lifecycle, Lifecycle::Errored);
+    ///
+    /// assert_eq!(app.resume("flaky").await?.incarnation(), Some(3));
+    /// assert_eq!(app.resume("flaky").await?.incarnation(), Some(3));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`restart`](Self::restart). A child that runs isn't withheld.
+    pub async fn resume(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.act(path, "resume", core::ChildRequest::RESUME).await
     }
 
     /// Aborts a child's task, which its supervisor handles as a failure.
@@ -357,74 +407,6 @@ impl SupervisorHandle {
     /// common errors.
     pub async fn delete_child(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "delete_child", core::ChildRequest::Delete).await.map(drop)
-    }
-
-    /// Restarts a child that was given up or has leaked. Resolves when the child is up.
-    ///
-    /// A child is given up by [`OnExhausted::Park`], [`OnExhausted::StopChild`] or a decision of
-    /// [`on_child_failure`]. A leaked child is kept by [`OnLeak::Park`]. The children that the strategy
-    /// restarts with it are restarted, too. The restarts so far no longer count, neither against the
-    /// supervisor's limit nor against the child's own ones.
-    ///
-    /// Also starts a child, alone, that stayed errored because of its [`Trigger`](crate::policy::Trigger).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use verger::policy::OnExhausted;
-    /// use verger::{Context, Exit, Lifecycle, Supervisor, worker};
-    ///
-    /// async fn flaky(ctx: Context) -> Exit {
-    ///     if ctx.incarnation() < 3 {
-    ///         return Err("connection refused".into());
-    ///     }
-    ///     ctx.cancelled().await;
-    ///     Ok(())
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let flaky = worker("flaky", flaky)
-    ///     .own_restarts(1, Duration::from_secs(60))
-    ///     .on_exhausted(OnExhausted::Park);
-    /// let app = Supervisor::builder("app").child(flaky).build()?.start().await?;
-    /// tokio::time::sleep(Duration::from_secs(1)).await;
-    /// assert_eq!(app.which_child("flaky").await?.lifecycle, Lifecycle::Errored);
-    ///
-    /// assert_eq!(app.retry("flaky").await?.incarnation(), Some(3));
-    /// # app.stop("the example is over").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// * [`ControlError::InvalidState`] if the child is in a different state, also while a callback decides
-    ///   on it,
-    /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
-    ///   decides what follows, which the error names ([`NextStep`](crate::NextStep)),
-    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
-    /// * [`ControlError::Restarting`] if a failure interrupted a restart of the group that would have come
-    ///   to the child,
-    ///
-    /// and the common errors.
-    ///
-    /// [`OnExhausted::Park`]: crate::policy::OnExhausted::Park
-    /// [`OnExhausted::StopChild`]: crate::policy::OnExhausted::StopChild
-    /// [`OnLeak::Park`]: crate::policy::OnLeak::Park
-    /// [`on_child_failure`]: crate::SupervisorBuilder::on_child_failure
-    pub async fn retry(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "retry", core::ChildRequest::Retry).await
-    }
-
-    /// Ends the backoff of a child, and starts the child and the group that waits with it.
-    ///
-    /// # Errors
-    ///
-    /// [`ControlError::InvalidState`] if the child isn't waiting for its restart, also while a callback
-    /// decides on it, and the common errors.
-    pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)
     }
 
     pub(super) async fn act(

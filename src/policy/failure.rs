@@ -90,7 +90,7 @@ impl FailureDecision {
     }
 
     /// Leaves the child [`Errored`](crate::Lifecycle::Errored), until
-    /// [`retry`](crate::SupervisorHandle::retry) is called.
+    /// [`resume`](crate::SupervisorHandle::resume) is called.
     ///
     /// The failure is not charged, and the siblings of the child keep running.
     pub fn give_up() -> Self {

@@ -47,7 +47,7 @@ pub enum OnExhausted {
     Escalate,
     /// Leaves the child [`Errored`](crate::Lifecycle::Errored), and the rest of its range stopped.
     ///
-    /// The other children keep running. [`retry`](crate::SupervisorHandle::retry) starts the range
+    /// The other children keep running. [`resume`](crate::SupervisorHandle::resume) starts the range
     /// again.
     Park,
     /// Leaves the child [`Stopped`](crate::Lifecycle::Stopped) as *given up*, and the rest of its range

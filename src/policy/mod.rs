@@ -77,8 +77,8 @@ mod trigger;
 mod window;
 
 pub(crate) use self::backoff::Backoff;
-pub(crate) use self::backoff::CurvePosition;
 pub use self::backoff::{BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
+pub(crate) use self::backoff::{CurvePosition, RunningIterator};
 pub(crate) use self::circuit::{Change, Circuit, Permit};
 pub(crate) use self::dead_letter_log::DeadLetterLog;
 pub(crate) use self::dead_letter_log::{LetterLine, Throttle};

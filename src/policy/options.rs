@@ -8,13 +8,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(test)]
+use super::OnExit;
 use super::default_limit::KeptLimit;
 use super::{
     AutoShutdown, Backoff, ChildLayer, DefaultLimit, Exceptions, FailsAfter, FailureLog,
-    FirstStart, Intensity, Limits, OnExhausted, OnExit, OnLeak, Places, PolicySource,
-    RandomFactory, RestartPolicy, RestartType, RetryAfter, Shutdown, Start, Strategy,
-    SupervisorLayer, Trigger, WrittenLimits,
+    FirstStart, Intensity, Limits, OnExhausted, OnLeak, Places, PolicySource, RandomFactory,
+    RestartPolicy, RestartType, RetryAfter, Shutdown, Start, Strategy, SupervisorLayer, Trigger,
+    WrittenLimits,
 };
+#[cfg(test)]
 use crate::exit::ExitReason;
 
 /// The options of a child, of the defaults for children, or of a preset.
@@ -308,17 +311,24 @@ impl Rules {
         self.base(child).map(Trigger::restart_type).unwrap_or_default()
     }
 
-    /// Returns what follows an exit of the child; `active`: whether it was active before.
+    /// Returns the child's trigger, and the exceptions that apply with it.
+    pub(crate) fn trigger_of<'a>(
+        &'a self,
+        child: &'a ChildOptions,
+    ) -> (&'a Trigger, [&'a Exceptions; 2]) {
+        let trigger = self.base(child).unwrap_or(Trigger::DEFAULT);
+        (trigger, trigger.with_exceptions(&child.exceptions))
+    }
+
+    /// Calls the predicates, and returns what follows an exit of the child; `active`: whether it was active before.
+    #[cfg(test)]
     pub(crate) fn on_exit(
         &self,
         child: &ChildOptions,
         reason: &ExitReason,
         active: bool,
     ) -> OnExit {
-        match self.base(child) {
-            Some(trigger) => trigger.after(&child.exceptions, reason, active),
-            None => Trigger::DEFAULT.after(&child.exceptions, reason, active),
-        }
+        self.trigger_of(child).0.after_exit(&child.exceptions, reason, active)
     }
 
     /// Whether an exit of the child may have a consequence that its restart type doesn't tell.
@@ -364,6 +374,7 @@ impl Rules {
     }
 
     /// Returns the delay that the error of this exit requests.
+    #[cfg(test)]
     pub(crate) fn retry_after(
         &self,
         child: &ChildOptions,

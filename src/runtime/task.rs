@@ -35,11 +35,10 @@ pub(crate) fn supervise<T: Send>(
 }
 
 fn machine(shared: &SupervisorShared) -> Machine {
-    let (rules, seed) = (shared.rules(), fastrand::u64(..));
-    if shared.blueprint().is_dynamic() {
-        Machine::dynamic(rules, shared.began, seed)
-    } else {
-        Machine::ordered(rules, shared.began, seed)
+    let (rules, blueprint) = (shared.rules(), shared.blueprint());
+    match blueprint.is_dynamic() {
+        true => Machine::dynamic(rules, shared.began),
+        false => Machine::ordered(rules, blueprint.children.len(), shared.began),
     }
 }
 

@@ -62,7 +62,7 @@ pub struct SupervisorBuilder {
 ///
 /// let sessions = DynamicSupervisor::builder("sessions")
 ///     .max_children(1000)
-///     // Keeps a session that exceeds its limit, for `retry`.
+///     // Keeps a session that exceeds its limit, for `resume`.
 ///     .on_exhausted(OnExhausted::Park);
 /// let tree = Supervisor::builder("app").child(sessions).build()?;
 /// # drop(tree);
@@ -80,7 +80,7 @@ pub struct DynamicSupervisorBuilder {
 /// They have no order. Each is restarted independently, and is removed when it has ended for good: after an
 /// exit that isn't followed by a restart, when it is stopped by a call, or when it exceeds a restart limit.
 /// With [`OnExhausted::StopChild`] or [`OnExhausted::Park`], a child that exceeds a limit is kept for
-/// [`retry`](crate::SupervisorHandle::retry). Names can repeat: each child has a serial number as well, as in
+/// [`resume`](crate::SupervisorHandle::resume). Names can repeat: each child has a serial number as well, as in
 /// `conn#17`. All children stop at the same time. It is modelled on Elixir's `DynamicSupervisor`.
 ///
 /// By default each child has its own restart limit, 12 in 5 min, and is removed when it exceeds it, so that
@@ -270,10 +270,9 @@ macro_rules! common_options {
         /// * It runs in its own task, for at most 5 s. If it returns an error, panics or takes longer, this
         ///   is logged and the failure escalates.
         /// * Meanwhile the child is [`Errored`](crate::Lifecycle::Errored), and its siblings keep running.
-        ///   [`retry`], [`wake`], [`restart`], [`restart_child`] and [`kill_child`] return
-        ///   [`InvalidState`](crate::ControlError::InvalidState). The decision is discarded if the child is
-        ///   stopped, removed or restarted before: by [`terminate_child`], [`delete_child`], the restart of
-        ///   its group, or the end of its supervisor.
+        ///   [`restart_child`] and [`kill_child`] return [`InvalidState`](crate::ControlError::InvalidState). The
+        ///   decision is discarded if the child is started, stopped or removed before: by [`restart`], [`resume`],
+        ///   [`terminate_child`], [`delete_child`], the restart of its group, or the end of its supervisor.
         /// * The restart limits are checked when the decision arrives. The backoff counts from the failure.
         ///
         /// ```
@@ -295,8 +294,7 @@ macro_rules! common_options {
         /// [`FirstStart::Fail`]: crate::policy::FirstStart::Fail
         /// [`start_child`]: crate::SupervisorHandle::start_child
         /// [`restart_child`]: crate::SupervisorHandle::restart_child
-        /// [`retry`]: crate::SupervisorHandle::retry
-        /// [`wake`]: crate::SupervisorHandle::wake
+        /// [`resume`]: crate::SupervisorHandle::resume
         /// [`restart`]: crate::SupervisorHandle::restart
         /// [`kill_child`]: crate::SupervisorHandle::kill_child
         /// [`terminate_child`]: crate::SupervisorHandle::terminate_child

@@ -66,7 +66,7 @@ async fn a_constructor_can_be_used_twice_if_one_child_is_renamed() {
         assert!(matches!(gone, Err(ControlError::NotFound { .. })), "the last name counts");
     }
     fakes.end("a", End::Panic).await;
-    tree.wake("south").await.unwrap();
+    tree.resume("south").await.unwrap();
     assert_eq!(tree.which_child("south").await.unwrap().incarnation, 2);
 }
 

@@ -186,7 +186,7 @@ async fn the_policy_decides_about_an_unhealthy_child() {
     let child = seen(&tree, "a").await;
     assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Errored, 2));
     assert_eq!(child.why, Some("given up"));
-    tree.retry("a").await.unwrap();
+    tree.resume("a").await.unwrap();
     settle().await;
     assert_eq!(seen(&tree, "a").await.incarnation, 3);
     sleep(secs(10)).await;

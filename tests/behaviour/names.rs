@@ -80,7 +80,7 @@ async fn a_full_path_works_on_every_handle_of_the_tree_and_in_every_call() {
     assert_eq!(text(ingest.restart("app/db").await), "app/db#3");
     deep.kill_child("app/ingest/writer").await.unwrap();
     settle().await;
-    deep.wake("app/ingest/writer").await.unwrap();
+    deep.resume("app/ingest/writer").await.unwrap();
     assert_eq!(child(&tree, "ingest/writer").await, "app/ingest/writer#2");
     assert_eq!(child(&tree, "app").await, "there is no `app/app`", "one name is relative");
     tree.stop("done").await.unwrap();
@@ -250,7 +250,7 @@ async fn a_child_that_waits_for_what_it_requires_is_found_once_that_is_up() {
     settle().await;
     let sought = seek(&tree, "api").await;
     assert!(!sought.is_finished());
-    tree.wake("db").await.unwrap();
+    tree.resume("db").await.unwrap();
     assert_eq!(sought.await.unwrap(), "app/api#2");
     assert_eq!(started.await.unwrap(), "app/api#2");
 

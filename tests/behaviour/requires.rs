@@ -38,12 +38,13 @@ async fn a_failure_of_a_requirement_does_not_stop_its_dependants_but_gates_their
     fakes.end("db", End::Error).await;
     assert_eq!(app.which_child("api").await.unwrap().lifecycle, Lifecycle::Active);
     fakes.end("api", End::Error).await;
-    app.wake("api").await.unwrap();
-    settle().await;
-    assert_eq!(app.which_child("api").await.unwrap().lifecycle, Lifecycle::Discovered);
-
-    app.wake("db").await.unwrap();
-    settle().await;
+    // The call waits with the child, whose requirement is on its way.
+    let (api, db) = tokio::join!(app.resume("api"), async {
+        settle().await;
+        assert_eq!(app.which_child("api").await.unwrap().lifecycle, Lifecycle::Discovered);
+        app.resume("db").await
+    });
+    assert_eq!((api.unwrap().incarnation(), db.unwrap().incarnation()), (Some(2), Some(2)));
     assert_eq!(fakes.actions(), ["end db", "end api", "start db", "start api"]);
     app.stop("enough").await.unwrap();
 }

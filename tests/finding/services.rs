@@ -384,7 +384,7 @@ async fn a_wait_goes_on_while_the_provider_is_parked() {
     let app = start(Supervisor::builder("app").child(failing).child(user("api", &journal))).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(taken(&journal), [""; 0]);
-    app.retry("db").await.unwrap();
+    app.resume("db").await.unwrap();
     settle().await;
     assert_eq!(taken(&journal), ["api: app/db 2"]);
     app.stop("enough").await.unwrap();

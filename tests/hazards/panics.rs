@@ -216,7 +216,7 @@ async fn an_error_that_panics_on_drop_affects_no_sibling() {
 
     // Dropped by the next iteration.
     for incarnation in 2..5 {
-        app.wake("fails").await.unwrap();
+        app.resume("fails").await.unwrap();
         settle().await;
         let child = app.which_child("fails").await.unwrap();
         assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Restarting, incarnation));

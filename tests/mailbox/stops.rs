@@ -222,12 +222,12 @@ async fn messages_left_for_a_child_that_is_given_up_become_dead_letters() {
     assert!(tree.address.is_closed());
 
     // Restarted manually, and stopped manually.
-    tree.handle.retry("reader").await.unwrap();
+    tree.handle.resume("reader").await.unwrap();
     settle().await;
     tree.send([Fail]);
     settle().await;
     tree.letters();
-    tree.handle.retry("reader").await.unwrap();
+    tree.handle.resume("reader").await.unwrap();
     settle().await;
     tree.send([Note(2)]);
     settle().await;

@@ -292,7 +292,7 @@ async fn a_leaked_thread_that_parks_leaves_its_child_down_until_a_retry() {
 
     drop(release);
     until(&mut events, LEAK_ENDED).await;
-    app.retry("hash").await.unwrap();
+    app.resume("hash").await.unwrap();
     assert_eq!(app.which_child("hash").await.unwrap().incarnation, 2);
     // Its thread may be slower than the leak timeout.
     let _ = app.stop("enough").await;

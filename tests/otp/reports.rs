@@ -248,7 +248,7 @@ async fn otp_92_a_manual_retry_is_not_logged_as_a_restart() {
     fakes.end("a", End::Error).await;
     let log = Log::at(LevelFilter::WARN);
 
-    tree.retry("a").await.unwrap();
+    tree.resume("a").await.unwrap();
 
     assert_eq!(log.lines(), [""; 0]);
     assert_eq!(tree.which_child("a").await.unwrap().incarnation, 2);

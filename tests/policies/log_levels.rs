@@ -133,14 +133,14 @@ async fn each_call_that_changes_a_child_is_a_line() {
     app.restart("a").await.unwrap();
     app.kill_child("a").await.unwrap();
     settle().await;
-    app.wake("a").await.unwrap();
+    app.resume("a").await.unwrap();
     app.terminate_child("a").await.unwrap();
     app.restart_child("a").await.unwrap();
     app.delete_child("a").await.unwrap_err();
     app.terminate_child("a").await.unwrap();
     app.delete_child("a").await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    app.retry("fails").await.unwrap();
+    app.resume("fails").await.unwrap();
     let pool = app.supervisor("pool").await.unwrap();
     pool.start_child(idle("conn")).await.unwrap();
     pool.terminate_child("conn#1").await.unwrap();
@@ -154,12 +154,12 @@ async fn each_call_that_changes_a_child_is_a_line() {
     let expected = [
         "child=app/a call=\"restart\"",
         "child=app/a call=\"kill_child\"",
-        "child=app/a call=\"wake\"",
+        "child=app/a call=\"resume\"",
         "child=app/a call=\"terminate_child\"",
         "child=app/a call=\"restart_child\"",
         "child=app/a call=\"terminate_child\"",
         "child=app/a call=\"delete_child\"",
-        "child=app/fails call=\"retry\"",
+        "child=app/fails call=\"resume\"",
         "child=app/pool/conn#1 call=\"terminate_child\"",
     ];
     assert_eq!(called, expected);

@@ -77,7 +77,7 @@ async fn a_child_that_is_given_up_stops_with_its_range_and_its_other_siblings_ru
         settle().await;
         assert_eq!(lifecycles(&tree).await, expected, "{strategy}: and it stays so");
 
-        tree.retry("b").await.unwrap();
+        tree.resume("b").await.unwrap();
         settle().await;
         let all = ["a active", "b active", "c active"];
         assert_eq!(lifecycles(&tree).await, all, "{strategy}: the range comes back");
@@ -96,7 +96,7 @@ async fn a_retry_clears_the_limits_and_is_not_charged() {
             assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active, "{what}");
             fakes.end("a", End::Error).await;
             assert_eq!(seen(&tree, "a").await.why, Some("given up"), "{what}");
-            tree.retry("a").await.unwrap();
+            tree.resume("a").await.unwrap();
             let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
             assert_eq!(supervisor.restarts_in_period, 0, "{what}");
         }
@@ -113,7 +113,7 @@ async fn a_dynamic_child_that_is_stopped_is_kept_for_a_retry() {
     fakes.end("a", End::Error).await;
     let child = seen(&tree, "a#1").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("given up")));
-    tree.retry("a#1").await.unwrap();
+    tree.resume("a#1").await.unwrap();
     assert_eq!(seen(&tree, "a#1").await.lifecycle, Lifecycle::Active);
 }
 
@@ -167,7 +167,7 @@ async fn seed3_28_a_failure_that_reaches_the_root_waits_for_a_manual_retry() {
     assert_eq!(seen(&tree, "mid").await.lifecycle, Lifecycle::Errored);
     assert_eq!((starts.len(), fakes.actions()), (2, vec![]), "nothing by itself");
 
-    tree.retry("mid").await.unwrap();
+    tree.resume("mid").await.unwrap();
     assert_eq!(seen(&tree, "mid").await.lifecycle, Lifecycle::Active);
     assert_eq!(fakes.actions(), ["start leaf"]);
 }
@@ -268,7 +268,7 @@ async fn a_manual_retry_and_a_stop_cut_a_pause_short() {
     let fakes = FakeChildren::new();
     let tree = start(app(0).on_exhausted(PAUSE).child(fakes.child("a"))).await;
     fakes.end("a", End::Error).await;
-    tree.wake("a").await.unwrap();
+    tree.resume("a").await.unwrap();
     settle().await;
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
 
@@ -459,7 +459,7 @@ async fn seed2_22_a_fallback_replaces_a_child_that_failed_too_often() {
     let child = seen(&tree, "usual").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Errored, Some("given up")));
     assert_eq!(limit_events(&mut events), ["usual given up: failed: simple failed"]);
-    tree.retry("usual").await.unwrap();
+    tree.resume("usual").await.unwrap();
     assert_eq!(seen(&tree, "usual").await.why, Some("fallback"));
 }
 

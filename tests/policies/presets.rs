@@ -315,7 +315,7 @@ async fn seed3_08_under_its_preset_a_child_that_fails_when_active_stays_errored_
     assert_eq!(shown(&tree, "a").await, (Lifecycle::Errored, Some("not restarted")));
     assert_eq!(shown(&tree, "b").await, (Lifecycle::Active, None));
     assert_eq!(fakes.actions(), ["start a", "start b", "end a"]);
-    tree.retry("a").await.unwrap();
+    tree.resume("a").await.unwrap();
     assert_eq!(shown(&tree, "a").await, (Lifecycle::Active, None));
 }
 
@@ -334,7 +334,7 @@ async fn seed3_28_under_its_preset_a_failure_at_the_root_waits_for_a_manual_retr
     assert_eq!(fakes.actions(), [""; 0], "nothing by itself");
     assert_eq!(shown(&tree, "mid").await, (Lifecycle::Errored, Some("given up")));
 
-    tree.retry("mid").await.unwrap();
+    tree.resume("mid").await.unwrap();
     assert_eq!(shown(&tree, "mid/leaf").await, (Lifecycle::Active, None));
     assert_eq!(fakes.actions(), ["start leaf"]);
 }
@@ -371,7 +371,7 @@ async fn systemd_leaves_a_child_errored_at_its_limit_until_a_retry() {
     sleep(Duration::from_secs(100_000)).await;
     assert_eq!(shown(&tree, "a").await, (Lifecycle::Errored, Some("given up")));
     assert_eq!(shown(&tree, "b").await, (Lifecycle::Active, None));
-    tree.retry("a").await.unwrap();
+    tree.resume("a").await.unwrap();
     for _ in 0..4 {
         fakes.end("a", End::Error).await;
         sleep(ms(100)).await;

@@ -164,7 +164,7 @@ async fn a_requested_delay_can_be_cut_short_and_ends_at_a_stop() {
     let tree =
         start(app().child(throttled(1).retry_after(|_: &TooMany| Some(Duration::MAX)))).await;
     settle().await;
-    tree.wake("poller").await.unwrap();
+    tree.resume("poller").await.unwrap();
     assert_eq!(state(&tree, "poller").await, (Lifecycle::Active, 2));
 
     let tree =

@@ -482,7 +482,7 @@ mod what_is_left {
         assert_eq!(a.last_exit.unwrap().to_string(), "failed: a failed");
         assert_eq!(fakes.actions(), ["end a"], "siblings run");
 
-        tree.retry("a").await.unwrap();
+        tree.resume("a").await.unwrap();
         assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 4));
     }
 

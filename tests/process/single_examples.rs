@@ -249,7 +249,7 @@ fn dynamic_refuses_what_is_too_many_and_removes_what_fails_too_often() {
 }
 
 #[test]
-fn events_has_an_operator_that_keeps_the_order_and_retries_the_vendor() {
+fn events_has_an_operator_that_keeps_the_order_and_resumes_the_vendor() {
     let lines = lines("events", &[]);
     let failed = "failed: order 13 has no customer";
     let of_writer = [
@@ -263,7 +263,7 @@ fn events_has_an_operator_that_keeps_the_order_and_retries_the_vendor() {
         "event: app/vendor restarting in 250ms (attempt 1)",
         "event: app/vendor errored: failed: no route to host",
         "event: app/vendor given up: failed: no route to host",
-        "event: app/vendor retry called by operator: the other address",
+        "event: app/vendor resume called by operator: the other address",
     ];
     assert_eq!(of(&lines, "event: app/vendor"), of_vendor);
     assert_eq!(of(&lines, "letter"), ["letter: poison for app/writer: order 13 is kept"]);

@@ -22,10 +22,9 @@ Without a command, it shows the tree live; press `?` there for the keys. The com
   letters             the dead letters
   plan [FILE]         what a reload of the program's configuration file would change, or what this
                       FILE would; nothing is applied
-  restart PATH        stop and start a child; for a supervisor, everything below it
+  restart PATH        run a new incarnation of a child; for a supervisor, of everything below it
   stop PATH           stop a child, which then stays down; for the whole tree, add --confirm NAME
-  start PATH          start a child that is down
-  retry PATH          start a child now that waits for its next attempt, or was given up
+  resume PATH         start a child now that is stopped, waits for its next attempt or was given up
   hold PATH           don't start the child automatically until it is released
   release PATH        end a hold
   reset PATH          reset the counters of failures and restarts
@@ -83,7 +82,7 @@ pub(crate) struct Act {
 }
 
 /// The actions that the endpoint and the command line name alike.
-const ACTIONS: [&str; 7] = ["restart", "stop", "start", "retry", "hold", "release", "reset"];
+const ACTIONS: [&str; 6] = ["restart", "stop", "resume", "hold", "release", "reset"];
 const COMMANDS: [&str; 6] = ["tree", "describe", "events", "letters", "plan", "help"];
 
 /// The arguments as they come, before they are checked against the command.
@@ -284,7 +283,7 @@ mod tests {
             ("letters --json", "write `tree --json`"),
             ("tree -f", "write `events -f`"),
             ("tree --reason x", "only actions have a reason"),
-            ("start a --confirm a", "only `stop PATH`"),
+            ("resume a --confirm a", "only `stop PATH`"),
             ("plan a.toml b", "`b` is one argument too many"),
             ("--url", "--url needs a value"),
             ("--frob", "--frob"),

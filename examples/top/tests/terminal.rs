@@ -118,10 +118,10 @@ fn the_demonstration_shows_its_tree_and_answers_keys() {
     });
 
     terminal.keys(&["?"]);
-    terminal.wait_for("retry now, without the rest of the delay");
+    terminal.wait_for("resume: start a child now that is down or waits");
     terminal.keys(&["x"]);
     terminal.wait("the tree without the help", |screen| {
-        !screen.contains("retry now") && screen.contains("● database")
+        !screen.contains("resume: start") && screen.contains("● database")
     });
 
     terminal.keys(&["/", "database", "Enter"]);

@@ -207,8 +207,7 @@ const KEYS = [
   ['Enter', 'to the details; Esc leads back', ['Enter'], () => detail.open(detail.tab, true)],
   ['r', 'restart (of a supervisor: its subtree)', ['r'], () => act('restart')],
   ['s', 'stop', ['s'], () => act('stop')],
-  ['S', 'start', ['S'], () => act('start')],
-  ['n', 'retry now', ['n'], () => act('retry')],
+  ['n', 'resume now', ['n'], () => act('resume')],
   ['e  l', 'events · log', ['e'], () => detail.open('events', true)],
   [null, null, ['l'], () => detail.open('log', true)],
 ];

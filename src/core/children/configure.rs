@@ -20,7 +20,7 @@ use crate::core::callers::WaitFor;
 use crate::core::child::{ChildState, StopReason, Timer};
 use crate::core::effect::StepCx;
 use crate::core::event::{ChildAnswer, Ticket};
-use crate::core::requirements::RequirementId;
+use crate::core::requirements::Links;
 use crate::policy::{ChildOptions, RestartWindow, Rules, StartCause, Withheld, later};
 
 impl Children {
@@ -145,15 +145,11 @@ impl Children {
     }
 
     /// Sets what a child provides and requires, also while it runs or waits.
-    pub(in crate::core) fn link(
-        &mut self,
-        key: Key,
-        provides: Option<RequirementId>,
-        mut requires: Vec<RequirementId>,
-    ) {
+    pub(in crate::core) fn link(&mut self, key: Key, links: Links) {
         self.requirements.stop_waiting(key);
-        requires.extend(self.leases.requirement(key));
-        self.requirements.link(key, provides, requires);
+        let (lease, entries) = (self.leases.requirement(key), &self.entries);
+        let is_met = |key| entries.get(key).is_some_and(|entry| entry.state.is_met());
+        self.requirements.link(key, links, lease, is_met);
         let state = self.entry(key).state;
         self.requirements.provide(key, state.is_met());
         if let ChildState::Gated(_) = state {

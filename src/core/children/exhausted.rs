@@ -53,7 +53,7 @@ impl Children {
         match entry.on_exhausted(&self.rules) {
             OnExhausted::Pause(length) => {
                 // Drawn once, when the pause begins.
-                let length = entry.backoff(&self.rules).spread(length, &mut self.random);
+                let length = cx.user_code.spread(key, entry.backoff(&self.rules), length);
                 self.pause(key, failed, length, by, reason, cx)
             }
             on_exhausted => {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Children;
 use crate::core::arena::Key;
-use crate::core::child::{ChildState, StopReason, Timer};
+use crate::core::child::{AfterFailing, ChildState, StopReason, Timer};
 use crate::core::effect::{Decision, Effect, StepCx};
 use crate::core::view::PastExit;
 use crate::exit::ExitReason;
@@ -86,7 +86,7 @@ impl Children {
         let lived = self.push_ended(key, &reason, cx);
         self.enter(key, Lifecycle::Errored, Some(reason.kind()), cx);
         self.remember(key, &reason, lived, cx.now);
-        let why = StopReason::Failing { active, manual: false };
+        let why = StopReason::Failing { active, then: AfterFailing::Decide };
         if abort {
             self.set(key, ChildState::Stopping { why, aborted: false });
             self.abort(key, cx);

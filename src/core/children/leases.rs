@@ -22,16 +22,16 @@ impl Children {
         if !needs && self.leases.is_empty() {
             return;
         }
-        match (self.leases.requirement(key), needs) {
+        match (self.leases.state(key), needs) {
             (None, true) => {
-                let requirement = self.leases.insert(key, || self.requirements.add());
-                self.requirements.require_last(key, requirement);
+                self.leases.insert(key);
+                self.requirements.require_lease(key);
             }
-            (Some(requirement), false) => {
+            (Some(_), false) => {
                 if let Some(cx) = cx {
                     self.end_lease(key, true, cx);
                 }
-                self.requirements.require_no_more(key, requirement);
+                self.requirements.require_no_lease(key);
                 self.leases.remove(key);
             }
             _ => {}
@@ -88,7 +88,10 @@ impl Children {
     /// Ends the lease of a child that is removed.
     pub(in crate::core) fn remove_lease(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.end_lease(key, true, cx);
-        self.leases.remove(key);
+        if self.leases.state(key).is_some() {
+            self.requirements.require_no_lease(key);
+            self.leases.remove(key);
+        }
     }
 
     /// Ends the lease of a child that has no use for it any more. `starts`: whether its group will start the

@@ -54,14 +54,14 @@ use super::child::{ChildEntry, ChildState, DownState, Position, Timer};
 use super::effect::{Effect, Report, StepCx};
 use super::event::{ChildAnswer, MachineEvent, Ticket};
 use super::leases::{LeaseState, Leases};
-use super::requirements::{RequirementId, Requirements};
+use super::requirements::Requirements;
 use super::timers::Timers;
 use super::view::{ChildCounts, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    ChildOptions, Exceptions, Intensity, OnExit, RandomSource, RestartPolicy, RestartType,
-    RestartWindow, Rules, Shutdown,
+    ChildOptions, Exceptions, Intensity, OnExit, RestartPolicy, RestartType, RestartWindow, Rules,
+    Shutdown,
 };
 
 /// See the [module](self).
@@ -85,12 +85,10 @@ pub(super) struct Children {
     pub(super) significant_remaining: u32,
     pub(super) significant_stopping: u32,
     pub(super) counts: ChildCounts,
-    random: RandomSource,
 }
 
 impl Children {
-    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
-        let random = RandomSource::new(rules.random.as_ref(), seed);
+    pub(super) fn new(rules: Arc<Rules>, now: Instant) -> Self {
         let window = rules.intensity.map(RestartWindow::new);
         Self {
             rules,
@@ -107,7 +105,6 @@ impl Children {
             significant_remaining: 0,
             significant_stopping: 0,
             counts: ChildCounts::default(),
-            random,
         }
     }
 
@@ -171,13 +168,22 @@ impl Children {
 
     /// What this end of the current or last incarnation leads to. A fatal error fails the supervisor where
     /// another would be followed by a restart.
-    pub(super) fn on_exit(&self, key: Key, active: bool, reason: &ExitReason) -> OnExit {
+    pub(super) fn on_exit(
+        &self,
+        key: Key,
+        active: bool,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) -> OnExit {
         let Some(entry) = self.entries.get(key) else { return OnExit::Leave };
         let own = entry.own_policy().and_then(|policy| policy.restart.as_ref());
-        let on_exit = match own {
-            Some(own) => own.after(&Exceptions::default(), reason, active),
-            None => self.rules.on_exit(&entry.options, reason, active),
+        let (trigger, exceptions) = match own {
+            Some(own) => (own, own.with_exceptions(Exceptions::EMPTY)),
+            None => self.rules.trigger_of(&entry.options),
         };
+        let asks = Exceptions::has_any_for_errors(exceptions) && reason.error().is_some();
+        let by_error = if asks { cx.user_code.on_error(key, exceptions, reason) } else { None };
+        let on_exit = trigger.after(exceptions, reason.exit_kind(), active, by_error);
         if on_exit.restarts() && reason.is_fatal() { OnExit::FailSupervisor } else { on_exit }
     }
 
@@ -217,8 +223,8 @@ impl Children {
                 return (self.leases.state(*key) == Some(LeaseState::Granted)).then_some(*key);
             }
             MachineEvent::Request { .. }
-            | MachineEvent::Configured { .. }
-            | MachineEvent::RulesChanged { .. }
+            | MachineEvent::CallerGone { .. }
+            | MachineEvent::Declared(_)
             | MachineEvent::Tick
             | MachineEvent::Stop { .. }
             | MachineEvent::Close { .. }
@@ -290,11 +296,6 @@ impl Children {
             let is_required = self.requirements.is_required(key);
             self.callers.note_down(key, is_required);
         }
-    }
-
-    pub(super) fn provided_by(&mut self, key: Key) -> RequirementId {
-        let met = self.state(key).is_some_and(ChildState::is_met);
-        self.requirements.provided_by(key, met)
     }
 
     /// Keeps a caller until the child has reached its goal. Returns that no answer exists yet.

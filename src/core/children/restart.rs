@@ -81,11 +81,13 @@ impl Children {
         let limits = entry.limits(&self.rules);
         let failed = entry.since;
         entry.history_mut().first_failure.get_or_insert(failed);
-        let random = &mut self.random;
-        let asked = self.rules.retry_after(&entry.options, reason);
+        let functions = [&entry.options.retry_after, &self.rules.defaults.retry_after];
+        let asks = functions.iter().any(|functions| !functions.is_empty());
+        let asked = if asks { cx.user_code.retry_after(key, functions, reason) } else { None };
+        let user_code = &mut *cx.user_code;
         let wait = entry.with_history(&self.rules, |history, backoff| match asked {
             Some(wait) => Some(history.fail_and_wait(wait)),
-            None => history.fail(backoff, random),
+            None => history.fail(backoff, |position| user_code.delay(key, backoff, position)),
         });
         let Some(delay) = wait.flatten() else {
             let restarts = entry.history_mut().consecutive_failures.saturating_sub(1);

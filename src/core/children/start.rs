@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::Children;
 use crate::core::arena::Key;
+use crate::core::callers::WaitFor;
 use crate::core::child::{ChildEntry, ChildState, Timer};
 use crate::core::effect::{Effect, StepCx};
-use crate::core::event::ChildAnswer;
+use crate::core::event::{ChildAnswer, Ticket};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Reset, StartCause, later};
 
@@ -59,6 +60,20 @@ impl Children {
         let incarnation = self.entry(key).incarnation;
         self.answer_up(key, &ChildAnswer::Started(incarnation), cx);
         self.answer_seekers(key, &ChildAnswer::Started(incarnation), cx);
+    }
+
+    /// Leaves a child alone that is up, or on its way up. Returns the answer for the caller, unless that comes
+    /// later.
+    pub(in crate::core) fn keep_running(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+    ) -> Option<ChildAnswer> {
+        let entry = self.entry(key);
+        match entry.state {
+            ChildState::Active => Some(ChildAnswer::Started(entry.incarnation)),
+            _ => self.wait(key, ticket, WaitFor::Renewed),
+        }
     }
 
     /// Makes a child wait for what it lacks.

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::Children;
 use crate::core::arena::Key;
-use crate::core::child::{ChildState, StopReason, Timer};
+use crate::core::child::{AfterFailing, ChildState, StopReason, Timer};
 use crate::core::effect::{Effect, StepCx};
+use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{RestartType, Shutdown, later};
+use crate::policy::{Shutdown, later};
 
 impl Children {
     /// Sets the deadline of the supervisor's stop. An earlier deadline stays.
@@ -91,29 +92,45 @@ impl Children {
         self.abort(key, cx);
     }
 
-    /// Leaves a stopping child down when it is gone, whatever it is stopped for.
-    pub(in crate::core) fn stop_for_good(&mut self, key: Key) {
-        let ChildState::Stopping { why, aborted } = self.entry(key).state else { return };
-        let why = match why {
-            StopReason::Failing { active, .. } => StopReason::Failing { active, manual: true },
-            _ => StopReason::Manual,
-        };
-        self.set(key, ChildState::Stopping { why, aborted });
+    /// Kills a child that has a task.
+    pub(in crate::core) fn kill_if_running(
+        &mut self,
+        key: Key,
+        cx: &mut StepCx<'_>,
+    ) -> Option<ChildAnswer> {
+        let entry = self.entry(key);
+        if !entry.state.is_live() {
+            return Some(ChildAnswer::InvalidState(entry.lifecycle));
+        }
+        self.kill(key, cx);
+        Some(ChildAnswer::Done)
     }
 
-    /// Whether a child that is stopped for this reason is started again when it is down.
-    pub(in crate::core) fn returns(&self, key: Key, why: StopReason) -> bool {
-        match why {
-            StopReason::Restart | StopReason::Lease => true,
-            StopReason::Group => self.restart_type(key) != RestartType::Temporary,
-            StopReason::Manual | StopReason::Failing { manual: true, .. } => false,
-            StopReason::OwnRequest => self.on_exit(key, true, &ExitReason::Normal).restarts(),
+    /// Leaves a stopping child down when it is gone, whatever it is stopped for.
+    pub(in crate::core) fn stop_for_good(&mut self, key: Key) {
+        self.set_why(key, |why| match why {
             StopReason::Failing { active, .. } => {
-                let history = self.entries.get(key).and_then(|entry| entry.history.as_ref());
-                let last =
-                    history.and_then(|history| history.last.as_ref().map(|last| &*last.reason));
-                self.on_exit(key, active, last.unwrap_or(&ExitReason::Killed)).restarts()
+                StopReason::Failing { active, then: AfterFailing::StayDown }
             }
+            _ => StopReason::Manual,
+        });
+    }
+
+    /// Starts a stopping child when it is gone, whatever it is stopped for.
+    pub(in crate::core) fn start_when_down(&mut self, key: Key) {
+        self.set_why(key, |why| match why {
+            StopReason::Failing { active, .. } => {
+                StopReason::Failing { active, then: AfterFailing::Start }
+            }
+            // The lease is sought anew.
+            StopReason::Lease => StopReason::Lease,
+            _ => StopReason::Restart,
+        });
+    }
+
+    fn set_why(&mut self, key: Key, change: impl FnOnce(StopReason) -> StopReason) {
+        if let ChildState::Stopping { why, aborted } = self.entry(key).state {
+            self.set(key, ChildState::Stopping { why: change(why), aborted });
         }
     }
 }

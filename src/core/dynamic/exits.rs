@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Dynamic;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
-use crate::core::child::{DownState, RestartDecision, StopReason};
+use crate::core::child::{AfterFailing, DownState, RestartDecision, StopReason};
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
@@ -18,13 +18,16 @@ impl Dynamic {
             return self.forget(key, cx);
         }
         match why {
-            StopReason::Group | StopReason::Manual | StopReason::Failing { manual: true, .. } => {
-                self.forget(key, cx);
+            StopReason::Group
+            | StopReason::Manual
+            | StopReason::Failing { then: AfterFailing::StayDown, .. } => self.forget(key, cx),
+            StopReason::Restart | StopReason::Failing { then: AfterFailing::Start, .. } => {
+                self.children.answer_down(key, cx);
+                self.children.launch(key, StartCause::Manual, cx);
             }
-            StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
             StopReason::Lease => self.children.launch(key, StartCause::Lease, cx),
             StopReason::OwnRequest => self.on_ended(key, true, &Arc::new(ExitReason::Normal), cx),
-            StopReason::Failing { active, .. } => {
+            StopReason::Failing { active, then: AfterFailing::Decide } => {
                 let reason = self.children.failure(key);
                 self.on_ended(key, active, &reason, cx);
             }
@@ -39,7 +42,7 @@ impl Dynamic {
 
     /// A child was aborted and still runs, and is parked so that it does not run twice.
     pub(in crate::core) fn on_leaked(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
-        if matches!(why, StopReason::Manual | StopReason::Failing { manual: true, .. }) {
+        if why.is_manual() {
             self.forget(key, cx);
         } else {
             self.set_down(key, DownState::Leaked, cx);
@@ -80,7 +83,7 @@ impl Dynamic {
                 None => {}
             }
         }
-        let on_exit = self.children.on_exit(key, active, reason);
+        let on_exit = self.children.on_exit(key, active, reason, cx);
         if self.is_finishing() || !on_exit.restarts() {
             return self.leave(key, on_exit, reason, cx);
         }

@@ -61,9 +61,9 @@ pub(super) enum WalkAction {
 }
 
 impl Dynamic {
-    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
+    pub(super) fn new(rules: Arc<Rules>, now: Instant) -> Self {
         Self {
-            children: Children::new(rules, now, seed),
+            children: Children::new(rules, now),
             occupied: OccupiedPlaces::default(),
             up: false,
             finishing: None,

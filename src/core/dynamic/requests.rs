@@ -11,91 +11,106 @@ use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
 use crate::core::child::{ChildState, DownState, StopReason};
 use crate::core::effect::StepCx;
-use crate::core::event::{ChildAnswer, ChildRequest, Ticket};
-use crate::lifecycle::Lifecycle;
+use crate::core::event::{ChildAnswer, Ticket};
 use crate::policy::StartCause;
 
 impl Dynamic {
-    /// Handles a request about a child of a supervisor that isn't stopping. Returns the answer, unless
-    /// it comes later.
-    pub(in crate::core) fn on_request(
+    /// Starts a child that was just added. Returns the answer, unless that comes later.
+    pub(in crate::core) fn start_new(
         &mut self,
         ticket: Ticket,
         key: Key,
-        request: ChildRequest,
         cx: &mut StepCx<'_>,
     ) -> Option<ChildAnswer> {
         let entry = self.children.entry(key);
-        let (state, lifecycle) = (entry.state, entry.lifecycle);
-        match (request, state) {
-            (ChildRequest::Start, ChildState::Down(DownState::New)) => {
+        match entry.state {
+            ChildState::Down(DownState::New) => {
                 let waits = self.children.wait(key, ticket, WaitFor::Started);
                 self.children.launch(key, StartCause::Manual, cx);
                 waits
             }
-            (ChildRequest::Start, ChildState::Down(DownState::Dormant)) => {
-                Some(ChildAnswer::Dormant)
+            ChildState::Down(DownState::Dormant) => Some(ChildAnswer::Dormant),
+            _ => Some(ChildAnswer::InvalidState(entry.lifecycle)),
+        }
+    }
+
+    /// Refuses to start a child that has no task, as OTP does for children that have no order.
+    pub(in crate::core) fn start_stopped(
+        &mut self,
+        _ticket: Ticket,
+        key: Key,
+        _cx: &mut StepCx<'_>,
+    ) -> Option<ChildAnswer> {
+        let entry = self.children.entry(key);
+        Some(match entry.state {
+            ChildState::Backoff(_) => ChildAnswer::Restarting,
+            _ => ChildAnswer::InvalidState(entry.lifecycle),
+        })
+    }
+
+    /// Runs a new incarnation of the child, for a caller that waits for it.
+    pub(in crate::core) fn restart(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        match self.children.entry(key).state {
+            ChildState::Activating | ChildState::Active => {
+                self.children.begin_stop(key, StopReason::Restart, cx);
             }
-            (ChildRequest::Terminate, ChildState::Activating | ChildState::Active) => {
+            ChildState::Stopping { .. } => self.children.start_when_down(key),
+            ChildState::Backoff(cause) => {
+                self.children.release_messages(key);
+                self.children.launch(key, cause, cx);
+            }
+            ChildState::Down(down) => {
+                // A failure that is not restarted was not charged.
+                if matches!(down, DownState::GivenUp | DownState::Leaked) {
+                    self.children.reset_limits(key);
+                }
+                self.children.launch(key, StartCause::Manual, cx);
+            }
+            // The decision of the failure callback is discarded.
+            ChildState::AwaitingDecision { .. } => {
+                self.children.launch(key, StartCause::Manual, cx);
+            }
+            ChildState::Gated(_) => unreachable!("a gated child is its own answer"),
+            ChildState::AwaitingGroup => unreachable!("these children have no group"),
+        }
+    }
+
+    /// Stops a child, and removes it. Returns the answer, unless that comes later.
+    pub(in crate::core) fn terminate(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        cx: &mut StepCx<'_>,
+    ) -> Option<ChildAnswer> {
+        match self.children.entry(key).state {
+            ChildState::Activating | ChildState::Active => {
                 self.children.begin_stop(key, StopReason::Manual, cx);
                 self.children.wait(key, ticket, WaitFor::Down)
             }
-            (ChildRequest::Terminate, ChildState::Stopping { .. }) => {
+            ChildState::Stopping { .. } => {
                 self.children.stop_for_good(key);
                 self.children.wait(key, ticket, WaitFor::Down)
             }
-            (ChildRequest::Terminate, _)
-            | (ChildRequest::Delete, ChildState::Down(_) | ChildState::AwaitingDecision { .. }) => {
+            _ => {
                 self.forget(key, cx);
                 Some(ChildAnswer::Done)
             }
-            (ChildRequest::RestartRunning, ChildState::Stopping { why, .. })
-                if !self.children.returns(key, why) =>
-            {
-                Some(ChildAnswer::InvalidState(lifecycle))
-            }
-            (ChildRequest::RestartRunning, ChildState::Activating | ChildState::Active) => {
-                self.children.begin_stop(key, StopReason::Restart, cx);
-                self.children.wait(key, ticket, WaitFor::Renewed)
-            }
-            (
-                ChildRequest::Kill,
-                ChildState::Activating | ChildState::Active | ChildState::Stopping { .. },
-            ) => {
-                self.children.kill(key, cx);
-                Some(ChildAnswer::Done)
-            }
-            (
-                ChildRequest::Retry,
-                ChildState::Down(
-                    down @ (DownState::GivenUp | DownState::Leaked | DownState::NotRestarted),
-                ),
-            ) if down != DownState::NotRestarted || lifecycle == Lifecycle::Errored => {
-                // A failure that is not restarted was not charged.
-                if down != DownState::NotRestarted {
-                    self.children.reset_limits(key);
-                }
-                let waits = self.children.wait(key, ticket, WaitFor::Renewed);
-                self.children.launch(key, StartCause::Manual, cx);
-                waits
-            }
-            (ChildRequest::Wake, ChildState::Backoff(cause)) => {
-                self.children.release_messages(key);
-                self.children.launch(key, cause, cx);
-                Some(ChildAnswer::Done)
-            }
-            (
-                ChildRequest::RestartStopped | ChildRequest::Delete,
-                ChildState::Activating | ChildState::Active | ChildState::Stopping { .. },
-            ) => Some(ChildAnswer::Running),
-            (
-                ChildRequest::RestartStopped | ChildRequest::RestartRunning | ChildRequest::Delete,
-                ChildState::Backoff(_),
-            )
-            | (ChildRequest::RestartRunning, ChildState::Stopping { .. }) => {
-                Some(ChildAnswer::Restarting)
-            }
-            _ => Some(ChildAnswer::InvalidState(lifecycle)),
         }
+    }
+
+    /// Removes a child that is down.
+    pub(in crate::core) fn delete(&mut self, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
+        let entry = self.children.entry(key);
+        Some(match entry.state {
+            ChildState::Down(_) | ChildState::AwaitingDecision { .. } => {
+                self.forget(key, cx);
+                ChildAnswer::Done
+            }
+            ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
+                ChildAnswer::Running
+            }
+            ChildState::Backoff(_) => ChildAnswer::Restarting,
+            _ => ChildAnswer::InvalidState(entry.lifecycle),
+        })
     }
 }

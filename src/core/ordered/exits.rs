@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::Ordered;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
-use crate::core::child::{ChildState, DownState, Position, RestartDecision, StopReason};
+use crate::core::child::{
+    AfterFailing, ChildState, DownState, Position, RestartDecision, StopReason,
+};
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
@@ -35,14 +37,17 @@ impl Ordered {
         }
         match why {
             StopReason::Group => self.on_stopped_in_group(key, cx),
-            StopReason::Manual | StopReason::Failing { manual: true, .. } => {
+            StopReason::Manual | StopReason::Failing { then: AfterFailing::StayDown, .. } => {
                 self.children.enter_stopped(key, cx);
                 self.forget_or_set_down(key, DownState::Terminated, cx);
             }
-            StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
+            StopReason::Restart | StopReason::Failing { then: AfterFailing::Start, .. } => {
+                self.children.answer_down(key, cx);
+                self.children.launch(key, StartCause::Manual, cx);
+            }
             StopReason::Lease => self.children.launch(key, StartCause::Lease, cx),
             StopReason::OwnRequest => self.decide(key, true, &Arc::new(ExitReason::Normal), cx),
-            StopReason::Failing { active, .. } => {
+            StopReason::Failing { active, then: AfterFailing::Decide } => {
                 let reason = self.children.failure(key);
                 self.decide(key, active, &reason, cx);
             }
@@ -111,7 +116,7 @@ impl Ordered {
                 return self.finish(Finish::StartFailed { key, reason: ExitReason::clone(reason) });
             }
         }
-        match self.children.on_exit(key, active, reason) {
+        match self.children.on_exit(key, active, reason, cx) {
             on_exit @ (OnExit::Restart | OnExit::RestartUncharged) => {
                 self.on_failed(key, active, on_exit, reason, cx);
             }

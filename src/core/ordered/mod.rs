@@ -50,10 +50,12 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
+    pub(super) fn new(rules: Arc<Rules>, children: usize, now: Instant) -> Self {
         let group = Some(GroupOp::first_start(rules.start, now));
+        let mut all = Children::new(rules, now);
+        all.entries.reserve(children);
         Self {
-            children: Children::new(rules, now, seed),
+            children: all,
             order: StartOrder::default(),
             next_pos: 0,
             group,

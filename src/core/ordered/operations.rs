@@ -175,7 +175,7 @@ impl Ordered {
     }
 
     /// Makes a child that was about to start by itself part of its group, and down.
-    pub(super) fn absorb(&mut self, key: Key, cx: &mut StepCx<'_>) {
+    pub(in crate::core) fn absorb(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.children.timers.disarm(Timer::Child(key));
         self.children.enter_stopped(key, cx);
         if let Some(history) = &mut self.children.entry(key).history {

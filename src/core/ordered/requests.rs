@@ -11,38 +11,13 @@ use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
 use crate::core::child::{ChildState, DownState, StopReason, Timer};
 use crate::core::effect::{Effect, StepCx};
-use crate::core::event::{ChildAnswer, ChildRequest, Ticket};
-use crate::core::group::GroupOp;
+use crate::core::event::{ChildAnswer, Ticket};
 use crate::lifecycle::Lifecycle;
 use crate::policy::StartCause;
 
 impl Ordered {
-    /// Handles a request about a child of a supervisor that isn't stopping. Returns the answer, unless
-    /// it comes later.
-    pub(in crate::core) fn on_request(
-        &mut self,
-        ticket: Ticket,
-        key: Key,
-        request: ChildRequest,
-        cx: &mut StepCx<'_>,
-    ) -> Option<ChildAnswer> {
-        match request {
-            ChildRequest::Start => self.start_added(ticket, key, cx),
-            ChildRequest::Terminate => self.terminate(ticket, key, cx),
-            ChildRequest::RestartStopped => self.restart_stopped(ticket, key, cx),
-            ChildRequest::RestartRunning => self.restart_running(ticket, key, cx),
-            ChildRequest::Kill => self.kill(key, cx),
-            ChildRequest::Delete => self.delete(key, cx),
-            ChildRequest::Retry => self.retry(ticket, key, cx),
-            ChildRequest::Wake => self.wake(key, cx),
-            ChildRequest::Find { .. }
-            | ChildRequest::Reset
-            | ChildRequest::Hold
-            | ChildRequest::Release => unreachable!("`machine` answers it for both kinds"),
-        }
-    }
-
-    fn start_added(
+    /// Starts a child that was just added. Returns the answer, unless that comes later.
+    pub(in crate::core) fn start_new(
         &mut self,
         ticket: Ticket,
         key: Key,
@@ -73,7 +48,13 @@ impl Ordered {
         }
     }
 
-    fn terminate(&mut self, ticket: Ticket, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
+    /// Stops a child, and leaves it down. Returns the answer, unless that comes later.
+    pub(in crate::core) fn terminate(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        cx: &mut StepCx<'_>,
+    ) -> Option<ChildAnswer> {
         // A range that no longer restarts reports this only when it comes to the child.
         let unreported =
             self.children.state(key) == Some(ChildState::Down(DownState::RestartsWithGroup));
@@ -117,7 +98,8 @@ impl Ordered {
         }
     }
 
-    fn restart_stopped(
+    /// Starts a child that has no task if it is down for good. Returns the answer, unless that comes later.
+    pub(in crate::core) fn start_stopped(
         &mut self,
         ticket: Ticket,
         key: Key,
@@ -125,83 +107,70 @@ impl Ordered {
     ) -> Option<ChildAnswer> {
         let returns = self.will_be_started(key);
         let entry = self.children.entry(key);
-        let (state, lifecycle) = (entry.state, entry.lifecycle);
-        match state {
-            ChildState::Down(_) if returns => Some(ChildAnswer::Restarting),
-            ChildState::Down(_) => {
-                self.start_again(ticket, key, WaitFor::StartedAgain, cx);
+        match entry.state {
+            ChildState::Down(_) if !returns => {
+                self.children.wait(key, ticket, WaitFor::StartedAgain);
+                self.start_again(key, cx);
                 None
             }
-            ChildState::Gated(_) | ChildState::Backoff(_) | ChildState::AwaitingGroup => {
-                Some(ChildAnswer::Restarting)
-            }
-            ChildState::AwaitingDecision { .. } => Some(ChildAnswer::InvalidState(lifecycle)),
-            ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
-                Some(ChildAnswer::Running)
-            }
+            ChildState::AwaitingDecision { .. } => Some(ChildAnswer::InvalidState(entry.lifecycle)),
+            _ => Some(ChildAnswer::Restarting),
         }
     }
 
-    /// Starts a child that is down, and no sibling.
-    fn start_again(&mut self, ticket: Ticket, key: Key, goal: WaitFor, cx: &mut StepCx<'_>) {
+    /// Runs a new incarnation of the child, for a caller that waits for it.
+    pub(in crate::core) fn restart(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.excluded.remove(&key);
-        self.children.wait(key, ticket, goal);
+        let stops_with_group = self.is_in_stopping_group(key);
+        let starts_with_group = self.will_be_started(key);
+        match self.children.entry(key).state {
+            ChildState::Activating | ChildState::Active => match self.group_start(key) {
+                None => self.children.begin_stop(key, StopReason::Restart, cx),
+                Some(from) => self.restart_group(from, cx.now, None, cx),
+            },
+            // Its group is about to take it down, and to start it.
+            ChildState::Stopping { .. }
+            | ChildState::Backoff(_)
+            | ChildState::AwaitingDecision { .. }
+                if stops_with_group => {}
+            ChildState::Stopping { .. } => self.children.start_when_down(key),
+            ChildState::Backoff(cause) => {
+                self.children.release_messages(key);
+                self.children.launch(key, cause, cx);
+            }
+            ChildState::AwaitingGroup => self.start_group_now(cx.now),
+            ChildState::Down(_) if starts_with_group => self.start_group_now(cx.now),
+            ChildState::Down(DownState::GivenUp | DownState::Leaked) => self.retry(key, cx),
+            ChildState::Down(_) => self.start_again(key, cx),
+            // The decision of the failure callback is discarded.
+            ChildState::AwaitingDecision { .. } => {
+                self.children.launch(key, StartCause::Manual, cx);
+            }
+            ChildState::Gated(_) => unreachable!("a gated child is its own answer"),
+        }
+    }
+
+    /// Starts a child that is down, and no sibling. Its failure was not charged, and stopped no sibling.
+    fn start_again(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.excluded.remove(&key);
         self.children.set(key, ChildState::Down(DownState::RestartsWithGroup));
         self.start_or_await_group(key, cx);
     }
 
-    fn restart_running(
-        &mut self,
-        ticket: Ticket,
-        key: Key,
-        cx: &mut StepCx<'_>,
-    ) -> Option<ChildAnswer> {
-        let entry = self.children.entry(key);
-        let (state, lifecycle) = (entry.state, entry.lifecycle);
-        match state {
-            ChildState::Activating | ChildState::Active => {
-                match self.group_start(key) {
-                    None => self.children.begin_stop(key, StopReason::Restart, cx),
-                    Some(from) => self.restart_group(from, cx.now, None, cx),
-                }
-                self.children.wait(key, ticket, WaitFor::Renewed)
-            }
-            ChildState::Stopping { why, .. }
-                if !self.children.returns(key, why)
-                    || self.is_excluded(key)
-                    || (why == StopReason::Group
-                        && !self.group.as_ref().is_some_and(GroupOp::restarts)) =>
-            {
-                Some(ChildAnswer::InvalidState(lifecycle))
-            }
-            ChildState::Stopping { .. }
-            | ChildState::Gated(_)
-            | ChildState::Backoff(_)
-            | ChildState::AwaitingGroup => Some(ChildAnswer::Restarting),
-            ChildState::Down(_) | ChildState::AwaitingDecision { .. } => {
-                Some(ChildAnswer::InvalidState(lifecycle))
-            }
+    /// Starts a child that was given up, and its range, with fresh limits.
+    fn retry(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        // As part of a group, it is started in order.
+        self.children.set(key, ChildState::Down(DownState::RestartsWithGroup));
+        self.children.reset_limits(key);
+        match self.group_start(key) {
+            None => self.children.launch(key, StartCause::Manual, cx),
+            Some(from) if self.group.is_some() => self.restart_group(from, cx.now, None, cx),
+            Some(from) => self.start_from(from),
         }
     }
 
-    fn kill(&mut self, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
-        let entry = self.children.entry(key);
-        match entry.state {
-            ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
-                self.children.kill(key, cx);
-                Some(ChildAnswer::Done)
-            }
-            ChildState::Down(_)
-            | ChildState::Gated(_)
-            | ChildState::Backoff(_)
-            | ChildState::AwaitingGroup
-            | ChildState::AwaitingDecision { .. } => {
-                Some(ChildAnswer::InvalidState(entry.lifecycle))
-            }
-        }
-    }
-
-    fn delete(&mut self, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
+    /// Removes a child that is down.
+    pub(in crate::core) fn delete(&mut self, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
         let returns = self.will_be_started(key);
         let entry = self.children.entry(key);
         match entry.state {
@@ -218,49 +187,6 @@ impl Ordered {
             ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
                 Some(ChildAnswer::Running)
             }
-        }
-    }
-
-    fn retry(&mut self, ticket: Ticket, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
-        let entry = self.children.entry(key);
-        let lifecycle = entry.lifecycle;
-        if entry.state == ChildState::Down(DownState::NotRestarted)
-            && lifecycle == Lifecycle::Errored
-        {
-            // Its failure was not charged, and stopped no sibling.
-            self.start_again(ticket, key, WaitFor::Renewed, cx);
-            return None;
-        }
-        if !matches!(entry.state, ChildState::Down(DownState::GivenUp | DownState::Leaked)) {
-            return Some(ChildAnswer::InvalidState(lifecycle));
-        }
-        self.excluded.remove(&key);
-        // As part of a group, it is started in order.
-        self.children.set(key, ChildState::Down(DownState::RestartsWithGroup));
-        self.children.wait(key, ticket, WaitFor::Renewed);
-        self.children.reset_limits(key);
-        match self.group_start(key) {
-            None => self.children.launch(key, StartCause::Manual, cx),
-            Some(from) if self.group.is_some() => self.restart_group(from, cx.now, None, cx),
-            Some(from) => self.start_from(from),
-        }
-        None
-    }
-
-    fn wake(&mut self, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
-        let entry = self.children.entry(key);
-        match entry.state {
-            ChildState::Backoff(cause) => {
-                self.children.timers.disarm(Timer::Child(key));
-                self.children.release_messages(key);
-                self.children.launch(key, cause, cx);
-                Some(ChildAnswer::Done)
-            }
-            ChildState::AwaitingGroup => {
-                self.start_group_now(cx.now);
-                Some(ChildAnswer::Done)
-            }
-            _ => Some(ChildAnswer::InvalidState(entry.lifecycle)),
         }
     }
 }

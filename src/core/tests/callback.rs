@@ -44,7 +44,7 @@ fn a_child_is_errored_until_the_callback_decides_and_its_siblings_go_on() {
     sim.fail("b");
     assert_eq!(sim.lifecycle("b"), Lifecycle::Errored);
     assert_eq!(sim.why("b"), Some("being decided on"));
-    assert_eq!(sim.call("a", ChildRequest::RestartRunning), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESTART), "started 2");
     sim.add(fake("c"));
     assert_eq!(sim.acts(), "ask b#1 (1), cancel a, start a#2, start c#1");
 
@@ -113,7 +113,7 @@ fn a_decision_to_give_up_leaves_the_child_errored_and_charges_nothing() {
         assert_eq!(sim.why("b"), Some("given up"));
         sim.check_rest();
 
-        assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
+        assert_eq!(sim.call("b", ChildRequest::RESUME), "started 2");
         assert_eq!(sim.alive(), "a#1 b#2");
         sim.fail("a");
         sim.decide("a", Restart.into());
@@ -175,7 +175,7 @@ fn whatever_stops_starts_or_forgets_the_child_discards_the_answer() {
     after(Simulation::stop, "cancel a, finish stopped", "");
     let again = |sim: &mut Simulation| {
         sim.request("b", ChildRequest::Terminate);
-        sim.request("b", ChildRequest::RestartStopped);
+        sim.request("b", ChildRequest::RESTART_CHILD);
     };
     after(again, "start b#2", "a#1 b#2");
 }
@@ -217,7 +217,7 @@ fn an_answer_about_an_earlier_run_changes_nothing() {
     let mut sim = Simulation::running(asking(), [fake("a"), b]);
     sim.fail("b");
     sim.call("b", ChildRequest::Terminate);
-    sim.call("b", ChildRequest::RestartStopped);
+    sim.call("b", ChildRequest::RESTART_CHILD);
     sim.fail("b");
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "0ns ask b#1 (1), 0ns start b#2, 0ns ask b#2 (1), 4s start b#3");
@@ -249,17 +249,17 @@ fn a_requested_start_that_fails_concerns_only_its_caller() {
     let mut sim = Simulation::running(asking(), [fake("a"), b]);
     sim.call("b", ChildRequest::Terminate);
     sim.skip();
-    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "failed activation_failed");
+    assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "failed activation_failed");
     sim.add(fake("c").signals(Duration::ZERO).scripts([Script::Panic]));
     sim.settle();
     assert_eq!(sim.acts(), "start b#2, start c#1, removed c");
 
     // But a new start of a running child does not.
-    sim.call("b", ChildRequest::RestartStopped);
-    sim.call("b", ChildRequest::RestartStopped);
+    sim.call("b", ChildRequest::RESTART_CHILD);
+    sim.call("b", ChildRequest::RESTART_CHILD);
     sim.fake("b").scripts.push_back(Script::Fail);
     sim.skip();
-    assert_eq!(sim.call("b", ChildRequest::RestartRunning), "failed activation_failed");
+    assert_eq!(sim.call("b", ChildRequest::RESTART), "failed activation_failed");
     assert_eq!(sim.acts(), "cancel b, start b#5, ask b#5 (1), start b#6");
 }
 
@@ -340,7 +340,7 @@ fn equal_children_are_asked_about_one_by_one() {
     sim.decide("c", Restart.into());
     assert_eq!(sim.acts(), "start a#2, declined b, removed c");
     assert_eq!(sim.lifecycle("b"), Lifecycle::Errored);
-    assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
+    assert_eq!(sim.call("b", ChildRequest::RESUME), "started 2");
     sim.skip();
 
     sim.decide("d", Escalate.into());
@@ -382,9 +382,9 @@ fn what_a_child_says_of_its_restart_counts_for_one_incarnation() {
     assert_eq!(sim.acts(), "", "it is not restarted, and its spec is kept");
     assert_eq!(sim.lifecycle("a"), Lifecycle::Errored);
     assert_eq!(sim.why("a"), Some("not restarted"));
-    assert_eq!(sim.call("b", ChildRequest::RestartRunning), "gated", "it has not finished");
+    assert_eq!(sim.call("b", ChildRequest::RESTART), "gated", "it has not finished");
 
-    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "started 2");
     sim.fail("a");
     sim.advance(secs(1));
     assert_eq!(sim.live(sim.key("a")), Some(3), "the next incarnation sets no policy");

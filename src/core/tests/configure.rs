@@ -12,8 +12,7 @@ fn a_child_that_is_taken_out_stops_and_is_discovered_until_it_is_brought_back() 
     sim.advance(secs(1));
     assert_eq!(sim.acts(), "cancel a");
     assert_eq!((sim.lifecycle("a"), sim.why("a")), (Lifecycle::Discovered, Some("disabled")));
-    for request in [ChildRequest::RestartStopped, ChildRequest::RestartRunning, ChildRequest::Wake]
-    {
+    for request in [ChildRequest::RESTART_CHILD, ChildRequest::RESTART, ChildRequest::RESUME] {
         assert_eq!(sim.call("a", request), "disabled", "{request:?}");
     }
     sim.enable("a", true);

@@ -119,15 +119,15 @@ fn a_group_waits_as_ever() {
 }
 
 #[test]
-fn a_wake_delivers_the_held_messages() {
+fn a_call_that_ends_the_wait_delivers_the_held_messages() {
     fn check(mut sim: Simulation) {
         sim.fail("a");
         sim.fail("a");
-        assert_eq!(sim.call("a", ChildRequest::Wake), "done");
+        assert_eq!(sim.call("a", ChildRequest::RESUME), "started 3");
         assert_eq!(sim.timed(), "0ns hold a 1s, 0ns start a#2, 0ns start a#3");
         sim.fail("a");
         assert_eq!(sim.timed(), "0ns hold a 4s, 0ns start a#4");
-        assert_eq!(sim.call("a", ChildRequest::RestartRunning), "started 5");
+        assert_eq!(sim.call("a", ChildRequest::RESTART), "started 5");
         assert_eq!(sim.timed(), "0ns cancel a, 0ns start a#5");
     }
     check(Simulation::running(doubling(), [busy("a")]));

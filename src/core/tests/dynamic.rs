@@ -114,7 +114,7 @@ fn or_parks_the_child() {
     let mut sim = running(rules, [fake("a"), fake("b")]);
     sim.fail("a");
     assert_eq!(sim.lifecycle("a"), Lifecycle::Errored);
-    assert_eq!(sim.call("a", ChildRequest::Retry), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESUME), "started 2");
     sim.fail("a");
     sim.stop();
     assert_eq!(
@@ -255,7 +255,7 @@ fn a_leaked_child_is_parked_unless_it_was_to_go() {
 fn a_caller_that_waits_for_the_restart_of_a_leaked_child_is_answered_that_it_is_down() {
     let leaks = fake("a").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
     let mut sim = running(rules(), [leaks]);
-    let ticket = sim.request("a", ChildRequest::RestartRunning);
+    let ticket = sim.request("a", ChildRequest::RESTART);
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "0ns abort a, 1s leaked a#1");
     assert_eq!(sim.answer(ticket), "stopped");

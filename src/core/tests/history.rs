@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::core::history::FailureHistory;
-use crate::policy::{Backoff, Jitter, Limits, Reset};
+use crate::policy::{Backoff, Jitter, Limits, Reset, RunningIterator};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -25,7 +25,13 @@ fn waits(backoff: &Backoff, lives: &[Duration]) -> Vec<Duration> {
 
 fn after(history: &mut FailureHistory, backoff: &Backoff, life: Duration) -> Duration {
     history.decay(backoff, life);
-    history.fail(backoff, &mut || 0.0).expect("a backoff without an end")
+    fail(history, backoff, 0.0).expect("a backoff without an end")
+}
+
+/// Fails once. The jitter is drawn from this number.
+fn fail(history: &mut FailureHistory, backoff: &Backoff, unit: f64) -> Option<Duration> {
+    let mut iterator = RunningIterator::default();
+    history.fail(backoff, |position| backoff.wait_at(position, &mut iterator, &mut || unit))
 }
 
 fn doubled(min: u64, max: u64) -> Backoff {
@@ -106,7 +112,7 @@ fn a_life_too_short_to_forgive_anything_leaves_the_backoff_where_it_is() {
     let mut history = FailureHistory::default();
     let mut fail = |life| {
         history.decay(&backoff, life);
-        history.fail(&backoff, &mut || 0.5).expect("a backoff without an end")
+        fail(&mut history, &backoff, 0.5).expect("a backoff without an end")
     };
     assert_eq!(fail(NONE), ms(1_250));
     assert_eq!(fail(secs(10) - TICK), ms(3_125), "2 × 1.25 s, and a quarter");

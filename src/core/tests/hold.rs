@@ -22,13 +22,13 @@ fn no_call_but_a_release_starts_a_held_child() {
     let mut sim = Simulation::running(rules(), [fake("a")]);
     sim.call("a", ChildRequest::Hold);
     // A restart would leave it down.
-    for request in [ChildRequest::RestartRunning, ChildRequest::RestartStopped] {
+    for request in [ChildRequest::RESTART, ChildRequest::RESTART_CHILD] {
         assert_eq!(sim.call("a", request), "held", "{request:?}");
     }
     assert_eq!(sim.alive(), "a#1");
     sim.fail("a");
     sim.advance(secs(1));
-    for request in [ChildRequest::RestartStopped, ChildRequest::Retry, ChildRequest::Wake] {
+    for request in [ChildRequest::RESTART_CHILD, ChildRequest::RESUME, ChildRequest::RESUME] {
         assert_eq!(sim.call("a", request), "held", "{request:?}");
     }
     assert_eq!(sim.call("a", ChildRequest::Release), "started 2");
@@ -62,7 +62,7 @@ fn a_child_that_was_stopped_stays_stopped_when_it_is_released() {
     sim.call("a", ChildRequest::Terminate);
     assert_eq!(sim.call("a", ChildRequest::Release), "done");
     assert_eq!((sim.lifecycle("a"), sim.why("a")), (Lifecycle::Stopped, Some("stopped manually")));
-    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "started 2");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_caller_that_waits_for_the_start_is_answered_once_the_child_is_held() {
     let mut sim = Simulation::running(rules(), [db, fake("api").requires("db")]);
     sim.call("api", ChildRequest::Terminate);
     sim.fail("db");
-    let ticket = sim.request("api", ChildRequest::RestartStopped);
+    let ticket = sim.request("api", ChildRequest::RESTART_CHILD);
     sim.settle();
     assert_eq!(sim.answer(ticket), "-", "its requirement is about to be met");
     sim.call("api", ChildRequest::Hold);

@@ -121,7 +121,7 @@ fn a_lease_is_released_after_its_child_has_ended_for_good() {
     assert_eq!(sim.acts(), "cancel a");
     sim.advance(secs(1));
     assert_eq!(sim.acts(), "release a");
-    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "gated");
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "gated");
     assert_eq!(sim.acts(), "seek a");
 }
 
@@ -210,8 +210,7 @@ fn the_grace_of_a_child_that_set_none_ends_before_its_lease() {
 #[test]
 fn calls_on_a_standby_say_so() {
     let mut sim = running(rules(), [leased("a")]);
-    for request in [ChildRequest::RestartStopped, ChildRequest::RestartRunning, ChildRequest::Wake]
-    {
+    for request in [ChildRequest::RESTART_CHILD, ChildRequest::RESTART, ChildRequest::RESUME] {
         assert_eq!(sim.call("a", request), "standby");
     }
     assert_eq!(sim.call("a", ChildRequest::Find { wait: true }), "invalid state discovered");

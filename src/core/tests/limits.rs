@@ -37,7 +37,7 @@ fn a_child_ends_the_program_however_it_was_stopped() {
     assert_eq!(sim.acts(), format!("cancel b, {end}"), "while a caller stops it");
 
     let mut sim = Simulation::running(rules(), slow());
-    let ticket = sim.request("b", ChildRequest::RestartRunning);
+    let ticket = sim.request("b", ChildRequest::RESTART);
     sim.exit("b", exit());
     sim.settle();
     assert_eq!(sim.acts(), format!("cancel b, {end}"), "before it is started again");
@@ -171,7 +171,7 @@ fn a_fallback_takes_over_where_the_child_was() {
     sim.fail("b");
     assert_eq!(sim.acts(), "gave up b, cancel c, cancel a");
     assert_eq!((sim.lifecycle("b"), sim.why("b")), (Lifecycle::Stopped, Some("given up")));
-    assert_eq!(sim.call("b", ChildRequest::Retry), "started 5");
+    assert_eq!(sim.call("b", ChildRequest::RESUME), "started 5");
     assert_eq!(sim.alive(), "a#5 b#5 c#5");
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::core::user_code::NoUserCode;
 use crate::core::{ChildRequest, Effect, Machine, MachineEvent, SLICE};
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, Rules};
@@ -30,7 +31,7 @@ impl CountingDriver {
         let mut pending = vec![event];
         while let Some(event) = pending.pop() {
             let mut effects = Vec::new();
-            self.machine.on_event(event, self.now, &mut effects);
+            self.machine.on_event(event, self.now, &mut NoUserCode, &mut effects);
             self.work.events += 1;
             self.work.effects += effects.len();
             self.work.largest = self.work.largest.max(effects.len());
@@ -65,7 +66,7 @@ fn work_one_by_one(machine: Machine, now: Instant, children: usize) -> Work {
     let options = Arc::new(ChildOptions::default());
     let keys: Vec<_> =
         (0..children).map(|_| driver.machine.add(Arc::clone(&options), now)).collect();
-    for request in [ChildRequest::Start, ChildRequest::Terminate] {
+    for request in [ChildRequest::StartNew, ChildRequest::Terminate] {
         for (ticket, &key) in (0..).zip(&keys) {
             driver.dispatch(MachineEvent::Request { ticket, key, request });
         }
@@ -84,7 +85,7 @@ fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Wo
             driver.dispatch(MachineEvent::Request {
                 ticket: ticket as u64,
                 key,
-                request: ChildRequest::Start,
+                request: ChildRequest::StartNew,
             });
         }
     }
@@ -97,12 +98,12 @@ fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Wo
 #[test]
 fn otp_39_a_hundred_times_the_children_are_a_hundred_times_the_work() {
     let now = Instant::now();
-    let ordered = |children| work(Machine::ordered(Rules::default(), now, 0), now, children, false);
-    let dynamic = |children| work(Machine::dynamic(Rules::default(), now, 0), now, children, true);
+    let ordered = |children| work(Machine::ordered(Rules::default(), 0, now), now, children, false);
+    let dynamic = |children| work(Machine::dynamic(Rules::default(), now), now, children, true);
     let ordered_one_by_one =
-        |children| work_one_by_one(Machine::ordered(Rules::default(), now, 0), now, children);
+        |children| work_one_by_one(Machine::ordered(Rules::default(), 0, now), now, children);
     let dynamic_one_by_one =
-        |children| work_one_by_one(Machine::dynamic(Rules::default(), now, 0), now, children);
+        |children| work_one_by_one(Machine::dynamic(Rules::default(), now), now, children);
     for (kind, few, many) in [
         ("ordered", ordered(1_000), ordered(100_000)),
         ("dynamic", dynamic(1_000), dynamic(100_000)),

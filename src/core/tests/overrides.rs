@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::core::verify::simulation::{Script, Simulation, at_most, fake, ms, rules, secs};
-use crate::core::{ChildRequest, Effect, Machine, MachineEvent};
+use crate::core::{ChildRequest, Effect, Machine, MachineEvent, UserCalls};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FailureLog, Intensity, LogLevel, OnExhausted, RestartPolicy, Rules};
 
@@ -104,7 +104,7 @@ fn what_follows_when_it_has_failed_too_often_is_for_this_incarnation() {
     sim.policy("a", RestartPolicy::new().on_exhausted(OnExhausted::StopChild));
     sim.fail("a");
     assert_eq!(sim.lifecycle("a"), Lifecycle::Stopped);
-    assert_eq!(sim.call("a", ChildRequest::Retry), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESUME), "started 2");
     sim.fail("a");
     assert_eq!(sim.lifecycle("a"), Lifecycle::Errored, "the next incarnation sets no policy");
 }
@@ -117,18 +117,23 @@ fn how_loudly_an_end_is_logged_is_said_with_the_decision() {
         ..Default::default()
     };
     let now = Instant::now();
-    let mut machine = Machine::ordered(rules(), now, 7);
-    let key = machine.add(Arc::new(spec), now);
-    machine.on_event(MachineEvent::Tick, now, &mut Vec::new());
+    let mut machine = Machine::ordered(rules(), 1, now);
+    let key = machine.add(spec, now);
+    let mut calls = UserCalls::new(None, 7);
+    let mut handle = |event| {
+        let mut effects = Vec::new();
+        machine.on_event(event, now, &mut calls, &mut effects);
+        effects
+    };
+    handle(MachineEvent::Tick);
     let own = RestartPolicy::new().failure_log(loud(LogLevel::Error));
     for (incarnation, own, expected) in
         [(1, None, LogLevel::Info), (2, Some(own), LogLevel::Error), (3, None, LogLevel::Info)]
     {
         let policy = own.map(Arc::new);
-        machine.on_event(MachineEvent::Policy { key, incarnation, policy }, now, &mut Vec::new());
-        let mut effects = Vec::new();
+        handle(MachineEvent::Policy { key, incarnation, policy });
         let reason = Script::Fail.reason();
-        machine.on_event(MachineEvent::Exited { key, incarnation, reason }, now, &mut effects);
+        let effects = handle(MachineEvent::Exited { key, incarnation, reason });
         let logs = effects.iter().filter_map(|effect| match effect {
             Effect::Decided { log, .. } => Some(*log),
             _ => None,

@@ -58,7 +58,7 @@ fn the_line_ends_before_a_child_that_is_down() {
 fn a_group_stops_in_the_same_order_and_no_child_before_it() {
     let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
     let mut sim = Simulation::running(rules, slow("a b c d"));
-    sim.request("b", ChildRequest::RestartRunning);
+    sim.request("b", ChildRequest::RESTART);
     assert_eq!(chain(&sim), "d c b");
 }
 

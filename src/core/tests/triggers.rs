@@ -35,7 +35,7 @@ mod a_child_that_is_left {
         assert_eq!(sim.why("b"), Some("not restarted"));
         assert_eq!(sim.alive(), "a#1 c#1", "its group keeps running");
 
-        assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
+        assert_eq!(sim.call("b", ChildRequest::RESUME), "started 2");
         sim.skip();
         sim.end("b");
         assert_eq!(sim.story("b"), "active → deactivating → stopped (normal)");
@@ -49,7 +49,7 @@ mod a_child_that_is_left {
         let mut sim = Simulation::running(limited(1), [not_restarted("a")]);
         for incarnation in 2..5 {
             sim.fail("a");
-            assert_eq!(sim.call("a", ChildRequest::Retry), format!("started {incarnation}"));
+            assert_eq!(sim.call("a", ChildRequest::RESUME), format!("started {incarnation}"));
         }
         assert_eq!(sim.machine.intensity(sim.now).0, 0);
     }
@@ -78,7 +78,7 @@ mod a_child_that_is_left {
         sim.fail("c");
         assert_eq!(sim.alive(), "b#1");
         assert_eq!(sim.why("c"), Some("waits for a requirement"));
-        assert_eq!(sim.call("a", ChildRequest::RestartStopped), "-");
+        assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "-");
         sim.advance(ms(1));
         assert_eq!(sim.alive(), "a#3 b#1 c#2");
     }
@@ -285,16 +285,26 @@ fn the_real_reason_counts() {
         let mut sim = Simulation::ordered(rules(), [fake("z"), a]);
         sim.advance(secs(1));
         sim.skip();
-        // A request meanwhile has the same answer.
-        let answer = sim.call("a", ChildRequest::RestartRunning).to_owned();
-        sim.advance(ms(100));
-        (answer, sim.acts())
+        sim
     };
-    assert_eq!(late(OnExit::Restart), ("restarting".to_owned(), "start a#2".to_owned()));
-    assert_eq!(late(OnExit::Leave), ("invalid state errored".to_owned(), "up".to_owned()));
-    let (answer, acts) = late(OnExit::FailSupervisor);
-    assert_eq!(answer, "invalid state errored");
-    assert_eq!(acts, "a fails all, cancel z, finish failed a: activation_timed_out");
+    let decided = |then| {
+        let mut sim = late(then);
+        sim.advance(ms(100));
+        sim.acts()
+    };
+    assert_eq!(decided(OnExit::Restart), "start a#2");
+    assert_eq!(decided(OnExit::Leave), "up");
+    let fails = "a fails all, cancel z, finish failed a: activation_timed_out";
+    assert_eq!(decided(OnExit::FailSupervisor), fails);
+
+    // A caller that restarts it meanwhile decides instead.
+    for then in [OnExit::Restart, OnExit::Leave, OnExit::FailSupervisor] {
+        let mut sim = late(then);
+        sim.fake("a").ready = Some(ms(1));
+        let ticket = sim.request("a", ChildRequest::RESTART);
+        sim.advance(secs(1));
+        assert_eq!((sim.acts().as_str(), sim.answer(ticket)), ("start a#2, up", "started 2"));
+    }
 }
 
 #[test]

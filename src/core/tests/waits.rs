@@ -8,15 +8,15 @@ use crate::core::history::FailureHistory;
 use crate::core::verify::simulation::{
     Busy, FakeChild, Script, Simulation, at_most, fake, ms, rules, secs,
 };
-use crate::core::{ChildRequest, Machine, MachineEvent};
+use crate::core::{ChildRequest, Machine, MachineEvent, UserCalls};
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::policy::Resolution;
 use crate::policy::{
     Backoff, FirstStart, Intensity, Jitter, OnExhausted, OnExit, Reset, RestartPolicy, RestartType,
     Rules, Strategy, Trigger,
 };
+use crate::policy::{ChildOptions, CurvePosition, Resolution};
 
 /// A delay of a minute before the first restart, doubled before each further one.
 fn waiting() -> Rules {
@@ -129,16 +129,17 @@ mod a_wait_that_an_error_asks_for {
         });
         // Without the invariants, which would read the view themselves.
         let now = std::time::Instant::now();
-        let mut machine = Machine::dynamic(rules, now, 7);
-        let key = machine.add(Arc::default(), now);
+        let mut machine = Machine::dynamic(rules, now);
+        let key = machine.add(ChildOptions::default(), now);
         let effects = &mut Vec::new();
-        let mut take = |event| machine.on_event(event, now, effects);
-        take(MachineEvent::Request { ticket: 1, key, request: ChildRequest::Start });
+        let mut calls = UserCalls::new(None, 7);
+        let mut take = |event| machine.on_event(event, now, &mut calls, effects);
+        take(MachineEvent::Request { ticket: 1, key, request: ChildRequest::StartNew });
         take(MachineEvent::Exited { key, incarnation: 1, reason: busy() });
         assert_eq!(draws.load(Ordering::Relaxed), 0, "nothing is drawn yet");
         take(MachineEvent::Answered { key, incarnation: 1, decision: Resolution::Restart.into() });
         assert_eq!(draws.load(Ordering::Relaxed), 1);
-        take(MachineEvent::Request { ticket: 2, key, request: ChildRequest::Wake });
+        take(MachineEvent::Request { ticket: 2, key, request: ChildRequest::RESUME });
         assert_eq!(draws.load(Ordering::Relaxed), 1);
     }
 
@@ -186,11 +187,12 @@ mod a_wait_that_an_error_asks_for {
     fn uses_up_that_a_child_was_well() {
         let backoff = Backoff::constant(secs(9)).first_at_once().at_once_after_reset();
         let mut history = FailureHistory::default();
+        let draw = |_: CurvePosition| Some(secs(9));
         history.recover();
         assert_eq!(history.fail_and_wait(secs(5)), secs(5));
-        assert_eq!(history.fail(&backoff, &mut || 0.0), Some(secs(9)));
+        assert_eq!(history.fail(&backoff, draw), Some(secs(9)));
         history.recover();
-        assert_eq!(history.fail(&backoff, &mut || 0.0), Some(Duration::ZERO));
+        assert_eq!(history.fail(&backoff, draw), Some(Duration::ZERO));
     }
 }
 
@@ -339,7 +341,7 @@ fn what_is_shown_of_a_groups_wait_is_when_the_group_starts() {
     sim.fail("c");
     assert_eq!(begins(&sim), Some(secs(60)));
     // A caller requests it earlier, but it waits for its sibling.
-    assert_eq!(sim.call("c", ChildRequest::Wake), "done");
+    assert_eq!(sim.call("c", ChildRequest::RESUME), "-");
     assert_eq!(sim.lifecycle("c"), Lifecycle::Restarting);
     assert_eq!(begins(&sim), Some(Duration::ZERO));
 }

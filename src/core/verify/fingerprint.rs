@@ -253,7 +253,7 @@ impl Fingerprint {
     }
 
     fn requirements(&mut self, requirements: &Requirements, children: &Children) {
-        for name in &requirements.names {
+        for name in requirements.names.values() {
             (name.met, name.waiters.len()).hash(self);
             self.key(name.provider, children);
             for &waiter in &name.waiters {

@@ -13,20 +13,20 @@ mod exploration;
 mod fingerprint;
 mod invariants;
 mod properties;
+mod recording;
 pub(super) mod simulation;
 
 use super::ChildRequest;
 
 /// All requests.
-pub(super) const REQUESTS: [ChildRequest; 13] = [
-    ChildRequest::Start,
+pub(super) const REQUESTS: [ChildRequest; 12] = [
+    ChildRequest::StartNew,
     ChildRequest::Terminate,
-    ChildRequest::RestartStopped,
-    ChildRequest::RestartRunning,
+    ChildRequest::RESTART_CHILD,
+    ChildRequest::RESTART,
     ChildRequest::Kill,
     ChildRequest::Delete,
-    ChildRequest::Retry,
-    ChildRequest::Wake,
+    ChildRequest::RESUME,
     ChildRequest::Find { wait: true },
     ChildRequest::Find { wait: false },
     ChildRequest::Reset,

@@ -26,10 +26,9 @@ use super::inbox::Inbox;
 use super::message::Envelope;
 use super::outcome::{NextMessage, Sent, Take, WhenFull};
 use super::shared::MailboxShared;
-use crate::core::{Key, Machine, MachineEvent};
+use crate::core::{Key, MachineEvent};
 use crate::dead_letter::{DeadLetterReason, Undelivered};
 use crate::path::Path;
-use crate::policy::Rules;
 
 /// A supervisor that keeps all dead letters and events.
 #[derive(Default)]
@@ -130,7 +129,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
 
     fn with(capacity: usize, start_on_message: bool) -> Self {
         let now = Instant::now();
-        let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
+        let key = Key::of_number(0);
         let owner = Arc::<TestOwner>::default();
         let shared = Arc::new(MailboxShared::new(capacity));
         let this = Self { shared, owner, holder: Arc::default(), key, now };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::time::Duration;
 
+use super::position::RunningIterator;
 use super::{Backoff, CurvePosition};
 use crate::policy::random::Random;
 
@@ -18,6 +19,7 @@ use crate::policy::random::Random;
 pub struct Delays {
     backoff: Backoff,
     position: CurvePosition,
+    iterator: RunningIterator,
     random: Box<dyn Random>,
     over: bool,
 }
@@ -25,7 +27,8 @@ pub struct Delays {
 impl Delays {
     pub(super) fn new(backoff: Backoff) -> Self {
         let random = Box::new(fastrand::Rng::new());
-        Self { backoff, position: CurvePosition::default(), random, over: false }
+        let (position, iterator) = (CurvePosition::default(), RunningIterator::default());
+        Self { backoff, position, iterator, random, over: false }
     }
 
     /// Sets the random source of the jitter, for example a seeded one, in place of the backoff's
@@ -39,6 +42,7 @@ impl Delays {
     /// Resets to the first delay.
     pub fn reset(&mut self) {
         self.position.reset();
+        self.iterator = RunningIterator::default();
         self.over = false;
     }
 }
@@ -50,8 +54,11 @@ impl Iterator for Delays {
         if self.over {
             return None;
         }
-        let wait = self.backoff.next_wait(&mut self.position, &mut *self.random);
-        self.over = wait.is_none();
+        let wait = self.backoff.wait_at(self.position, &mut self.iterator, &mut *self.random);
+        match wait {
+            Some(wait) => self.position.advance(wait),
+            None => self.over = true,
+        }
         wait
     }
 }

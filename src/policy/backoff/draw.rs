@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::curve::Shape;
+use super::position::RunningIterator;
 use super::{Backoff, CurvePosition, Delays, Jitter, Reset};
 use crate::policy::random::Random;
 
@@ -56,19 +57,18 @@ impl Backoff {
         Delays::new(self.clone())
     }
 
-    /// Returns the next delay of the child at `position`, and advances the position.
-    pub(crate) fn next_wait(
+    /// Returns the delay at a position, which stays. `iterator`: what is left of this backoff's iterator, if it
+    /// has one.
+    pub(crate) fn wait_at(
         &self,
-        position: &mut CurvePosition,
+        position: CurvePosition,
+        iterator: &mut RunningIterator,
         random: &mut dyn Random,
     ) -> Option<Duration> {
-        let wait = self.draw_from(random, |random| match &self.shape {
-            Shape::Iterator(factory) => self.bounded(position.advance(|| factory())?, random),
+        self.draw_from(random, |random| match &self.shape {
+            Shape::Iterator(factory) => self.bounded(iterator.at(position.index, factory)?, random),
             _ => self.drawn(position.index, position.previous, random),
-        })?;
-        position.previous = Some(wait);
-        position.index = position.index.saturating_add(1);
-        Some(wait)
+        })
     }
 
     /// Returns the first delay, without jitter.

@@ -33,7 +33,7 @@ pub use self::curve::Curve;
 pub(super) use self::curve::Shape;
 pub use self::delays::Delays;
 pub use self::jitter::Jitter;
-pub(crate) use self::position::CurvePosition;
+pub(crate) use self::position::{CurvePosition, RunningIterator};
 pub use self::problem::BackoffProblem;
 pub use self::reset::Reset;
 pub use self::slots::BinarySlots;

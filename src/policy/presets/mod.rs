@@ -174,7 +174,7 @@ impl Preset {
     /// A child that fails when it is active stays *errored*, and the other children run on. A supervisor
     /// fails together with a child that exceeds its limit, and is then restarted by its own supervisor.
     /// At the root, such a child stays *errored* and the tree runs on, until
-    /// [`retry`](crate::SupervisorHandle::retry).
+    /// [`resume`](crate::SupervisorHandle::resume).
     ///
     /// The kernel has no reset: its window forgets restarts after 60 s. Here, the backoff resets after
     /// 60 s of being active.
@@ -248,7 +248,7 @@ impl Preset {
     /// (`StartLimitBurst`) within 10 s (`StartLimitIntervalSec`).
     ///
     /// A child that exceeds the limit stays *errored*, as a unit stays `failed`, until
-    /// [`retry`](crate::SupervisorHandle::retry), which is `systemctl reset-failed` and `start` in one.
+    /// [`resume`](crate::SupervisorHandle::resume), which is `systemctl reset-failed` and `start` in one.
     ///
     /// systemd counts starts, also those by a call. Limits count restarts, and only those of the
     /// supervisor. The initial start is therefore always taken for one of the five: after a long run,

@@ -21,6 +21,8 @@ pub(crate) struct Exceptions {
 impl Exceptions {
     pub(super) const NONE: Self =
         Self { by_kind: [None; ExitKind::ALL.len()], by_error: Vec::new() };
+    /// No exceptions, as a `'static` reference.
+    pub(crate) const EMPTY: &Self = &Self::NONE;
 
     pub(crate) fn on_exit(&mut self, kind: ExitKind, then: OnExit) {
         self.by_kind[kind as usize] = Some(then);
@@ -55,6 +57,21 @@ impl Exceptions {
         self.by_error.iter().map(|exception| (exception.error_type, exception.then))
     }
 
+    /// Whether there is an exception for an error.
+    pub(crate) fn has_any_for_errors(layers: [&Self; 2]) -> bool {
+        layers.iter().any(|layer| !layer.by_error.is_empty())
+    }
+
+    /// Returns the answer for the error of an exit: first one that doesn't restart, then one that does.
+    pub(crate) fn for_error(layers: [&Self; 2], reason: &ExitReason) -> Option<OnExit> {
+        let error = reason.error()?;
+        let first = |restarts: bool| {
+            let mut exceptions = layers.iter().flat_map(|layer| &layer.by_error);
+            exceptions.find(|it| it.then.restarts() == restarts && it.matches_any_cause(error))
+        };
+        first(false).or_else(|| first(true)).map(|exception| exception.then)
+    }
+
     /// Adds the exceptions of `base`, below the own ones.
     pub(super) fn extend(&mut self, base: Self) {
         for (own, base) in self.by_kind.iter_mut().zip(base.by_kind) {
@@ -62,19 +79,6 @@ impl Exceptions {
         }
         self.by_error.extend(base.by_error);
     }
-}
-
-/// Returns the answer for the error of an exit: first one that doesn't restart, then one that does.
-pub(super) fn for_error(layers: [&Exceptions; 2], reason: &ExitReason) -> Option<OnExit> {
-    if layers.iter().all(|layer| layer.by_error.is_empty()) {
-        return None;
-    }
-    let error = reason.error()?;
-    let first = |restarts: bool| {
-        let mut exceptions = layers.iter().flat_map(|layer| &layer.by_error);
-        exceptions.find(|it| it.then.restarts() == restarts && it.matches_any_cause(error))
-    };
-    first(false).or_else(|| first(true)).map(|exception| exception.then)
 }
 
 /// Returns whether an exception applies to an error.

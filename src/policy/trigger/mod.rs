@@ -19,7 +19,9 @@ use std::error::Error;
 
 pub(crate) use self::exceptions::Exceptions;
 use super::{OnExit, RestartType};
-use crate::exit::{ExitKind, ExitReason};
+use crate::exit::ExitKind;
+#[cfg(test)]
+use crate::exit::ExitReason;
 
 /// A rule for what each exit of a child leads to: a [`RestartType`], and exceptions to it.
 ///
@@ -201,15 +203,33 @@ impl Trigger {
         self.exceptions != Exceptions::NONE
     }
 
-    /// Returns what this exit leads to; `active`: whether the child was active before. The
-    /// exceptions in `own` come before those of the trigger.
-    pub(crate) fn after(&self, own: &Exceptions, reason: &ExitReason, active: bool) -> OnExit {
-        let (kind, layers) = (reason.exit_kind(), [own, &self.exceptions]);
-        let by_kind = || layers.iter().find_map(|layer| layer.for_kind(kind));
-        if let Some(then) = exceptions::for_error(layers, reason).or_else(by_kind) {
+    /// Returns the exceptions that apply with this trigger: `own` first, then those of the trigger.
+    pub(crate) fn with_exceptions<'a>(&'a self, own: &'a Exceptions) -> [&'a Exceptions; 2] {
+        [own, &self.exceptions]
+    }
+
+    /// Returns what an exit of this kind leads to. `active`: whether the child was active before;
+    /// `by_error`: what the predicates about errors specify for it.
+    pub(crate) fn after(
+        &self,
+        exceptions: [&Exceptions; 2],
+        kind: ExitKind,
+        active: bool,
+        by_error: Option<OnExit>,
+    ) -> OnExit {
+        let by_kind = || exceptions.iter().find_map(|layer| layer.for_kind(kind));
+        if let Some(then) = by_error.or_else(by_kind) {
             return then;
         }
         if active && self.activation_only { OnExit::Leave } else { self.restart.after(kind) }
+    }
+
+    /// Calls the predicates, and returns what this exit leads to with the exceptions in `own`.
+    #[cfg(test)]
+    pub(crate) fn after_exit(&self, own: &Exceptions, reason: &ExitReason, active: bool) -> OnExit {
+        let exceptions = self.with_exceptions(own);
+        let by_error = Exceptions::for_error(exceptions, reason);
+        self.after(exceptions, reason.exit_kind(), active, by_error)
     }
 
     /// Returns the trigger with these exceptions before its own.

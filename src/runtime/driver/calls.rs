@@ -70,20 +70,13 @@ impl Calls {
 
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Instant;
-
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::core::Machine;
-    use crate::policy::{ChildOptions, Rules};
 
     #[test]
     fn of_many_calls_those_that_seek_a_child_without_a_caller_are_dropped() {
-        let now = Instant::now();
-        let mut machine = Machine::ordered(Rules::default(), now, 7);
-        let key = machine.add(Arc::new(ChildOptions::default()), now);
+        let key = Key::of_number(0);
         let (mut calls, mut callers) = (Calls::default(), Vec::new());
         let call = |calls: &mut Calls, request| {
             let child = ChildName { name: "a".into(), serial: None };

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::calls::Call;
 use super::state::Driver;
-use crate::core::{Key, MachineEvent};
+use crate::core::{Declaration, Key, MachineEvent};
 use crate::policy::ChildOptions;
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::request::{
@@ -31,10 +31,7 @@ impl Driver {
         let (keys, next) = self.choose(which);
         for key in keys {
             if let Some(options) = self.changed_options(key) {
-                self.step(
-                    MachineEvent::Configured { ticket: None, key, options, trial: false },
-                    now,
-                );
+                self.change_options(key, options, now);
             }
         }
         respond(answer, Ok(next));
@@ -65,7 +62,8 @@ impl Driver {
             request: None,
             answer,
         });
-        self.step(MachineEvent::Configured { ticket: Some(ticket), key, options, trial }, now);
+        let options = Declaration::Options { ticket: Some(ticket), key, options, trial };
+        self.step(MachineEvent::Declared(options), now);
     }
 
     /// Looks up the values of the supervisor again.
@@ -118,10 +116,7 @@ impl Driver {
                     self.health.replace(key, spec.health.as_ref());
                     self.leases.set(key, spec.lease.as_ref());
                     let options = self.shared.options(spec.name(), &spec.options);
-                    self.step(
-                        MachineEvent::Configured { ticket: None, key, options, trial: false },
-                        now,
-                    );
+                    self.change_options(key, options, now);
                     key
                 }
                 None if added.contains(spec.name()) => self.add(spec, now),
@@ -131,16 +126,20 @@ impl Driver {
         }
         for spec in blueprint.children.iter() {
             if let Some(key) = self.children.find(spec.name()) {
-                self.link(key, spec);
+                let links = self.links(spec);
+                self.step(MachineEvent::Declared(Declaration::Links { key, links }), now);
             }
         }
-        self.machine.reorder(&order);
-        // Children whose requirements have changed may start now.
-        self.change_rules(now);
+        self.step(MachineEvent::Declared(Declaration::Order(order)), now);
+    }
+
+    fn change_options(&mut self, key: Key, options: Arc<ChildOptions>, now: Instant) {
+        let options = Declaration::Options { ticket: None, key, options, trial: false };
+        self.step(MachineEvent::Declared(options), now);
     }
 
     fn change_rules(&mut self, now: Instant) {
-        self.step(MachineEvent::RulesChanged { rules: self.shared.rules() }, now);
+        self.step(MachineEvent::Declared(Declaration::Rules(self.shared.rules())), now);
     }
 
     /// Describes children.

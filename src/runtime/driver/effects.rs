@@ -244,6 +244,7 @@ impl Driver {
             self.shared.note_required(entry.factory.name(), &[]);
         }
         self.children.remove(key);
+        self.user_code.forget(key);
         self.fallbacks.remove(&key);
         self.lifetimes.remove(&key);
         self.told_ready.remove(&key);

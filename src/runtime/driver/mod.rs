@@ -52,7 +52,7 @@ use super::outcome::End;
 use super::request::Request;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
-use crate::core::{IncarnationNumber, Key, MachineEvent};
+use crate::core::{Declaration, IncarnationNumber, Key, Links, MachineEvent, RequirementId};
 use crate::exit::ExitReason;
 use crate::subscriber;
 
@@ -103,19 +103,14 @@ impl Driver {
     }
 
     fn add_declared(&mut self) {
-        let shared = Arc::clone(&self.shared);
         let declared = Arc::clone(&self.blueprint.children);
-        self.machine.reserve(declared.len());
-        for spec in declared.iter() {
-            let options = shared.options(spec.name(), &spec.options);
-            let key = self.machine.add(options, shared.began);
-            self.children.add_declared(key, Arc::clone(&spec.factory));
-            self.attach(key, spec);
+        // Each child may require one that is declared after it, so all get their keys first.
+        for (number, spec) in (0..).zip(declared.iter()) {
+            self.children.add_declared(Key::of_number(number), Arc::clone(&spec.factory));
         }
-        for spec in declared.iter().filter(|spec| !spec.requires.is_empty()) {
-            if let Some(key) = self.children.find(spec.name()) {
-                self.link(key, spec);
-            }
+        for (number, spec) in (0..).zip(declared.iter()) {
+            let key = self.declare(spec, self.shared.began);
+            debug_assert_eq!(key, Key::of_number(number), "the key that it has in the table");
         }
     }
 
@@ -277,7 +272,7 @@ impl Driver {
 
     fn step(&mut self, event: MachineEvent, now: Instant) {
         let mut effects = std::mem::take(&mut self.effects);
-        self.machine.on_event(event, now, &mut effects);
+        self.machine.on_event(event, now, &mut self.user_code, &mut effects);
         let (logged, published) = (subscriber::is_listening(), self.shared.tree.has_listeners());
         let mut step = Step { now, logged, published, exit: None, down: Vec::new() };
         for effect in effects.drain(..) {
@@ -309,9 +304,15 @@ impl Driver {
     }
 
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
+        self.children.add(self.machine.next_key(), Arc::clone(&spec.factory));
+        self.declare(spec, now)
+    }
+
+    /// Adds a child of the table to the machine. Returns its key.
+    fn declare(&mut self, spec: &ChildSpec, now: Instant) -> Key {
+        let (key, links) = (self.machine.next_key(), self.links(spec));
         let options = self.shared.options(spec.name(), &spec.options);
-        let key = self.machine.add(options, now);
-        self.children.add(key, Arc::clone(&spec.factory));
+        self.step(MachineEvent::Declared(Declaration::Child { options, links }), now);
         self.attach(key, spec);
         key
     }
@@ -328,7 +329,8 @@ impl Driver {
         self.leases.set(key, spec.lease.as_ref());
     }
 
-    fn link(&mut self, key: Key, spec: &ChildSpec) {
+    /// Returns what a child provides and requires, with numbers in place of names.
+    fn links(&mut self, spec: &ChildSpec) -> Links {
         if !self.blueprint.is_dynamic() {
             self.shared.note_required(spec.name(), &spec.requires);
         }
@@ -336,12 +338,12 @@ impl Driver {
         let mut requires = Vec::with_capacity(spec.requires.len());
         for name in &spec.requires {
             if let Some(provider) = self.children.find(name) {
-                let id = self.machine.provided_by(provider);
-                self.requirements.insert(name.as_str().into(), id);
-                requires.push(id);
+                let next = u32::try_from(self.requirements.len()).expect("fewer than 2^32 names");
+                let id = self.requirements.entry(name.as_str().into());
+                requires.push((*id.or_insert(RequirementId::Name(next)), provider));
             }
         }
-        self.machine.link(key, provides, requires);
+        Links { provides, requires }
     }
 
     fn finish(&mut self, end: End) -> End {

@@ -75,7 +75,7 @@ impl Driver {
         let Some(child) = self.children.entry(key).map(|entry| entry.name()) else { return };
         if let core::ChildRequest::Find { .. } = request {
             for (key, ticket) in self.calls.sweep() {
-                self.machine.stop_seeking(key, ticket);
+                self.step(MachineEvent::CallerGone { ticket, key }, now);
             }
         }
         let ticket =
@@ -217,8 +217,7 @@ impl Driver {
             return respond(answer, Err(error));
         }
         let key = self.add(spec, now);
-        self.link(key, spec);
-        self.call(key, ("start_child", None), core::ChildRequest::Start, answer, now);
+        self.call(key, ("start_child", None), core::ChildRequest::StartNew, answer, now);
     }
 
     /// Checks what depends on the existing children.

@@ -13,7 +13,7 @@ use super::task_set::TaskSet;
 use super::timer::DeadlineTimer;
 use super::wait_report::WaitReport;
 use crate::child::{ChildSpec, Context, StopLevel};
-use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId};
+use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId, UserCalls};
 use crate::exit::ExitReason;
 use crate::metrics::ChildMetrics;
 use crate::path::Path;
@@ -27,6 +27,7 @@ use crate::runtime::shared::SupervisorShared;
 /// The loop of one supervisor; see the [module](super).
 pub(in crate::runtime) struct Driver {
     pub(super) machine: Machine,
+    pub(super) user_code: UserCalls,
     /// That of `shared`, with the rules that the machine has.
     pub(super) blueprint: Arc<Blueprint>,
     pub(super) shared: Arc<SupervisorShared>,
@@ -119,6 +120,7 @@ impl Driver {
         let parent = Arc::clone(shared) as _;
         Self {
             machine,
+            user_code: UserCalls::new(blueprint.rules.random.as_ref(), fastrand::u64(..)),
             shared: Arc::clone(shared),
             children: ChildTable::new(parent, &blueprint),
             metrics: ChildMetrics::new(&shared.scope),

@@ -37,7 +37,7 @@ mod answers {
         let parked = shop(OnExhausted::Park).start().await?;
         tokio::time::sleep(two_seconds).await;
         assert_eq!(states(&parked).await, ["active", "errored", "stopped"]);
-        parked.retry("offers").await?;
+        parked.resume("offers").await?;
         assert_eq!(states(&parked).await, ["active", "active", "active"]);
 
         let given_up = shop(OnExhausted::StopChild).start().await?;
@@ -200,7 +200,7 @@ mod wake {
 
         database.send_replace(true);
         let back = Instant::now();
-        app.wake("poll").await?;
+        app.resume("poll").await?;
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(app.which_child("poll").await?.lifecycle, Lifecycle::Active);
         assert!(back.elapsed() < Duration::from_secs(1));

@@ -108,7 +108,7 @@ mod reload {
         let delay = async || app.which_child("poll").await.unwrap().next.unwrap().delay;
         assert_eq!(delay().await, Duration::from_secs(3600));
 
-        app.wake("poll").await?;
+        app.resume("poll").await?;
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(delay().await, Duration::from_secs(5));
         app.stop("the listing is over").await?;

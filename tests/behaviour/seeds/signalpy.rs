@@ -24,18 +24,16 @@ async fn seed3_08_a_child_parked_at_boot_is_retried_only_manually() {
     tokio::time::sleep(MINUTE).await;
     assert_eq!(fakes.actions(), [""; 0], "nothing is tried by itself");
 
-    let error = app.retry("b").await.unwrap_err();
+    let error = app.resume("b").await.unwrap_err();
     let text =
-        "`app/b` failed to start: activation failed: no start; it stays errored until `retry`";
+        "`app/b` failed to start: activation failed: no start; it stays errored until `resume`";
     assert_eq!(error.to_string(), text);
     assert_eq!(lifecycle(&app, "b").await, Lifecycle::Errored);
-    assert_eq!(app.retry("b").await.unwrap().incarnation(), Some(3));
+    assert_eq!(app.resume("b").await.unwrap().incarnation(), Some(3));
     assert_eq!(lifecycle(&app, "b").await, Lifecycle::Active);
 
-    let error = app.retry("b").await.unwrap_err();
-    assert_eq!(error.to_string(), "`app/b` is active, so `retry` has nothing to do");
-    assert!(matches!(error, ControlError::InvalidState { state: Lifecycle::Active, .. }));
-    let error = app.retry("z").await.unwrap_err();
+    assert_eq!(app.resume("b").await.unwrap().incarnation(), Some(3), "it goes on");
+    let error = app.resume("z").await.unwrap_err();
     assert_eq!(error.to_string(), "there is no `app/z`");
     assert!(matches!(error, ControlError::NotFound { .. }));
     app.stop("done").await.unwrap();
@@ -148,7 +146,7 @@ async fn seed3_21_a_child_passes_through_exactly_these_states() {
         ],
     );
     fakes.end("a", End::Panic).await;
-    app.retry("a").await.unwrap();
+    app.resume("a").await.unwrap();
     app.terminate_child("a").await.unwrap();
     assert_eq!(
         edges(&mut events),
@@ -239,7 +237,7 @@ async fn seed3_28_a_root_that_parks_does_nothing_until_a_manual_retry() {
     assert_eq!((mid.lifecycle, mid.why), (Lifecycle::Errored, Some("given up")));
     let error = app.which_child("mid/leaf").await.unwrap_err();
     assert_eq!(error.to_string(), "the supervisor of `app/mid/leaf` is not running; `app` is");
-    app.retry("mid").await.unwrap();
+    app.resume("mid").await.unwrap();
     assert_eq!(fakes.actions(), ["start leaf"]);
     assert_eq!(lifecycle(&app, "mid/leaf").await, Lifecycle::Active);
     app.stop("done").await.unwrap();

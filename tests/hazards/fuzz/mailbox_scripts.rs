@@ -263,8 +263,7 @@ impl Play<'_> {
             Step::RestartStopped => answered("restart_child", tree.restart_child("reader")).await,
             Step::Restart => answered("restart", tree.restart("reader")).await,
             Step::Kill => answered("kill_child", tree.kill_child("reader")).await,
-            Step::Wake => answered("wake", tree.wake("reader")).await,
-            Step::Retry => answered("retry", tree.retry("reader")).await,
+            Step::Resume => answered("resume", tree.resume("reader")).await,
             Step::KillSibling => answered("kill_child", tree.kill_child("sibling")).await,
         }
     }

@@ -86,7 +86,7 @@ async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step
     tree.terminate_child("a").await.unwrap();
     let next = next_step(&fakes, tree.restart_child("a")).await;
     assert_eq!(next, NextStep::StaysDown { state: Lifecycle::Stopped });
-    assert_eq!(next.to_string(), "it stays stopped until `restart_child`");
+    assert_eq!(next.to_string(), "it stays stopped until `resume`");
     pass(DAY).await;
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Stopped);
     assert_eq!(fakes.actions(), ["start a", "stop a", "try a"]);
@@ -114,12 +114,12 @@ async fn kin_81_the_next_step_is_that_of_the_childs_policy() {
         (
             |child| child.on_exit(ExitKind::ActivationFailed, OnExit::Leave),
             NextStep::StaysDown { state: Lifecycle::Errored },
-            "it stays errored until `retry`",
+            "it stays errored until `resume`",
         ),
         (
             |child| child.own_restarts(0, SECOND).on_exhausted(OnExhausted::Park),
             NextStep::StaysDown { state: Lifecycle::Errored },
-            "it stays errored until `retry`",
+            "it stays errored until `resume`",
         ),
         (
             |child| child.restart(RestartType::Temporary),

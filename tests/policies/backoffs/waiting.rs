@@ -33,7 +33,7 @@ async fn kin_84_a_manual_start_cuts_a_delay_of_a_day_short_and_keeps_the_count()
     let backoff = Backoff::constant(DAY).reset(Reset::Manual);
     let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     fakes.end("a", End::Error).await;
-    tree.wake("a").await.unwrap();
+    tree.resume("a").await.unwrap();
     settle().await;
     let info = seen(&tree, "a").await;
     assert_eq!((info.lifecycle, info.failures), (Lifecycle::Active, 1));

@@ -178,7 +178,7 @@ async fn a_child_that_is_stopped_at_its_limit_is_kept_for_a_retry() {
     fakes.end("0", End::Error).await;
     let child = tree.which_child("0#1").await.unwrap();
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("given up")));
-    tree.retry("0#1").await.unwrap();
+    tree.resume("0#1").await.unwrap();
     assert_eq!(tree.which_child("0#1").await.unwrap().lifecycle, Lifecycle::Active);
 }
 

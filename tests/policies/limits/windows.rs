@@ -139,8 +139,7 @@ async fn kin_45_starts_that_wait_for_a_stop_are_not_charged() {
         assert_eq!(tree.restart_child("a").await.unwrap().incarnation(), Some(cycle));
     }
     let (first, second) = tokio::join!(tree.restart("a"), tree.restart("a"));
-    assert_eq!(first.unwrap().incarnation(), Some(7));
-    assert!(matches!(second, Err(ControlError::Restarting { .. })), "{second:?}");
+    assert_eq!([first, second].map(|it| it.unwrap().incarnation()), [Some(7); 2]);
     let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!(supervisor.restarts_in_period, 0);
 }

@@ -246,7 +246,7 @@ async fn a_callback_of_a_dynamic_supervisor_decides_for_each_child_separately() 
     let states: Vec<_> = states.iter().map(|it| (it.lifecycle, it.incarnation)).collect();
     let (active, errored) = (Lifecycle::Active, Lifecycle::Errored);
     assert_eq!(states, [(active, 2), (errored, 1), (active, 1)]);
-    assert_eq!(handle.retry("b#2").await.unwrap().incarnation(), Some(2));
+    assert_eq!(handle.resume("b#2").await.unwrap().incarnation(), Some(2));
 
     fakes.end("c", End::Error).await;
     let conns = app.which_child("conns").await.unwrap();

@@ -42,7 +42,7 @@ async fn seed3_15_a_child_that_is_given_up_stays_errored_and_its_siblings_run() 
         let letter = letters.try_next().unwrap();
         assert_eq!((letter.reason, letter.target.as_str()), (DeadLetterReason::GaveUp, "app/b"));
 
-        assert_eq!(app.retry("b").await.unwrap().incarnation(), Some(2));
+        assert_eq!(app.resume("b").await.unwrap().incarnation(), Some(2));
         app.stop("done").await.unwrap();
     }
 }
@@ -158,14 +158,8 @@ async fn siblings_run_and_requests_are_served_while_a_callback_decides() {
     let a = app.which_child("a").await.unwrap();
     assert_eq!((a.lifecycle, a.why), (Lifecycle::Errored, Some("being decided on")));
 
-    let refused = [
-        app.retry("a").await.map(drop),
-        app.wake("a").await,
-        app.restart("a").await.map(drop),
-        app.restart_child("a").await.map(drop),
-        app.kill_child("a").await,
-    ];
-    let calls = ["retry", "wake", "restart", "restart_child", "kill_child"];
+    let refused = [app.restart_child("a").await.map(drop), app.kill_child("a").await];
+    let calls = ["restart_child", "kill_child"];
     for (result, name) in refused.into_iter().zip(calls) {
         let Err(ControlError::InvalidState { state, call, .. }) = result else {
             panic!("{result:?}")

@@ -146,7 +146,7 @@ async fn seed3_30_properties_set_with_a_refusal_apply_to_a_manual_retry() {
     let app = start(app.child(client(&seen))).await;
     app.kill_child("client").await.unwrap();
     settle().await;
-    app.retry("client").await.unwrap();
+    app.resume("client").await.unwrap();
     settle().await;
     assert_eq!(*seen.lock().unwrap(), [(None, None), (Some(3), None)]);
     app.stop("done").await.unwrap();

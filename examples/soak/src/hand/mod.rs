@@ -18,7 +18,7 @@ use verger::{CancellationToken, ControlError, Lifecycle, SupervisorHandle};
 use crate::child::{Order, Post, Start};
 use crate::layout::{Group, ROOT, Zone, pick};
 use crate::tally::{Tally, count};
-use crate::watch::{Mark, Watch};
+use crate::watch::Watch;
 
 /// Longer than any call takes, even if all graces are used up.
 const ANSWER: Duration = Duration::from_secs(120);
@@ -106,22 +106,19 @@ impl Hand {
         Some(answer)
     }
 
-    /// Makes a call that changes what the observer expects.
-    async fn marked<T>(
+    /// Makes a call that starts a child in any state, which changes what the observer expects.
+    async fn start_now<T>(
         &self,
-        mark: Mark,
+        name: &str,
         path: &str,
         call: impl Future<Output = Result<T, ControlError>>,
-    ) {
+    ) -> Option<Result<T, ControlError>> {
         let full = format!("{ROOT}/{}/{path}", self.zone.name);
         let parent = full.rsplit_once('/').map_or(&*full, |(parent, _)| parent);
-        self.watch().begins(parent, mark);
-        let answer = self.call(&format!("{mark:?}"), path, call).await;
-        let refused = |error: &ControlError| {
-            !matches!(error, ControlError::ActivationFailed { .. } | ControlError::Stopped { .. })
-        };
-        let done = answer.is_some_and(|answer| !answer.is_err_and(|error| refused(&error)));
-        self.watch().ends(parent, mark, done);
+        self.watch().begins_start(parent);
+        let answer = self.call(name, path, call).await;
+        self.watch().ends_start(parent);
+        answer
     }
 
     pub(crate) fn watch(&self) -> std::sync::MutexGuard<'_, Watch> {
@@ -232,7 +229,7 @@ impl Hand {
     async fn restart_one(&mut self) {
         let Some((path, post, _)) = self.any_child() else { return };
         post.alone.store(true, SeqCst);
-        let _ = self.call("restart", &path, self.handle.restart(&path)).await;
+        let _ = self.start_now("restart", &path, self.handle.restart(&path)).await;
         post.alone.store(false, SeqCst);
     }
 
@@ -261,8 +258,9 @@ impl Hand {
             Lifecycle::Stopped => {
                 let _ = self.call("restart_child", path, self.handle.restart_child(path)).await;
             }
-            Lifecycle::Restarting => self.marked(Mark::Wake, path, self.handle.wake(path)).await,
-            Lifecycle::Errored => self.marked(Mark::Retry, path, self.handle.retry(path)).await,
+            Lifecycle::Restarting | Lifecycle::Errored => {
+                let _ = self.start_now("resume", path, self.handle.resume(path)).await;
+            }
             _ => {}
         }
     }
@@ -299,7 +297,7 @@ impl Hand {
                 matches!(ended, Some(Ok(())))
             }
             2 => {
-                let _ = self.call("restart", path, self.handle.restart(path)).await;
+                let _ = self.start_now("restart", path, self.handle.restart(path)).await;
                 false
             }
             _ => {
@@ -336,7 +334,7 @@ impl Hand {
         match self.rng.u8(..3) {
             0 => self.abort(&path).await,
             1 => self.terminate(&path, &post).await,
-            _ => drop(self.call("restart", &path, self.handle.restart(&path)).await),
+            _ => drop(self.start_now("restart", &path, self.handle.restart(&path)).await),
         }
     }
 

@@ -102,14 +102,9 @@ impl Budget {
         self.clearing = Some((from, None));
     }
 
-    /// Records that the call has returned. Unless it is `done`, it may or may not have cleared.
-    pub(super) fn cleared(&mut self, to: SystemTime, done: bool) {
-        if !done {
-            // The window may or may not be cleared, so all entries stay, in doubt.
-            self.clearing = self.clearing.map(|_| (SystemTime::UNIX_EPOCH, Some(to)));
-        } else if let Some((from, _)) = self.clearing {
-            self.clearing = Some((from, Some(to)));
-        }
+    /// Records that the call has returned. The window may or may not be cleared, so all entries stay, in doubt.
+    pub(super) fn may_have_cleared(&mut self, to: SystemTime) {
+        self.clearing = self.clearing.map(|_| (SystemTime::UNIX_EPOCH, Some(to)));
     }
 
     fn tidy(&mut self, now: SystemTime) {
@@ -178,26 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_was_cleared_counts_from_there() {
+    fn a_window_that_may_have_been_cleared_stays_in_doubt() {
         let later = T0 + Duration::from_secs(1);
         let mut budget = spent();
         budget.clears(later);
         assert!(budget.clone().grant(later, true).is_ok(), "it may be cleared by now");
         assert!(budget.clone().refuse(later).is_ok(), "or not");
 
-        budget.cleared(later, true);
-
-        let after = later + SLACK + TICK;
-        assert!(budget.clone().refuse(after).is_err());
-        assert!(budget.grant(after, true).is_ok());
-    }
-
-    #[test]
-    fn a_window_that_may_have_been_cleared_stays_in_doubt() {
-        let later = T0 + Duration::from_secs(1);
-        let mut budget = spent();
-        budget.clears(later);
-        budget.cleared(later, false);
+        budget.may_have_cleared(later);
 
         let after = later + SLACK + TICK;
         assert!(budget.clone().refuse(after).is_ok());

@@ -58,15 +58,6 @@ impl Clock {
     }
 }
 
-/// A call of a hand that changes what the observer expects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// `retry`, which clears the supervisor's restart window.
-    Retry,
-    /// `wake`, which cuts a backoff short.
-    Wake,
-}
-
 /// The model of one zone.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -218,24 +209,21 @@ impl Watch {
         self.lives.forget(path);
     }
 
-    /// Records that a call for a child of this supervisor begins; see [`Mark`].
-    pub(crate) fn begins(&mut self, parent: &str, mark: Mark) {
+    /// Records that a call begins that starts a child of this supervisor: it may cut a backoff short, or clear the
+    /// restart window for a child that was given up.
+    pub(crate) fn begins_start(&mut self, parent: &str) {
         let from = self.clock.wall(Instant::now());
         let Some(supervisor) = self.supervisors.get_mut(parent) else { return };
-        match mark {
-            Mark::Retry => supervisor.budget.clears(from),
-            Mark::Wake => supervisor.woken = Some((from, None)),
-        }
+        supervisor.budget.clears(from);
+        supervisor.woken = Some((from, None));
     }
 
-    /// Records that the call has returned, and whether it succeeded.
-    pub(crate) fn ends(&mut self, parent: &str, mark: Mark, done: bool) {
+    /// Records that the call has returned. It isn't known which of the two it has done.
+    pub(crate) fn ends_start(&mut self, parent: &str) {
         let to = self.clock.wall(Instant::now());
         let Some(supervisor) = self.supervisors.get_mut(parent) else { return };
-        match mark {
-            Mark::Retry => supervisor.budget.cleared(to, done),
-            Mark::Wake => supervisor.woken = supervisor.woken.map(|(from, _)| (from, Some(to))),
-        }
+        supervisor.budget.may_have_cleared(to);
+        supervisor.woken = supervisor.woken.map(|(from, _)| (from, Some(to)));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::show::Tone;
 const MAX_INPUT: usize = 200;
 
 /// The keys and what they do, as the help shows them.
-pub(crate) const KEYS: [(&str, &str); 21] = [
+pub(crate) const KEYS: [(&str, &str); 20] = [
     ("j k ↓ ↑", "next, previous child"),
     ("g G", "first, last child"),
     ("PgDn PgUp", "a page down, up"),
@@ -25,8 +25,7 @@ pub(crate) const KEYS: [(&str, &str); 21] = [
     ("J K", "scroll the panel"),
     ("r", "restart; a supervisor with all below"),
     ("s", "stop; the root: the whole tree"),
-    ("S", "start a child that is down"),
-    ("n", "retry now, without the rest of the delay"),
+    ("n", "resume: start a child now that is down or waits"),
     ("h", "hold: no automatic start; again: release"),
     ("c", "reset counters of failures and restarts"),
     ("- +", "read less often, more often"),
@@ -91,8 +90,7 @@ impl App {
             KeyCode::Char('+' | '=') => self.set_interval(self.interval.saturating_sub(1)),
             KeyCode::Char('r') => self.ask("restart"),
             KeyCode::Char('s') => self.ask("stop"),
-            KeyCode::Char('S') => self.ask("start"),
-            KeyCode::Char('n') => self.ask("retry"),
+            KeyCode::Char('n') => self.ask("resume"),
             KeyCode::Char('c') => self.ask("reset"),
             KeyCode::Char('h') => {
                 let is_held = self.selected_node().is_some_and(|node| node.held);
@@ -206,7 +204,6 @@ impl App {
 pub(crate) fn verb(action: &str) -> &str {
     match action {
         "stop_tree" => "stop the whole tree",
-        "retry" => "retry now",
         "reset" => "reset the counters of",
         other => other,
     }

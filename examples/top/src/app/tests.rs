@@ -334,8 +334,7 @@ fn each_key_of_an_action_asks_for_its_own_one() {
     for (keys, action) in [
         ("jr", "restart"),
         ("js", "stop"),
-        ("jS", "start"),
-        ("jn", "retry"),
+        ("jn", "resume"),
         ("jh", "hold"),
         ("jc", "reset"),
         ("Gh", "release"),

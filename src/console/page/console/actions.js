@@ -8,26 +8,22 @@ import { el, reconcile, setAttr, setText } from './format.js';
 const $ = (id) => document.getElementById(id);
 
 const running = (node) => ['active', 'activating'].includes(node.lifecycle);
+const withheld = (node) => (node.held ? 'it is held; release it first' : null);
 const under = (node) => (node.parent ? null : 'the root has no supervisor that could do it');
 
 /** `refuse` returns why the action doesn't apply to a child now, or `null`. */
 export const ACTIONS = {
   restart: {
     label: (node) => (node.kind === 'supervisor' ? 'Restart subtree' : 'Restart'), key: 'r', row: true,
-    refuse: (node) => under(node) ?? (running(node) ? null : `it is ${node.lifecycle}; only a running child can be restarted`),
+    refuse: (node) => under(node) ?? withheld(node),
   },
   stop: {
     label: () => 'Stop', key: 's', row: true,
     refuse: (node) => under(node) ?? (node.lifecycle === 'stopped' ? 'it is stopped already' : null),
   },
-  start: {
-    label: () => 'Start', key: 'S', row: true,
-    refuse: (node) => under(node) ?? (node.lifecycle === 'stopped' ? null : `it is ${node.lifecycle}; only a stopped child can be started`),
-  },
-  retry: {
-    label: () => 'Retry now', key: 'n', row: true,
-    refuse: (node) => under(node) ?? (node.lifecycle === 'restarting' || node.lifecycle === 'errored' || ['given up', 'leaked'].includes(node.why)
-      ? null : `it is ${node.lifecycle} and waits for no restart`),
+  resume: {
+    label: () => 'Resume', key: 'n', row: true,
+    refuse: (node) => under(node) ?? withheld(node) ?? (running(node) ? 'it runs already' : null),
   },
   reset: {
     label: () => 'Reset counters',
@@ -47,10 +43,9 @@ export const ACTIONS = {
 export const offered = (node) => Object.keys(ACTIONS).filter((name) => name !== (node.held ? 'hold' : 'release'));
 
 const EXPLAIN = {
-  restart: 'Stops the child with its grace and starts it again, with the siblings that its supervisor’s strategy restarts with it. This doesn’t count as a failure.',
+  restart: 'Runs a new incarnation of the child. A child that runs is stopped with its grace and started again, with the siblings that its supervisor’s strategy restarts with it. This doesn’t count as a failure.',
   stop: 'Stops the child with its grace and leaves it stopped until it is started. A temporary or dynamic child is removed.',
-  start: 'Starts the stopped child.',
-  retry: 'Starts the child now: ends its backoff, or starts a child again that was given up.',
+  resume: 'Starts the child now: one that is stopped, waits for its backoff or was given up.',
   reset: 'Failures in a row, backoff and restart limits begin again.',
   hold: 'The child isn’t started automatically until it is released. If it runs, it goes on.',
   release: 'The child is started automatically again.',
@@ -169,14 +164,12 @@ export class Actions {
     const action = ACTIONS[name];
     const refusal = action.refuse(node);
     if (refusal) return this.announce(`${action.label(node)} ${node.path}: ${refusal}.`, true);
-    // A child that waits for its backoff is woken; one that was given up is retried.
-    const call = name === 'retry' && node.lifecycle === 'restarting' ? 'wake' : name;
     await this.#ask({
       title: `${action.label(node)}: ${node.path}`,
       text: [say(EXPLAIN[name])],
       ok: action.label(node),
       danger: name === 'stop',
-      send: (reason) => post('api/action', { action: call, path: node.path, reason }),
+      send: (reason) => post('api/action', { action: name, path: node.path, reason }),
     });
   }
 

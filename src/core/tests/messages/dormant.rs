@@ -48,13 +48,14 @@ fn a_temporary_child_is_stopped_at_its_end_and_a_message_starts_it_again() {
         sim.fail("a");
         assert_eq!((sim.lifecycle("a"), sim.why("a")), (Lifecycle::Stopped, Some("not restarted")));
         assert!(returns(&sim, "a"));
-        assert_eq!(sim.call("a", ChildRequest::Retry), "invalid state stopped");
         // Also for a message that came while it ran.
         send(&mut sim, "a");
         send(&mut sim, "a");
         sim.fail("a");
         let causes = "a#1 on_message, a#2 on_message, a#3 on_message, a#4 on_message";
         assert_eq!(sim.causes(), causes);
+        sim.end("a");
+        assert_eq!(sim.call("a", ChildRequest::RESUME), "started 5");
         sim.end("a");
         assert_eq!(sim.call("a", ChildRequest::Delete), "done");
     }
@@ -72,7 +73,7 @@ fn a_temporary_child_keeps_its_place_when_it_is_terminated_and_until_it_is_delet
     assert_eq!(sim.why("a"), Some("stopped manually"));
     send(&mut sim, "a");
     assert_eq!(sim.causes(), "a#1 on_message", "no message starts it");
-    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "started 2");
     sim.end("a");
     assert_eq!(sim.call("a", ChildRequest::Terminate), "done");
     assert_eq!(sim.call("a", ChildRequest::Delete), "done");
@@ -202,11 +203,11 @@ fn adding_one_is_answered_at_once() {
 #[test]
 fn a_dormant_child_can_be_started_terminated_and_deleted() {
     let mut sim = Simulation::running(rules(), [on_message("a"), on_message("b"), on_message("c")]);
-    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 1");
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "started 1");
     assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
     assert_eq!(sim.call("c", ChildRequest::Delete), "done");
-    assert_eq!(sim.call("b", ChildRequest::Wake), "invalid state stopped");
-    assert_eq!(sim.causes(), "a#1 manual");
+    assert_eq!(sim.call("b", ChildRequest::RESUME), "started 1");
+    assert_eq!(sim.causes(), "a#1 manual, b#1 manual");
 }
 
 #[test]
@@ -216,7 +217,7 @@ fn a_child_not_restarted_by_a_dynamic_supervisor_counts_until_it_is_removed() {
     send(&mut sim, "a");
     sim.fail("a");
     assert!(sim.machine.admits().is_err());
-    assert_eq!(sim.call("a", ChildRequest::Retry), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESUME), "started 2");
     sim.fail("a");
     assert_eq!(sim.call("a", ChildRequest::Delete), "done");
     assert!(sim.machine.admits().is_ok());
@@ -250,7 +251,7 @@ fn a_child_that_runs_waits_or_awaits_a_decision_comes_back() {
         sim.fail("a");
         assert!(returns(&sim, "a"), "it waits");
         sim.advance(secs(1));
-        sim.request("a", ChildRequest::RestartRunning);
+        sim.request("a", ChildRequest::RESTART);
         assert!(returns(&sim, "a"), "to be restarted");
         sim.request("a", ChildRequest::Terminate);
         assert!(!returns(&sim, "a"), "stopped manually");

@@ -100,15 +100,18 @@ fn a_refused_start_escalates_if_that_is_what_follows() {
 
 #[test]
 fn a_call_ends_the_wait() {
-    for (request, causes) in [(ChildRequest::Wake, "a#2 on_message"), (ChildRequest::Terminate, "")]
-    {
+    for (request, answer, causes) in [
+        (ChildRequest::RESUME, "started 2", "a#2 on_message"),
+        (ChildRequest::RESTART, "started 2", "a#2 on_message"),
+        (ChildRequest::Terminate, "done", ""),
+    ] {
         let mut sim = Simulation::running(doubling(), [not_restarted("a")]);
         send(&mut sim, "a");
         sim.fail("a");
         send(&mut sim, "a");
         sim.skip();
-        assert_eq!(sim.call("a", ChildRequest::RestartStopped), "restarting");
-        assert_eq!(sim.call("a", request), "done");
+        assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "restarting");
+        assert_eq!(sim.call("a", request), answer);
         sim.advance(secs(99));
         assert_eq!(sim.causes(), causes, "{request:?}");
     }

@@ -41,7 +41,7 @@ fn a_pending_message_starts_a_child_of_a_waiting_group_in_order() {
     let mut sim = Simulation::running(rules, [fake("a"), on_message("b"), fake("c")]);
     sim.fail("a");
     send(&mut sim, "b");
-    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "restarting");
+    assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "restarting");
     sim.advance(secs(5));
     assert_eq!(sim.timed(), "0ns cancel c, 5s start a#2, 5s start b#1, 5s start c#2");
     assert_eq!(sim.causes(), "");
@@ -76,9 +76,9 @@ fn a_pending_message_starts_a_child_of_a_range_that_restarts_in_part() {
     let mut sim = Simulation::running(rules, fakes);
     sim.fail("c");
     sim.advance(secs(1));
-    sim.call("d", ChildRequest::RestartStopped);
+    sim.call("d", ChildRequest::RESTART_CHILD);
     sim.fail("a");
-    sim.request("c", ChildRequest::Retry);
+    sim.request("c", ChildRequest::RESUME);
     sim.skip();
     send(&mut sim, "b");
     assert_eq!(sim.acts(), "", "the children behind it still run");
@@ -94,7 +94,7 @@ fn a_child_that_was_not_restarted_can_be_retried_while_its_group_stops() {
     sim.end("b");
     sim.skip();
     sim.fail("a");
-    let ticket = sim.request("b", ChildRequest::RestartStopped);
+    let ticket = sim.request("b", ChildRequest::RESTART_CHILD);
     assert_eq!(sim.answer(ticket), "-", "the group would not have started it");
     sim.advance(secs(1));
     assert_eq!(sim.answer(ticket), "started 2");

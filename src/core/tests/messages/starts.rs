@@ -45,7 +45,7 @@ fn seed4_30_every_cause_of_a_start_has_a_word() {
     sim.send("c");
     sim.fail("a");
     sim.call("b", ChildRequest::Terminate);
-    sim.call("b", ChildRequest::RestartStopped);
+    sim.call("b", ChildRequest::RESTART_CHILD);
     assert_eq!(
         sim.causes(),
         "a#1 initial, b#1 initial, c#1 on_message, a#2 restart, b#2 group, c#2 group, b#3 manual"
@@ -160,7 +160,7 @@ fn a_message_that_came_before_the_child_was_stopped_does_not_start_it_later() {
     send(&mut sim, "a");
     send(&mut sim, "a");
     sim.call("a", ChildRequest::Terminate);
-    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "started 2");
     sim.end("a");
     assert_eq!(sim.causes(), "a#1 on_message, a#2 manual");
 }

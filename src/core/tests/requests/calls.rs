@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{group, slow, waiting};
+use crate::core::user_code::NoUserCode;
 use crate::core::verify::REQUESTS;
 use crate::core::verify::simulation::{FakeChild, Script, Simulation, fake, ms, rules, secs};
 use crate::core::{ChildRequest, Effect, MachineEvent};
@@ -19,9 +20,9 @@ fn a_caller_whose_child_waits_for_a_requirement_learns_that_it_is_down_for_good(
         for name in ["web", "api", "db"] {
             sim.call(name, ChildRequest::Terminate);
         }
-        sim.request("db", ChildRequest::RestartStopped);
-        let api = sim.request("api", ChildRequest::RestartStopped);
-        let web = sim.request("web", ChildRequest::RestartStopped);
+        sim.request("db", ChildRequest::RESTART_CHILD);
+        let api = sim.request("api", ChildRequest::RESTART_CHILD);
+        let web = sim.request("web", ChildRequest::RESTART_CHILD);
         assert_eq!((sim.answer(api), sim.answer(web)), ("-", "-"), "db comes up");
         sim.call("db", request);
         sim.fail("db");
@@ -39,12 +40,12 @@ fn a_caller_that_waits_for_a_child_is_answered_with_the_outcome() {
         (sim, ticket)
     };
 
-    let (mut sim, ticket) = requested(ChildRequest::RestartRunning, slow());
+    let (mut sim, ticket) = requested(ChildRequest::RESTART, slow());
     sim.stop();
     sim.advance(secs(9));
     assert_eq!(sim.answer(ticket), "shutting down");
 
-    let (mut sim, ticket) = requested(ChildRequest::RestartRunning, slow());
+    let (mut sim, ticket) = requested(ChildRequest::RESTART, slow());
     let second = sim.request("b", ChildRequest::Terminate);
     sim.advance(secs(9));
     assert_eq!((sim.answer(ticket), sim.answer(second)), ("stopped", "done"));
@@ -70,7 +71,7 @@ fn the_end_of_a_temporary_child_answers_only_the_caller_that_terminates_it() {
     assert_eq!(sim.answer(ticket), "done");
 
     let mut sim = Simulation::running(group(), [fake("a"), slow().temporary()]);
-    let restarted = sim.request("b", ChildRequest::RestartRunning);
+    let restarted = sim.request("b", ChildRequest::RESTART);
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "0ns cancel b, 1s removed b, 1s cancel a, 1s start a#2");
     assert_eq!(sim.answer(restarted), "stopped", "its group removes it");
@@ -97,7 +98,7 @@ fn a_supervisor_that_has_ended_says_nothing_more() {
         ];
         for event in requests.into_iter().chain(others) {
             let mut effects = Vec::new();
-            sim.machine.on_event(event, sim.now, &mut effects);
+            sim.machine.on_event(event, sim.now, &mut NoUserCode, &mut effects);
             assert!(effects.is_empty(), "{effects:?}");
         }
     }
@@ -127,10 +128,10 @@ fn a_manual_start_that_fails_is_the_callers_alone() {
     let b = fake("b").signals(Duration::ZERO).scripts([Script::Run, Script::Fail]);
     let mut sim = Simulation::running(rules(), [fake("a"), b]);
     sim.call("b", ChildRequest::Terminate);
-    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "failed activation_failed");
+    assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "failed activation_failed");
     sim.advance(secs(60));
     assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped);
-    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "started 3");
+    assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "started 3");
 
     // A child that was just added is removed.
     let ticket = sim.add(fake("c").signals(Duration::ZERO).scripts([Script::Panic]));
@@ -142,7 +143,7 @@ fn a_manual_start_that_fails_is_the_callers_alone() {
     let ticket = sim.add(fake("d").signals(Duration::ZERO).scripts([Script::Ignore]));
     sim.settle();
     assert_eq!(sim.answer(ticket), "ignored");
-    assert_eq!(sim.call("d", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("d", ChildRequest::RESTART_CHILD), "started 2");
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn a_child_in_backoff_can_be_terminated_and_restarted() {
     assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
     sim.advance(secs(60));
     assert_eq!(sim.acts(), "");
-    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "started 2");
 }
 
 #[test]
@@ -194,7 +195,7 @@ fn a_cancelled_child_that_is_aborted_from_outside_was_not_killed_by_its_supervis
     sim.request("b", ChildRequest::Terminate);
     sim.exit("b", ExitReason::Aborted);
     assert!(sim.story("b").ends_with("stopped (aborted)"));
-    sim.call("b", ChildRequest::RestartStopped);
+    sim.call("b", ChildRequest::RESTART_CHILD);
 
     sim.request("b", ChildRequest::Terminate);
     sim.request("b", ChildRequest::Kill);
@@ -211,7 +212,7 @@ fn a_child_terminated_while_down_is_reported_once_if_it_would_have_come_back() {
             request: ChildRequest::Terminate,
         };
         let mut effects = Vec::new();
-        sim.machine.on_event(event, sim.now, &mut effects);
+        sim.machine.on_event(event, sim.now, &mut NoUserCode, &mut effects);
         let edges = effects.iter().filter(|it| matches!(it, Effect::Report(_))).count();
         let stays = effects.iter().filter(|it| matches!(it, Effect::StaysDown { .. })).count();
         (edges, stays)

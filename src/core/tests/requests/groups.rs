@@ -14,9 +14,10 @@ fn a_child_added_during_a_group_restart_is_started_in_order() {
     let mut sim = Simulation::running(group(), fakes);
     sim.fail("a");
     let ticket = sim.add(fake("c"));
-    assert_eq!(sim.call("a", ChildRequest::Wake), "done");
+    let resumed = sim.request("a", ChildRequest::RESUME);
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "0ns cancel b, 1s start a#2, 1s start b#2, 1s start c#1");
+    assert_eq!(sim.answer(resumed), "started 2");
     assert_eq!(sim.answer(ticket), "started 1");
 }
 
@@ -28,7 +29,7 @@ fn a_call_waits_for_one_restart_of_the_group_and_is_answered_when_a_failure_inte
     sim.fail("a");
     let calls = [sim.add(fake("d")), sim.request("b", ChildRequest::Terminate)];
     assert_eq!(sim.answer(calls[1]), "done");
-    let again = sim.request("b", ChildRequest::RestartStopped);
+    let again = sim.request("b", ChildRequest::RESTART_CHILD);
     assert_eq!([sim.answer(calls[0]), sim.answer(again)], ["-", "-"]);
     sim.advance(secs(9));
     // Its first attempt has failed.
@@ -47,7 +48,7 @@ fn a_call_about_a_child_whose_siblings_keep_failing_is_answered() {
     let added = sim.add(fake("b"));
     sim.advance(secs(1));
     assert_eq!(sim.answer(added), "restarting");
-    for call in [ChildRequest::RestartStopped, ChildRequest::Delete] {
+    for call in [ChildRequest::RESTART_CHILD, ChildRequest::Delete] {
         assert_eq!(sim.call("b", call), "restarting");
     }
     assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
@@ -62,7 +63,7 @@ fn a_child_terminated_before_or_at_its_start_is_not_started() {
     assert_eq!(sim.answer(ticket), "stopped", "before");
 
     let ticket = sim.add(fake("d").signals(secs(9)));
-    sim.call("a", ChildRequest::Wake);
+    sim.call("a", ChildRequest::RESUME);
     assert_eq!(sim.answer(ticket), "-");
     assert_eq!(sim.call("d", ChildRequest::Terminate), "done");
     assert_eq!(sim.answer(ticket), "stopped", "in");
@@ -71,7 +72,7 @@ fn a_child_terminated_before_or_at_its_start_is_not_started() {
 #[test]
 fn a_child_down_before_its_group_stopped_is_about_to_be_restarted() {
     let fakes = [fake("a").transient(), fake("b").stops(secs(1)), fake("c")];
-    for request in [ChildRequest::RestartStopped, ChildRequest::Delete] {
+    for request in [ChildRequest::RESTART_CHILD, ChildRequest::Delete] {
         let mut sim = Simulation::running(group(), fakes.clone());
         sim.end("a");
         sim.fail("c");
@@ -91,8 +92,8 @@ fn a_range_being_parked_starts_only_children_that_are_down_already() {
     sim.skip();
     sim.fail("a");
     assert_eq!(sim.acts(), "gave up a, cancel d, cancel c");
-    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "stopped");
-    assert_eq!(sim.call("d", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "stopped");
+    assert_eq!(sim.call("d", ChildRequest::RESTART_CHILD), "started 2");
     sim.fail("d");
     assert_eq!(sim.acts(), "start d#2, gave up d");
     sim.advance(secs(9));
@@ -124,7 +125,7 @@ fn a_child_terminated_while_its_group_stops_can_be_requested_again_and_starts_wi
     let mut sim = Simulation::running(group(), [fake("a"), slow(), fake("c")]);
     sim.fail("c");
     assert_eq!(sim.call("a", ChildRequest::Terminate), "done");
-    let ticket = sim.request("a", ChildRequest::RestartStopped);
+    let ticket = sim.request("a", ChildRequest::RESTART_CHILD);
     assert_eq!(sim.answer(ticket), "-", "the request is not refused");
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "0ns cancel b, 0ns cancel a, 9s start a#2, 9s start b#2, 9s start c#2");
@@ -132,24 +133,29 @@ fn a_child_terminated_while_its_group_stops_can_be_requested_again_and_starts_wi
 }
 
 #[test]
-fn a_stopping_child_is_about_to_be_restarted_only_if_its_group_is() {
+fn a_stopping_child_is_started_with_its_group_or_stays_down_with_it() {
     let stopping = |rules| {
         let mut sim = Simulation::running(rules, [fake("a"), slow(), fake("c")]);
         sim.fail("c");
         assert_eq!(sim.lifecycle("b"), Lifecycle::Deactivating);
         sim
     };
-    assert_eq!(stopping(group()).call("b", ChildRequest::RestartRunning), "restarting");
     let parking = Rules { strategy: Strategy::OneForAll, ..parking() };
-    assert_eq!(
-        stopping(parking).call("b", ChildRequest::RestartRunning),
-        "invalid state deactivating"
-    );
+    for (rules, expected) in [(group(), "started 2"), (parking, "stopped")] {
+        for request in [ChildRequest::RESTART, ChildRequest::RESUME] {
+            let mut sim = stopping(rules.clone());
+            let ticket = sim.request("b", request);
+            sim.advance(secs(9));
+            assert_eq!(sim.answer(ticket), expected, "{request:?}");
+        }
+    }
 
-    // A child without a group is restarted at once.
+    // A child without a group is started when it is down. It is stopped once.
     let mut sim = Simulation::running(rules(), [fake("a"), slow()]);
-    sim.request("b", ChildRequest::RestartRunning);
-    assert_eq!(sim.call("b", ChildRequest::RestartRunning), "restarting");
+    let calls = [ChildRequest::RESTART, ChildRequest::RESTART, ChildRequest::RESUME];
+    let tickets = calls.map(|request| sim.request("b", request));
+    sim.advance(secs(9));
+    assert_eq!(tickets.map(|ticket| sim.answer(ticket)), ["started 2"; 3]);
 }
 
 #[test]
@@ -161,7 +167,7 @@ fn a_finished_child_behind_a_stopping_group_can_be_restarted() {
     sim.end("a");
     sim.fail("b");
     assert_eq!(sim.acts(), "start a#1, start b#1, start c#1, cancel c");
-    let ticket = sim.request("a", ChildRequest::RestartStopped);
+    let ticket = sim.request("a", ChildRequest::RESTART_CHILD);
     assert_eq!(sim.answer(ticket), "-", "it starts in order");
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "1s start a#2, 1s start b#2, 1s start c#2");
@@ -174,7 +180,7 @@ fn parking_a_range_within_a_larger_one_keeps_the_larger_range() {
     let mut sim = Simulation::running(rules, [fake("a"), fake("z"), slow(), fake("c")]);
     sim.fail("a");
     assert_eq!(sim.acts(), "gave up a, cancel c, cancel b");
-    assert_eq!(sim.call("c", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("c", ChildRequest::RESTART_CHILD), "started 2");
     sim.fail("c");
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "0ns start c#2, 0ns gave up c, 1s cancel z");
@@ -192,14 +198,14 @@ fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
     assert_eq!(sim.acts(), "gave up a, cancel d, cancel c, cancel b");
 
     // The last child of the range that is being parked restarts, but leaks at its next restart.
-    assert_eq!(sim.call("d", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("d", ChildRequest::RESTART_CHILD), "started 2");
     *sim.fake("d") = last().leaks();
-    sim.request("d", ChildRequest::RestartRunning);
+    sim.request("d", ChildRequest::RESTART);
     sim.advance(secs(10));
     assert_eq!(sim.why("d"), Some("leaked"));
-    assert_eq!(sim.call("c", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("c", ChildRequest::RESTART_CHILD), "started 2");
     sim.skip();
-    assert_eq!(sim.call("d", ChildRequest::Retry), "-");
+    assert_eq!(sim.call("d", ChildRequest::RESUME), "-");
     assert_eq!(sim.acts(), "", "a child that a call started keeps running");
     sim.advance(secs(99));
     assert_eq!(sim.acts(), "start d#3");

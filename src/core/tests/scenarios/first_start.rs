@@ -1,8 +1,8 @@
 //! The first start of all children, in order or at once.
 
 use super::{begin, limited, prompt, rest_for_one, waiting};
-use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Script, Simulation, fake, ms, rules, secs};
+use crate::core::{ChildRequest, RequirementId};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, FirstStart, Rules, Start, Strategy};
 
@@ -238,7 +238,7 @@ fn a_child_gated_by_a_sibling_that_stays_down_blocks_no_start_and_starts_with_it
     let fakes = [prompt("a").scripts([Script::Ignore]), fake("b").requires("a"), fake("c")];
     let mut sim = begin(rules(), fakes);
     assert_eq!(sim.acts(), "start a#1, start c#1, up");
-    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 2");
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "started 2");
     assert_eq!(sim.acts(), "start a#2, start b#1");
 }
 
@@ -290,9 +290,10 @@ fn many_start_in_slices() {
 #[test]
 fn a_chain_of_requirements_can_be_asked_for() {
     let fakes = [fake("a"), fake("b").requires("a"), fake("c").requires("b"), fake("d")];
-    let mut sim = Simulation::ordered(rules(), fakes);
-    let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| sim.key(name));
-    let id = sim.machine.provided_by(a);
+    let sim = Simulation::ordered(rules(), fakes);
+    let [b, c, d] = ["b", "c", "d"].map(|name| sim.key(name));
+    // The first name that a child requires.
+    let id = RequirementId::Name(0);
     assert_eq!(sim.machine.chain_to(id, &[c]), Some(vec![c, b]));
     assert_eq!(sim.machine.chain_to(id, &[d]), None);
 }

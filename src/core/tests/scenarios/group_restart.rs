@@ -216,16 +216,16 @@ fn each_incarnation_has_the_cause_of_its_start() {
     assert_eq!(sim.causes(), "a#1 initial, b#1 initial, c#1 initial");
     sim.fail("b");
     assert_eq!(sim.causes(), "b#2 restart, c#2 group");
-    sim.call("b", ChildRequest::RestartRunning);
+    sim.call("b", ChildRequest::RESTART);
     assert_eq!(sim.causes(), "b#3 manual, c#3 group");
     sim.add(fake("d"));
     sim.call("c", ChildRequest::Terminate);
-    sim.call("c", ChildRequest::RestartStopped);
+    sim.call("c", ChildRequest::RESTART_CHILD);
     assert_eq!(sim.causes(), "d#1 manual, c#4 manual");
 
     let mut sim = Simulation::named(parking(0, one_for_all()), "a b");
     sim.fail("a");
-    sim.call("a", ChildRequest::Retry);
+    sim.call("a", ChildRequest::RESUME);
     assert_eq!(sim.causes(), "a#2 manual, b#2 group");
 }
 

@@ -26,14 +26,14 @@ fn or_it_is_parked_if_it_must_not_run_twice() {
     sim.advance(secs(9));
     assert_eq!(sim.lifecycle("b"), Lifecycle::Errored, "it had failed");
     assert_eq!(sim.why("b"), Some("leaked"));
-    assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
+    assert_eq!(sim.call("b", ChildRequest::RESUME), "started 2");
 
     let ticket = sim.request("b", ChildRequest::Terminate);
     sim.advance(secs(9));
     assert_eq!(sim.answer(ticket), "done");
     assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped, "it was being stopped");
     assert_eq!(sim.why("b"), Some("leaked"));
-    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "started 3");
+    assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "started 3");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_group_passes_a_leaked_child() {
     );
     sim.fail("a");
     assert_eq!(sim.acts(), "cancel c, start a#3, start c#3");
-    assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
+    assert_eq!(sim.call("b", ChildRequest::RESUME), "started 2");
     assert_eq!(sim.acts(), "start b#2", "running children keep running");
 }
 
@@ -55,7 +55,7 @@ fn a_group_passes_a_leaked_child() {
 fn a_leaked_child_can_be_asked_for_in_every_phase_of_a_group_restart() {
     let leaking = |name| fake(name).leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
     for rules in [one_for_all(), rest_for_one()] {
-        for request in [ChildRequest::Retry, ChildRequest::RestartStopped] {
+        for request in [ChildRequest::RESUME, ChildRequest::RESTART_CHILD] {
             for (name, wait) in [("a", 500), ("a", 1_500), ("z", 500), ("z", 1_500)] {
                 let rules = Rules { backoff: Backoff::constant(secs(2)), ..rules.clone() };
                 let fakes = [leaking("a"), fake("b"), fake("c").stops(secs(1)), leaking("z")];
@@ -88,7 +88,7 @@ fn a_leaked_child_retried_during_a_group_start_is_started_in_order() {
     sim.fail("a");
     sim.advance(ms(1_500));
     sim.skip();
-    let ticket = sim.request("b", ChildRequest::RestartStopped);
+    let ticket = sim.request("b", ChildRequest::RESTART_CHILD);
     assert_eq!(sim.acts(), "");
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "3s start b#2");

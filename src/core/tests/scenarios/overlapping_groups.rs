@@ -41,7 +41,7 @@ fn a_child_no_longer_awaited_is_stopped_with_its_siblings() {
     let fakes = [fake("a"), fake("b"), fake("c").stops(secs(1)), fake("d")];
     let mut sim = Simulation::running(waiting(rest_for_one()), fakes);
     sim.fail("d");
-    sim.request("b", ChildRequest::RestartRunning);
+    sim.request("b", ChildRequest::RESTART);
     assert_eq!(sim.lifecycle("d"), Lifecycle::Restarting);
     sim.fail("a");
     assert_eq!(sim.lifecycle("d"), Lifecycle::Stopped);
@@ -60,8 +60,7 @@ fn a_child_no_longer_awaited_is_down_before_the_children_behind_it() {
     sim.fail("a");
     assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped);
     assert_eq!(sim.lifecycle("c"), Lifecycle::Deactivating);
-    assert_eq!(sim.call("b", ChildRequest::Wake), "invalid state stopped");
-    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "restarting");
+    assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "restarting");
     sim.advance(secs(5));
     assert_eq!(sim.causes(), "a#2 restart, b#2 group, c#2 group");
 }
@@ -78,10 +77,10 @@ fn a_child_no_longer_awaited_is_down_once_a_wider_range_includes_it() {
     sim.advance(WAIT);
     assert_eq!(sim.lifecycle("a"), Lifecycle::Restarting, "the child in front of it starts first");
 
-    sim.request("leaks", ChildRequest::Retry);
+    sim.request("leaks", ChildRequest::RESUME);
     sim.fail("called");
     assert_eq!(sim.lifecycle("a"), Lifecycle::Stopped);
-    assert_eq!(sim.call("a", ChildRequest::Wake), "invalid state stopped");
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "restarting");
 }
 
 #[test]
@@ -97,7 +96,7 @@ fn no_child_is_shown_as_next_in_a_range_of_which_a_part_stays_down() {
 
     assert_eq!(sim.stops_now(), None);
     // `d` is neither in the part that restarts nor being stopped.
-    sim.request("d", ChildRequest::RestartStopped);
+    sim.request("d", ChildRequest::RESTART_CHILD);
     assert_eq!(sim.lifecycle("d"), Lifecycle::Active);
 }
 
@@ -113,7 +112,7 @@ fn a_child_no_longer_awaited_does_not_wait_for_its_own_restart() {
     parked.fail("a");
     for mut sim in [terminated, parked] {
         assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped);
-        assert_eq!(sim.call("b", ChildRequest::RestartStopped), "stopped");
+        assert_eq!(sim.call("b", ChildRequest::RESTART_CHILD), "stopped");
         // It belongs to no group that waits.
         sim.skip();
         let added = sim.add(fake("d"));
@@ -138,12 +137,12 @@ fn a_child_yet_to_be_started_keeps_its_place_while_a_later_range_restarts() {
     sim.call("z", ChildRequest::Kill);
     sim.call("a", ChildRequest::Terminate);
     sim.fake("a").ready = Some(secs(5));
-    sim.request("a", ChildRequest::RestartStopped);
+    sim.request("a", ChildRequest::RESTART_CHILD);
     sim.advance(secs(1));
     sim.fail("b");
     sim.advance(secs(1));
     sim.skip();
-    sim.request("z", ChildRequest::Retry);
+    sim.request("z", ChildRequest::RESUME);
     assert_eq!(sim.lifecycle("b"), Lifecycle::Restarting);
     sim.advance(secs(5));
     assert_eq!(sim.causes(), "b#2 restart, z#2 manual, slow#2 group");
@@ -160,10 +159,10 @@ fn a_crash_of_a_child_yet_to_be_started_does_not_block_its_siblings() {
         for _ in 0..=max {
             sim.fail("b");
         }
-        assert_eq!(sim.call("d", ChildRequest::RestartStopped), format!("started {}", max + 2));
+        assert_eq!(sim.call("d", ChildRequest::RESTART_CHILD), format!("started {}", max + 2));
         sim.fake("b").ready = Some(secs(5));
         sim.skip();
-        sim.request("b", ChildRequest::Retry);
+        sim.request("b", ChildRequest::RESUME);
         for _ in 0..failures {
             sim.fail("d");
         }

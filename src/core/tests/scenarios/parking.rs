@@ -15,7 +15,7 @@ fn a_parked_child_waits_for_retry_and_its_siblings_go_on() {
     assert_eq!(sim.acts(), "start b#2, gave up b");
     assert_eq!(sim.lifecycle("b"), Lifecycle::Errored);
     assert_eq!(sim.why("b"), Some("given up"));
-    assert_eq!(sim.call("b", ChildRequest::Retry), "started 3");
+    assert_eq!(sim.call("b", ChildRequest::RESUME), "started 3");
     sim.fail("b");
     assert_eq!(sim.alive(), "a#1 b#4 c#1", "the window is clear");
 }
@@ -26,7 +26,7 @@ fn a_parked_range_is_stopped_first_and_retry_starts_it() {
     sim.fail("b");
     sim.advance(secs(9));
     assert_eq!(sim.acts(), "gave up b, cancel d, cancel c");
-    assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
+    assert_eq!(sim.call("b", ChildRequest::RESUME), "started 2");
     assert_eq!(sim.acts(), "start b#2, start c#2, start d#2");
 }
 
@@ -35,7 +35,7 @@ fn a_retry_that_comes_while_the_range_is_stopped_waits_for_that() {
     let fakes = [fake("a"), fake("b"), fake("c"), fake("d").stops(secs(1))];
     let mut sim = Simulation::running(parking(0, rest_for_one()), fakes);
     sim.fail("b");
-    let ticket = sim.request("b", ChildRequest::Retry);
+    let ticket = sim.request("b", ChildRequest::RESUME);
     sim.advance(secs(9));
     assert_eq!(
         sim.timed(),
@@ -55,8 +55,8 @@ fn a_retry_in_a_part_of_a_range_that_is_parked_starts_that_part() {
         sim.acts(),
         "cancel d, start c#2, start d#2, gave up c, cancel d, gave up a, cancel b"
     );
-    sim.request("c", ChildRequest::Retry);
-    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "stopped");
+    sim.request("c", ChildRequest::RESUME);
+    assert_eq!(sim.call("a", ChildRequest::RESTART_CHILD), "stopped");
     sim.advance(secs(9));
     assert_eq!(sim.acts(), "cancel a2, start c#3, start d#3");
     let [a2, d] = ["a2", "d"].map(|name| sim.state(sim.key(name)));
@@ -74,7 +74,7 @@ fn two_retries_in_a_range_that_is_being_parked_start_both() {
     for name in ["d", "c", "a"] {
         sim.fail(name);
     }
-    let tickets = ["d", "c"].map(|name| sim.request(name, ChildRequest::Retry));
+    let tickets = ["d", "c"].map(|name| sim.request(name, ChildRequest::RESUME));
     sim.advance(secs(9));
     assert_eq!(
         sim.timed(),
@@ -93,7 +93,7 @@ fn a_crash_while_a_retry_marks_its_range_is_an_ordinary_failure() {
     sim.advance(secs(1));
     sim.fake("z").dies = Some(ms(1));
     sim.skip();
-    let ticket = sim.request("z", ChildRequest::Retry);
+    let ticket = sim.request("z", ChildRequest::RESUME);
     sim.fail("5");
     let acts = sim.acts();
     assert_eq!(acts.matches("cancel").count(), 199);
@@ -121,7 +121,7 @@ fn a_retry_during_the_first_start_does_not_make_it_come_up_early() {
     let mut sim = begin(rules, fakes);
     sim.fail("b");
     sim.skip();
-    sim.request("b", ChildRequest::Retry);
+    sim.request("b", ChildRequest::RESUME);
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "1s start b#2, 1s start c#2, 2s up");
 }
@@ -134,6 +134,6 @@ fn the_first_start_goes_on_past_what_was_parked() {
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "0ns start a#1, 1s start b#1, 1s gave up b, 1s up");
     assert_eq!(sim.lifecycle("c"), Lifecycle::Stopped);
-    assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
+    assert_eq!(sim.call("b", ChildRequest::RESUME), "started 2");
     assert_eq!(sim.acts(), "start b#2, start c#1");
 }

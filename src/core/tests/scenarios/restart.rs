@@ -162,7 +162,7 @@ fn a_requirement_gates_a_restart_too() {
     sim.fail("a");
     sim.advance(ms(100));
     sim.fail("b");
-    assert_eq!(sim.call("b", ChildRequest::Wake), "done");
+    let ticket = sim.request("b", ChildRequest::RESUME);
     assert_eq!(
         sim.story("b"),
         "active → errored (failed) → restarting → \
@@ -170,4 +170,5 @@ fn a_requirement_gates_a_restart_too() {
     );
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "200ms start a#2, 200ms start b#2");
+    assert_eq!(sim.answer(ticket), "started 2");
 }

@@ -175,7 +175,7 @@ fn what_is_printed_can_be_pasted() {
         Exited(1, TaskExit::Normal),
         Exited(0, TaskExit::Failed),
         Pass(1),
-        Request(0, ChildRequest::Wake),
+        Request(0, ChildRequest::RESUME),
         Exited(0, TaskExit::Escalated),
         Stop { hurried: true },
         AbortAll,
@@ -217,7 +217,7 @@ fn what_is_printed_can_be_pasted() {
         sim.exit("b", ExitReason::Normal);
         sim.crash("a");
         sim.now += ms(100);
-        sim.request("a", ChildRequest::Wake);
+        sim.request("a", ChildRequest::RESUME);
         sim.exit("a", Script::Escalate.reason());
         sim.event(MachineEvent::Stop { within: Some(ms(100)) });
         sim.event(MachineEvent::AbortAll);

@@ -11,10 +11,12 @@ use super::step::{BEAT, ChildIndex, ExplorationStep, OwnPolicy, TaskExit};
 use crate::core::verify::REQUESTS;
 use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::verify::invariants::{
-    ChildAccount, Declaration, Invariants, LeaseAccount, PendingDecision, Violation, is_ending,
+    ChildAccount, DeclaredChild, Invariants, LeaseAccount, PendingDecision, Violation, is_ending,
 };
 use crate::core::verify::simulation::{FakeChild, Script};
-use crate::core::{ChildRequest, Key, Machine, MachineEvent, RequirementId};
+use crate::core::{
+    ChildRequest, Declaration, Key, Links, Machine, MachineEvent, RequirementId, UserCalls,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::Resolution;
@@ -23,7 +25,7 @@ use crate::policy::RestartType;
 /// The children of a plan, by number.
 #[derive(Debug)]
 pub(super) struct PlannedChildren {
-    declarations: Vec<Arc<Declaration>>,
+    declarations: Vec<Arc<DeclaredChild>>,
     /// The children that each requires, by number.
     requires: Vec<Vec<usize>>,
     /// A restart may be delayed.
@@ -58,8 +60,6 @@ pub(super) struct ExploredState {
     pub(super) machine: Machine,
     pub(super) invariants: Invariants,
     pub(super) now: Instant,
-    /// The requirement that each child provides, by number.
-    provided: Vec<Option<RequirementId>>,
     tickets: u64,
 }
 
@@ -67,45 +67,43 @@ impl ExploredState {
     /// A supervisor that has not begun, with the children that are declared.
     pub(super) fn begin(plan: &Plan, planned: &PlannedChildren) -> Self {
         let now = Instant::now();
-        let (rules, count) = (plan.rules(), planned.declarations.len());
+        let rules = plan.rules();
         let machine = match plan.dynamic {
-            true => Machine::dynamic(rules, now, 7),
-            false => Machine::ordered(rules, now, 7),
+            true => Machine::dynamic(rules, now),
+            false => Machine::ordered(rules, 0, now),
         };
         let invariants = Invariants::of(&machine);
-        let mut state = Self { machine, invariants, now, provided: vec![None; count], tickets: 0 };
+        let mut state = Self { machine, invariants, now, tickets: 0 };
         if !plan.dynamic {
-            for declaration in &planned.declarations {
-                state.insert(declaration);
-            }
-            for index in 0..count {
-                state.link(index, planned);
+            for index in 0..planned.declarations.len() {
+                state.insert(index, planned);
             }
         }
         state
     }
 
-    fn insert(&mut self, declaration: &Arc<Declaration>) {
-        let key = self.machine.add(Arc::clone(&declaration.options), self.now);
+    fn insert(&mut self, index: usize, planned: &PlannedChildren) {
+        let declaration = &planned.declarations[index];
+        let (key, options) = (self.machine.next_key(), Arc::clone(&declaration.options));
+        let name = |index| RequirementId::Name(u32::try_from(index).expect("few children"));
+        let requires = planned.requires[index].iter().map(|&required| {
+            let provider = self.invariants.key(&planned.declarations[required].name);
+            (name(required), provider.expect("it was declared before"))
+        });
+        let requires = requires.collect();
+        // A name exists once a child requires it.
+        let is_required = planned.requires.iter().flatten().any(|&required| required == index);
+        let provides = is_required.then(|| name(index));
+        let links = Links { provides, requires };
         self.invariants.added(key, Arc::clone(declaration), self.now);
+        let declared = self.watch(MachineEvent::Declared(Declaration::Child { options, links }));
+        declared.expect("nothing follows from a declaration");
     }
 
-    fn link(&mut self, index: usize, planned: &PlannedChildren) {
-        let key = |index: usize, invariants: &Invariants| {
-            invariants.key(&planned.declarations[index].name)
-        };
-        for &required in &planned.requires[index] {
-            let provider = key(required, &self.invariants).expect("it was declared before");
-            self.provided[required].get_or_insert_with(|| self.machine.provided_by(provider));
-        }
-        let requires =
-            planned.requires[index].iter().filter_map(|&required| self.provided[required]);
-        let requires: Vec<_> = requires.collect();
-        if let Some(key) = key(index, &self.invariants)
-            && (self.provided[index].is_some() || !requires.is_empty())
-        {
-            self.machine.link(key, self.provided[index], requires);
-        }
+    fn watch(&mut self, event: MachineEvent) -> Result<(), Violation> {
+        let mut user_code = UserCalls::new(None, 7);
+        let effects = &mut Vec::new();
+        self.invariants.watch(&mut self.machine, event, self.now, &mut user_code, effects)
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -322,10 +320,9 @@ impl ExploredState {
                 self.request(key, request)
             }
             ExplorationStep::Add(index) => {
-                self.insert(&planned.declarations[usize::from(index)]);
-                self.link(index.into(), planned);
+                self.insert(index.into(), planned);
                 let (key, _) = self.child(index, planned).expect("the child that was added");
-                self.request(key, ChildRequest::Start)
+                self.request(key, ChildRequest::StartNew)
             }
             ExplorationStep::Pass(beats) => {
                 self.now += BEAT * u32::from(beats);
@@ -341,7 +338,7 @@ impl ExploredState {
             ExplorationStep::Close { all } => MachineEvent::Close { all },
             ExplorationStep::AbortAll => MachineEvent::AbortAll,
         };
-        self.invariants.watch(&mut self.machine, event, self.now, &mut Vec::new())
+        self.watch(event)
     }
 
     fn request(&mut self, key: Key, request: ChildRequest) -> MachineEvent {

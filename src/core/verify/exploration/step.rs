@@ -149,7 +149,13 @@ impl ExplorationStep {
             Self::Exited(index, TaskExit::Escalated) => ends(index, "Script::Escalate.reason()"),
             Self::Exited(index, end) => ends(index, &format!("ExitReason::{end:?}")),
             Self::Request(index, request) => {
-                format!("sim.request({:?}, ChildRequest::{request:?});", name(index))
+                let request = match request {
+                    ChildRequest::RESTART => "RESTART".to_owned(),
+                    ChildRequest::RESUME => "RESUME".to_owned(),
+                    ChildRequest::RESTART_CHILD => "RESTART_CHILD".to_owned(),
+                    request => format!("{request:?}"),
+                };
+                format!("sim.request({:?}, ChildRequest::{request});", name(index))
             }
             Self::Add(index) => format!("sim.add({});", fakes[usize::from(index)]),
             Self::Pass(beats) => format!("sim.now += {};", time(BEAT * u32::from(beats))),

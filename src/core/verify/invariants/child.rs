@@ -16,14 +16,14 @@ use crate::policy::{
 
 /// What never changes about a child.
 #[derive(Debug)]
-pub(in super::super) struct Declaration {
+pub(in super::super) struct DeclaredChild {
     pub(in super::super) name: Arc<str>,
     pub(in super::super) options: Arc<ChildOptions>,
     /// The siblings that it requires, by name.
     pub(in super::super) requires: Vec<Arc<str>>,
 }
 
-impl Declaration {
+impl DeclaredChild {
     /// Whether the others don't wait for it in the start order, since it waits for a sibling or a lease.
     pub(super) fn may_come_late(&self) -> bool {
         !self.requires.is_empty() || self.options.lease_grace.is_some()
@@ -33,7 +33,7 @@ impl Declaration {
 /// What is known of a child, from events and effects alone.
 #[derive(Clone, Debug)]
 pub(in super::super) struct ChildAccount {
-    pub(in super::super) declaration: Arc<Declaration>,
+    pub(in super::super) declaration: Arc<DeclaredChild>,
     pub(in super::super) lifecycle: Lifecycle,
     pub(in super::super) since: Instant,
     pub(in super::super) incarnation: IncarnationNumber,
@@ -124,7 +124,7 @@ pub(in super::super) enum PendingDecision {
 
 impl ChildAccount {
     /// The account of a child that was just added.
-    pub(super) fn new(declaration: Arc<Declaration>, place: u64, now: Instant) -> Self {
+    pub(super) fn new(declaration: Arc<DeclaredChild>, place: u64, now: Instant) -> Self {
         Self {
             stop_order: declaration.options.stop_order,
             declaration,
@@ -204,7 +204,7 @@ impl ChildAccount {
 
     pub(super) fn on_exit(&self, rules: &Rules, reason: &ExitReason) -> OnExit {
         let on_exit = match self.policy.as_ref().and_then(|policy| policy.restart.as_ref()) {
-            Some(own) => own.after(&Exceptions::default(), reason, self.was_active),
+            Some(own) => own.after_exit(Exceptions::EMPTY, reason, self.was_active),
             None => rules.on_exit(&self.declaration.options, reason, self.was_active),
         };
         let fatal = match reason {

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Declaration, Invariants, Violation, ensure};
+use super::{DeclaredChild, Invariants, Violation, ensure};
 use crate::core::{Decision, Key, Machine};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -219,7 +219,7 @@ impl Invariants {
         let Some(options) = &child.declaration.options.fallback else {
             return Err("only a child with a fallback is replaced".to_owned());
         };
-        child.declaration = Arc::new(Declaration {
+        child.declaration = Arc::new(DeclaredChild {
             name: Arc::clone(&child.declaration.name),
             options: Arc::clone(options),
             requires: child.declaration.requires.clone(),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{ChildAccount, Invariants, Violation, ensure};
-use crate::core::child::{ChildState, DownState, StopReason, Timer};
+use crate::core::child::{AfterFailing, ChildState, DownState, StopReason, Timer};
 use crate::core::{Key, Machine, View};
 
 impl Invariants {
@@ -145,7 +145,9 @@ fn will_run(state: ChildState) -> bool {
 fn is_leaving(state: ChildState) -> bool {
     match state {
         ChildState::Stopping { why: StopReason::Manual, .. } => true,
-        ChildState::Stopping { why: StopReason::Failing { manual, .. }, .. } => manual,
+        ChildState::Stopping { why: StopReason::Failing { then, .. }, .. } => {
+            then == AfterFailing::StayDown
+        }
         _ => false,
     }
 }

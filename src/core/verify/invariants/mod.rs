@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::core::child::{ChildState, Timer};
+use crate::core::user_code::{NoUserCode, UserCode};
 use crate::core::{
     ChildAnswer, ChildRequest, Decision, Effect, IncarnationNumber, Key, Machine, MachineEvent,
     Report, SLICE, Ticket,
@@ -40,7 +41,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
 use crate::policy::{Rules, Strategy};
-pub(super) use child::{ChildAccount, Declaration, PendingDecision};
+pub(super) use child::{ChildAccount, DeclaredChild, PendingDecision};
 use grants::Grants;
 pub(super) use leases::LeaseAccount;
 use watchdog::Hung;
@@ -149,7 +150,7 @@ impl Invariants {
     }
 
     /// Notes a child that was added.
-    pub(super) fn added(&mut self, key: Key, declaration: Arc<Declaration>, now: Instant) {
+    pub(super) fn added(&mut self, key: Key, declaration: Arc<DeclaredChild>, now: Instant) {
         self.names.insert(Arc::clone(&declaration.name), key);
         let last = self.present().max_by_key(|(_, child)| child.place);
         let before = last.map_or(i8::MAX, |(_, child)| child.stop_order);
@@ -183,6 +184,7 @@ impl Invariants {
         machine: &mut Machine,
         event: MachineEvent,
         now: Instant,
+        user_code: &mut dyn UserCode,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Violation> {
         self.before_event(&event, machine, now);
@@ -190,7 +192,7 @@ impl Invariants {
         let seeks =
             matches!(&event, MachineEvent::Request { request: ChildRequest::Find { .. }, .. });
         let chain = order::stop_chain(machine);
-        machine.on_event(event, now, effects);
+        machine.on_event(event, now, user_code, effects);
 
         let mut visited: Vec<_> = effects.iter().filter_map(subject).collect();
         visited.sort_unstable();
@@ -351,7 +353,7 @@ impl Invariants {
                 };
                 let waited = self.request != Some(*ticket);
                 let interrupted = waited && matches!(answer, ChildAnswer::Restarting);
-                if request == ChildRequest::RestartStopped && interrupted {
+                if matches!(request, ChildRequest::Start { .. }) && interrupted {
                     // It is started with its group, even if a message would have started it.
                     self.child(key).set_down = true;
                 }
@@ -458,10 +460,15 @@ pub(super) fn check_late_leases(
     let mut effects = Vec::new();
     for (&key, child) in children {
         if child.lease != LeaseAccount::Sought {
-            machine.on_event(MachineEvent::LeaseGranted { key }, now, &mut effects);
+            machine.on_event(
+                MachineEvent::LeaseGranted { key },
+                now,
+                &mut NoUserCode,
+                &mut effects,
+            );
         }
         if child.lease != LeaseAccount::Granted {
-            machine.on_event(MachineEvent::LeaseLost { key }, now, &mut effects);
+            machine.on_event(MachineEvent::LeaseLost { key }, now, &mut NoUserCode, &mut effects);
         }
     }
     ensure(effects.is_empty(), "a late report on a lease has no effect")
@@ -491,12 +498,13 @@ fn check_echo(
         MachineEvent::Policy { key, incarnation, policy: Some(Arc::default()) },
         MachineEvent::Exited { key, incarnation, reason },
     ] {
-        machine.on_event(event, now, &mut effects);
+        machine.on_event(event, now, &mut NoUserCode, &mut effects);
     }
     // The callback may still have to decide on it.
     if !pending {
         let decision = FailureDecision::give_up().with(());
-        machine.on_event(MachineEvent::Answered { key, incarnation, decision }, now, &mut effects);
+        let answered = MachineEvent::Answered { key, incarnation, decision };
+        machine.on_event(answered, now, &mut NoUserCode, &mut effects);
     }
     ensure(effects.is_empty(), "an event of an incarnation that is over has no effect")?;
     let after = machine.next_deadline();

@@ -28,7 +28,9 @@ use std::time::Instant;
 
 use super::{ChildAccount, Invariants, PendingDecision, Violation, ensure, is_ending};
 use crate::core::child::{ChildState, DownState};
-use crate::core::{ChildAnswer, ChildRequest, IncarnationNumber, Key, Machine, MachineEvent};
+use crate::core::{
+    ChildAnswer, ChildRequest, Declaration, IncarnationNumber, Key, Machine, MachineEvent,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
@@ -123,7 +125,7 @@ impl Invariants {
                     clean && runs && child.live && child.incarnation == incarnation;
             }
             // A configuration that takes it out stops it by itself.
-            MachineEvent::Configured { key, ref options, .. }
+            MachineEvent::Declared(Declaration::Options { key, ref options, .. })
                 if options.withheld.is_some() && !self.ending =>
             {
                 let withheld = machine.options(key).is_some_and(|old| old.withheld.is_some());
@@ -140,25 +142,28 @@ impl Invariants {
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 let waits = child.lifecycle == Lifecycle::Restarting;
                 let awaited = child.awaits_restart();
+                let joins = !child.live && machine.will_start_with_group(key);
                 let withheld = child.on_hold || machine.children().is_on_standby(key);
-                let refused = child.removed || (withheld && request.starts());
+                let starts = matches!(request, ChildRequest::Start { .. });
+                let refused = child.removed || (withheld && starts);
+                let ends_wait = matches!(request, ChildRequest::RESTART | ChildRequest::RESUME);
                 match request {
                     _ if refused => {}
-                    ChildRequest::RestartRunning if runs && child.live => {
-                        self.begin_group_stop(key, true)
-                    }
-                    // It waits for no message any more, but restarts or stays down with its group.
-                    ChildRequest::RestartStopped
-                        if machine.is_to_stop(key) && !child.must_start_on_message() =>
-                    {
-                        self.child(key).set_down = true;
-                    }
-                    ChildRequest::Wake if waits => {
+                    ChildRequest::RESTART if runs && child.live => self.begin_group_stop(key, true),
+                    ChildRequest::Start { .. } if ends_wait && (waits || joins) => {
                         self.child(key).held = None;
                         self.end_wait(key, now);
                     }
+                    // It waits for no message any more, but restarts or stays down with its group.
+                    ChildRequest::Start { .. }
+                        if !child.live
+                            && machine.is_to_stop(key)
+                            && !child.must_start_on_message() =>
+                    {
+                        self.child(key).set_down = true;
+                    }
                     ChildRequest::Terminate if awaited => self.note_group_stays_down(key, now),
-                    ChildRequest::Retry if is_parked(machine, key) => {
+                    ChildRequest::Start { .. } if ends_wait && is_parked(machine, key) => {
                         self.granted.clear();
                         self.child(key).own_grants.clear();
                         self.group_stays_down = false;
@@ -319,7 +324,7 @@ impl Invariants {
     ) -> Result<(), Violation> {
         let child = self.child(key);
         match (request, answer) {
-            (ChildRequest::RestartStopped, ChildAnswer::Failed(_)) => {
+            (ChildRequest::RESTART_CHILD, ChildAnswer::Failed(_)) => {
                 child.answered_failed = true;
                 Ok(())
             }

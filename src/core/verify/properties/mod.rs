@@ -167,6 +167,25 @@ proptest! {
         conclude(&mut sim, end, |sim| bounds(sim).1)?;
     }
 
+    #[test]
+    fn a_replay_from_any_moment_goes_as_the_recording(
+        dynamic: bool,
+        rules in some_rules(),
+        fakes in fakes(90),
+        (before, after) in (vec(step(), 0..20), vec(step(), 0..20)),
+    ) {
+        let alone = fakes.clone().into_iter().map(FakeChild::alone);
+        let mut sim = match dynamic {
+            true => Simulation::dynamic(rules, alone),
+            false => Simulation::ordered(rules, fakes),
+        };
+        follow(&mut sim, before);
+        sim.record();
+        follow(&mut sim, after);
+        sim.stop();
+        sim.replay();
+    }
+
     /// Without a limit, without parking and without requests, all children come back.
     #[test]
     fn what_fails_comes_back_once_it_can(

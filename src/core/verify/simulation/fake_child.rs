@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::core::verify::invariants::Declaration;
+use crate::core::verify::invariants::DeclaredChild;
 use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::path::Path;
 use crate::policy::Resolution;
@@ -325,8 +325,8 @@ impl FakeChild {
         &self.name
     }
 
-    pub(in crate::core::verify) fn declaration(&self) -> Arc<Declaration> {
-        Arc::new(Declaration {
+    pub(in crate::core::verify) fn declaration(&self) -> Arc<DeclaredChild> {
+        Arc::new(DeclaredChild {
             name: self.name.as_str().into(),
             options: Arc::new(self.options.clone()),
             requires: self.requires.iter().map(|name| name.as_str().into()).collect(),

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use super::fake_child::{Heart, Script};
 use super::{Happening, Simulation, TranscriptLine};
-use crate::core::{ChildRequest, IncarnationNumber, Key, MachineEvent, Ticket};
+use crate::core::verify::recording::Listener;
+use crate::core::{ChildRequest, Declaration, IncarnationNumber, Key, MachineEvent, Ticket};
 use crate::exit::ExitReason;
 use crate::policy::FailureDecision;
 use crate::policy::{ChildLayer, ChildOptions, RestartPolicy};
@@ -132,7 +133,12 @@ impl Simulation {
     pub(in crate::core) fn configure(&mut self, key: Key, layer: ChildLayer) {
         let code = self.machine.options(key).cloned().unwrap_or_default();
         let options = ChildOptions::layered(&code, Some(Arc::new(layer)), None, None);
-        self.event(MachineEvent::Configured { ticket: None, key, options, trial: false });
+        self.event(MachineEvent::Declared(Declaration::Options {
+            ticket: None,
+            key,
+            options,
+            trial: false,
+        }));
     }
 
     /// Sends a request, lets everything happen that follows at once, and returns the answer.
@@ -162,9 +168,23 @@ impl Simulation {
 
     pub(in crate::core) fn event(&mut self, event: MachineEvent) {
         self.ticks += usize::from(matches!(event, MachineEvent::Tick));
-        self.transcript.push((self.now, TranscriptLine::Other, format!("← {event:?}")));
-        let mut effects = Vec::new();
-        let kept = self.invariants.watch(&mut self.machine, event, self.now, &mut effects);
+        let line = match &event {
+            MachineEvent::Declared(Declaration::Child { links, .. }) => {
+                format!("← a child that provides {:?}", links.provides)
+            }
+            MachineEvent::Declared(Declaration::Options { key, options, .. }) => {
+                format!("← options of {key:?}, withheld {:?}", options.withheld)
+            }
+            event => format!("← {event:?}"),
+        };
+        self.transcript.push((self.now, TranscriptLine::Other, line));
+        let (mut effects, copy) = (Vec::new(), self.recording.is_some().then(|| event.clone()));
+        let mut listener = Listener::new(&mut self.user_code);
+        let kept =
+            self.invariants.watch(&mut self.machine, event, self.now, &mut listener, &mut effects);
+        if let (Some(recording), Some(event)) = (&mut self.recording, copy) {
+            recording.push(event, self.now, listener, &effects);
+        }
         for effect in effects {
             self.apply_effect(effect);
         }

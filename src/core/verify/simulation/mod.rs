@@ -18,7 +18,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::core::verify::invariants::Invariants;
-use crate::core::{ChildRequest, IncarnationNumber, Key, Machine, RequirementId, Ticket};
+use crate::core::verify::recording::Recording;
+use crate::core::{
+    ChildRequest, Declaration, IncarnationNumber, Key, Links, Machine, MachineEvent, RequirementId,
+    Ticket, UserCalls,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
@@ -50,7 +54,10 @@ pub(in crate::core) struct Simulation {
     began: Instant,
     invariants: Invariants,
     fakes: BTreeMap<Key, FakeChild>,
-    provided: BTreeMap<String, RequirementId>,
+    user_code: UserCalls,
+    recording: Option<Recording>,
+    /// The names that children require, in the order of their numbers.
+    required: Vec<String>,
     agenda: BTreeMap<(Instant, u64), (Key, IncarnationNumber, Happening)>,
     serial: u64,
     transcript: Vec<(Instant, TranscriptLine, String)>,
@@ -78,10 +85,9 @@ impl Simulation {
         fakes: impl IntoIterator<Item = FakeChild>,
     ) -> Self {
         let now = Instant::now();
-        let mut sim = Self::around(Machine::ordered(rules, now, 7), now);
-        let keys: Vec<_> = fakes.into_iter().map(|fake| sim.insert(fake)).collect();
-        for key in keys {
-            sim.link(key);
+        let mut sim = Self::around(Machine::ordered(rules, 0, now), now);
+        for fake in fakes {
+            sim.insert(fake);
         }
         sim
     }
@@ -110,7 +116,7 @@ impl Simulation {
         fakes: impl IntoIterator<Item = FakeChild>,
     ) -> Self {
         let now = Instant::now();
-        let mut sim = Self::around(Machine::dynamic(rules, now, 7), now);
+        let mut sim = Self::around(Machine::dynamic(rules, now), now);
         sim.settle();
         for fake in fakes {
             sim.add(fake);
@@ -129,7 +135,9 @@ impl Simulation {
             now,
             began: now,
             fakes: BTreeMap::new(),
-            provided: BTreeMap::new(),
+            user_code: UserCalls::new(None, 7),
+            recording: None,
+            required: Vec::new(),
             agenda: BTreeMap::new(),
             serial: 0,
             transcript: Vec::new(),
@@ -144,30 +152,30 @@ impl Simulation {
     pub(super) fn insert(&mut self, mut fake: FakeChild) -> Key {
         // A spec that requires an unknown name is refused before it gets to the machine.
         fake.requires.retain(|name| self.invariants.key(name).is_some());
-        let declaration = fake.declaration();
-        let key = self.machine.add(Arc::clone(&declaration.options), self.now);
+        let (declaration, key) = (fake.declaration(), self.machine.next_key());
+        let links = self.links(&fake);
+        let options = Arc::clone(&declaration.options);
         self.invariants.added(key, declaration, self.now);
         self.fakes.insert(key, fake);
+        self.event(MachineEvent::Declared(Declaration::Child { options, links }));
         key
     }
 
-    pub(super) fn link(&mut self, key: Key) {
-        let fake = &self.fakes[&key];
-        let provides = self.provided.get(&fake.name).copied();
-        let requires = fake.requires.clone();
-        if provides.is_none() && requires.is_empty() {
-            return;
+    /// Numbers the names that the child requires, and its own if others require it.
+    fn links(&mut self, fake: &FakeChild) -> Links {
+        let mut requires = Vec::new();
+        for name in &fake.requires {
+            if !self.required.contains(name) {
+                self.required.push(name.clone());
+            }
+            requires.extend(self.number(name).map(|id| (id, self.key(name))));
         }
-        let ids = requires.into_iter().map(|name| {
-            let id = self.provided.get(&name).copied();
-            id.unwrap_or_else(|| {
-                let id = self.machine.provided_by(self.key(&name));
-                self.provided.insert(name, id);
-                id
-            })
-        });
-        let ids = ids.collect();
-        self.machine.link(key, provides, ids);
+        Links { provides: self.number(&fake.name), requires }
+    }
+
+    fn number(&self, name: &str) -> Option<RequirementId> {
+        let number = self.required.iter().position(|it| it == name)?;
+        u32::try_from(number).ok().map(RequirementId::Name)
     }
 
     /// Adds a child and requests its start, as `start_child` does.
@@ -175,9 +183,8 @@ impl Simulation {
         let name = fake.name.clone();
         let admitted = self.machine.admits();
         assert!(admitted.is_ok(), "{admitted:?}");
-        let key = self.insert(fake);
-        self.link(key);
-        self.request(&name, ChildRequest::Start)
+        self.insert(fake);
+        self.request(&name, ChildRequest::StartNew)
     }
 
     pub(in crate::core) fn key(&self, name: &str) -> Key {
@@ -187,6 +194,17 @@ impl Simulation {
     pub(in crate::core) fn fake(&mut self, name: &str) -> &mut FakeChild {
         let key = self.key(name);
         self.fakes.get_mut(&key).expect("a child")
+    }
+
+    /// Records all steps from now on.
+    pub(in crate::core) fn record(&mut self) {
+        self.recording = Some(Recording::of(&self.machine));
+    }
+
+    /// Replays what was recorded. It must have the same effects.
+    pub(in crate::core) fn replay(&mut self) {
+        let recording = self.recording.take().expect("a recording");
+        recording.check(&self.machine);
     }
 
     /// From now on every child runs and stops as it should.

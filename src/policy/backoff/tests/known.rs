@@ -218,15 +218,12 @@ fn an_iterator_advances_once_for_each_delay_and_is_created_again_after_a_reset()
     delays.reset();
     assert_eq!(delays.next(), Some(ms(1)));
 
-    let mut position = CurvePosition::default();
-    backoff.next_wait(&mut position, &mut NoDraw);
-    let mut copy = position.clone();
-    for position in [&mut position, &mut copy] {
-        assert_eq!(
-            backoff.next_wait(position, &mut NoDraw),
-            Some(ms(2)),
-            "also without the kept iterator"
-        );
+    let (mut position, mut kept) = (CurvePosition::default(), RunningIterator::default());
+    assert_eq!(backoff.wait_at(position, &mut kept, &mut NoDraw), Some(ms(1)));
+    position.advance(ms(1));
+    for mut iterator in [kept, RunningIterator::default()] {
+        let wait = backoff.wait_at(position, &mut iterator, &mut NoDraw);
+        assert_eq!(wait, Some(ms(2)), "even without the kept iterator");
     }
     assert_eq!(backoff.delay(2, &mut NoDraw), Some(ms(3)));
     assert_eq!(backoff.delay(3, &mut NoDraw), None);
@@ -398,8 +395,9 @@ fn kin_15_constant_linear_and_doubling_delays_from_a_second_to_a_minute() {
 
 /// The delay that follows `previous`.
 fn after(backoff: &Backoff, previous: Duration) -> Duration {
-    let mut position = CurvePosition { index: 1, previous: Some(previous), left: None };
-    backoff.next_wait(&mut position, &mut NoDraw).expect("there is one")
+    let position = CurvePosition { index: 1, previous: Some(previous) };
+    let wait = backoff.wait_at(position, &mut RunningIterator::default(), &mut NoDraw);
+    wait.expect("there is one")
 }
 
 #[test]

@@ -104,9 +104,10 @@ proptest! {
         let backoff = bounded(shape, jitter, bounds);
         prop_assert_eq!(backoff.check(), Ok(()));
         let (min, max) = (backoff.shape.min().unwrap(), backoff.shape.max());
-        let mut position = CurvePosition::default();
+        let (mut position, mut none) = (CurvePosition::default(), RunningIterator::default());
         for index in [index, index % 64] {
-            let stepped = backoff.next_wait(&mut position, &mut Always(unit)).unwrap();
+            let stepped = backoff.wait_at(position, &mut none, &mut Always(unit)).unwrap();
+            position.advance(stepped);
             for delay in [wait(&backoff, index, &mut Always(unit)), stepped] {
                 if let Some(max) = max.filter(|_| !backoff.soft_cap) {
                     prop_assert!(delay <= max, "{:?} at {}", delay, index);
@@ -171,9 +172,11 @@ proptest! {
         let mut at = Duration::ZERO;
         let mut counted = 0_u64;
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut position = CurvePosition::default();
+        let (mut position, mut none) = (CurvePosition::default(), RunningIterator::default());
         while at <= period && counted <= most.min(2_000) {
-            at += backoff.next_wait(&mut position, &mut random).unwrap();
+            let wait = backoff.wait_at(position, &mut none, &mut random).unwrap();
+            position.advance(wait);
+            at += wait;
             counted += 1;
         }
         prop_assert!(counted <= most, "{} of {}", counted, most);

@@ -89,8 +89,7 @@ pub(super) enum Step {
     RestartStopped,
     Restart,
     Kill,
-    Wake,
-    Retry,
+    Resume,
     KillSibling,
 }
 

@@ -141,8 +141,7 @@ pub(super) async fn make(call: Call, tree: &SupervisorHandle, world: &Arc<World>
             Call::Restart(to) => tree.restart(&script.target(to)).await.map(drop),
             Call::Kill(to) => tree.kill_child(&script.target(to)).await,
             Call::Delete(to) => tree.delete_child(&script.target(to)).await,
-            Call::Retry(to) => tree.retry(&script.target(to)).await.map(drop),
-            Call::Wake(to) => tree.wake(&script.target(to)).await,
+            Call::Resume(to) => tree.resume(&script.target(to)).await.map(drop),
             Call::Which(to) => {
                 let target = script.target(to);
                 let child = tree.which_child(&target).await?;

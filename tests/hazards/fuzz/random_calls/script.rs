@@ -83,8 +83,7 @@ pub(super) enum Call {
     Restart(u8),
     Kill(u8),
     Delete(u8),
-    Retry(u8),
-    Wake(u8),
+    Resume(u8),
     Which(u8),
     WhichAll(bool),
     Count(bool),
@@ -113,12 +112,12 @@ impl Script {
         }
     }
 
-    /// Whether a call clears the windows of the limits.
+    /// Whether a call may clear the windows of the limits.
     pub(super) fn retries(&self) -> bool {
         let calls = self.callers.iter().flatten().map(|plan| plan.call);
         let plans = self.children.iter().chain(&self.nested);
         let own = plans.flat_map(|plan| plan.lives.iter().filter_map(|life| life.call));
-        calls.chain(own).any(|call| matches!(call, Call::Retry(_)))
+        calls.chain(own).any(|call| matches!(call, Call::Resume(_) | Call::Restart(_)))
     }
 }
 
