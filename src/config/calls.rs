@@ -252,7 +252,7 @@ impl SupervisorHandle {
             };
             let change = ConfigChange { path, segments, spec, state };
             // A child that has waited for its configuration starts.
-            let waits = child.options.withheld == Some(Withheld::Unconfigured);
+            let waits = child.rules.withheld() == Some(Withheld::Unconfigured);
             let toggled = waits.then(|| change.toggled(true)).into_iter().collect();
             let configured = vec![(full.clone(), true)];
             let values = ValueChanges { configured, ..ValueChanges::default() };
@@ -297,7 +297,7 @@ impl SupervisorHandle {
             let layer = layer.map(Arc::new);
             let found = facts.as_ref().map(|facts| facts.find(&facts.below_root(&path)));
             if let Ok(Found::Child(child, supervisor)) = found {
-                let file = child.options.layers.as_ref().and_then(|layers| layers.file.clone());
+                let file = child.rules.layers.file.clone();
                 check_layers(&path, child, &supervisor.rules, file, layer.clone())
                     .map_err(ControlError::from)?;
             } else if is_set || !handle.settings().called().contains(&path) {

@@ -8,10 +8,10 @@ use super::keys::keys;
 use super::mistake::Mistake;
 use super::node::join;
 use super::{Config, Written};
-use crate::child::check_limits;
+use crate::child::check_policy;
 use crate::error::BuildError;
 use crate::path::Path;
-use crate::policy::{ChildLayer, ChildOptions, Rules};
+use crate::policy::{ChildLayer, ChildRules, Layers, Rules};
 use crate::runtime::{check_grace, check_restarts};
 
 /// Checks that the keys of a section are those of what is at its path.
@@ -91,10 +91,10 @@ pub(super) fn check_child(
     path: &str,
     written: &Written<'_>,
     child: &KnownChild,
-    rules: &Rules,
+    rules: &Arc<Rules>,
     layer: &ChildLayer,
 ) -> Option<Mistake> {
-    let call = child.options.layers.as_ref().and_then(|layers| layers.call.clone());
+    let call = child.rules.layers.call.clone();
     let file = Some(Arc::new(layer.clone()));
     let checked = check_layers(&facts.full(path), child, rules, file, call);
     Some(Mistake::new(written.location, join("", written.key), checked.err()?))
@@ -104,15 +104,18 @@ pub(super) fn check_child(
 pub(super) fn check_layers(
     path: &Path,
     child: &KnownChild,
-    rules: &Rules,
+    rules: &Arc<Rules>,
     file: Option<Arc<ChildLayer>>,
     call: Option<Arc<ChildLayer>>,
 ) -> Result<(), BuildError> {
-    let options = ChildOptions::layered(&child.options, file, call, None);
-    check_limits(&options, &|| path.clone())?;
-    check_restarts(rules, &options, &|| path.clone(), &mut Vec::new())?;
+    for layer in file.iter().chain(&call) {
+        check_policy(&layer.policy, &|| path.clone())?;
+    }
+    let layers = Layers { file, call, withheld: None };
+    let rules = ChildRules::resolve(&child.rules.spec, rules, layers);
+    check_restarts(&rules, &|| path.clone(), &mut Vec::new())?;
     // The graces below are those of the code, which has been built.
-    check_grace(rules, &options, || Duration::ZERO, &|| path.clone())
+    check_grace(&rules, || Duration::ZERO, &|| path.clone())
 }
 
 /// Checks the values of a section for several children together with the code of each that has no section of its

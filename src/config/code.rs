@@ -17,7 +17,7 @@ use super::change::{Change, ChangeKind, Effect};
 use super::facts::{below, declared};
 use crate::child::ChildSpec;
 use crate::path::Path;
-use crate::policy::{ChildOptions, HumanDuration, Limits, Rules};
+use crate::policy::{ChildRules, HumanDuration, Limits, Rules};
 use crate::runtime::Blueprint;
 
 /// The new code of one supervisor.
@@ -82,8 +82,9 @@ pub(super) fn compare(
                     stopped.push(name.to_owned());
                 }
                 Some(child_now) => {
-                    let (was, is) = ((&**old.rules.code(), spec), (&**new.rules.code(), child_now));
-                    list_options(&child, was, is, &mut changes);
+                    let was = (ChildRules::of(&spec.options, old.rules.code()), spec);
+                    let is = (ChildRules::of(&child_now.options, new.rules.code()), child_now);
+                    list_options(&child, &was, &is, &mut changes);
                     let section = |spec: &ChildSpec| spec.factory.config()?.section.clone();
                     if section(spec) != section(child_now) {
                         moved.push(name.to_owned());
@@ -136,36 +137,36 @@ fn is_replaced(old: &ChildSpec, new: &ChildSpec) -> bool {
 /// children count as well.
 fn list_options(
     path: &Path,
-    (old_rules, old): (&Rules, &ChildSpec),
-    (new_rules, new): (&Rules, &ChildSpec),
+    old: &(Arc<ChildRules>, &ChildSpec),
+    new: &(Arc<ChildRules>, &ChildSpec),
     changes: &mut Vec<Change>,
 ) {
     let (later, live) = (Effect::AtNextFailure, Effect::Live);
     let time = |time: Option<Duration>| time.map(|time| HumanDuration(time).to_string());
-    let texts = |rules: &Rules, spec: &ChildSpec| {
+    let texts = |(rules, spec): &(Arc<ChildRules>, &ChildSpec)| {
         let options = &spec.options;
         let requires = (!spec.requires.is_empty()).then(|| spec.requires.join(", "));
         [
-            ("restart", Some(rules.restart(options).to_string()), later),
-            ("activation_timeout", time(rules.activation_timeout(options)), later),
-            ("on_leak", Some(rules.on_leak(options).to_string()), later),
-            ("shutdown", Some(rules.shutdown(options).to_string()), live),
-            ("watchdog", time(rules.watchdog(options)), live),
-            ("run_time_limit", time(rules.run_time_limit(options)), live),
+            ("restart", Some(rules.restart_type().to_string()), later),
+            ("activation_timeout", time(rules.activation_timeout), later),
+            ("on_leak", Some(rules.on_leak.to_string()), later),
+            ("shutdown", Some(rules.shutdown.to_string()), live),
+            ("watchdog", time(rules.watchdog), live),
+            ("run_time_limit", time(rules.run_time_limit), live),
             ("significant", Some(options.significant.to_string()), live),
             ("essential", options.essential.map(|it| it.to_string()), live),
             ("stop_order", Some(options.stop_order.to_string()), live),
             ("requires", requires, later),
         ]
     };
-    list_texts(path, texts(old_rules, old), texts(new_rules, new), changes);
-    let (old, new) = (&old.options, &new.options);
+    list_texts(path, texts(old), texts(new), changes);
+    let ((old, _), (new, _)) = (old, new);
     // Those that have no word.
     let differs = [
-        ("backoff", old_rules.backoff(old) != new_rules.backoff(new)),
-        ("limits", written(old_rules, old) != written(new_rules, new)),
+        ("backoff", old.backoff != new.backoff),
+        ("limits", written(old) != written(new)),
         ("on_exhausted", old.on_exhausted != new.on_exhausted),
-        ("failure_log", old_rules.failure_log(old) != new_rules.failure_log(new)),
+        ("failure_log", old.failure_log != new.failure_log),
     ];
     let differing = differs.into_iter().filter(|(_, differs)| *differs);
     let change = |(key, _)| Change::new(path, ChangeKind::Changed, key, later);
@@ -173,8 +174,8 @@ fn list_options(
 }
 
 /// The limits of a child that are written. The built-in one changes with other options, which are listed.
-fn written(rules: &Rules, child: &ChildOptions) -> Option<Limits> {
-    rules.limits(child, None).filter(|limits| !limits.is_default)
+fn written(rules: &ChildRules) -> Option<Limits> {
+    rules.limits.with(None).filter(|limits| !limits.is_default)
 }
 
 fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec<Change>) {

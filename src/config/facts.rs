@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::child::{ChildSpec, ConfigSpec};
 use crate::path::Path;
-use crate::policy::{ChildOptions, Rules};
+use crate::policy::{ChildRules, Rules};
 use crate::runtime::Blueprint;
 use crate::runtime::request::ChildFacts;
 
@@ -29,7 +29,7 @@ pub(super) struct SupervisorFacts {
 /// A child, or all children of a dynamic supervisor with one name.
 #[derive(Clone, Debug)]
 pub(super) struct KnownChild {
-    pub(super) options: Arc<ChildOptions>,
+    pub(super) rules: Arc<ChildRules>,
     pub(super) config: Option<Arc<ConfigSpec>>,
     /// The last names of the paths.
     pub(super) segments: Vec<String>,
@@ -116,7 +116,7 @@ impl Facts {
     /// yet.
     fn may_have_children(&self, path: &str) -> bool {
         match self.find(path) {
-            Found::Child(child, _) => child.options.supervisor.is_some(),
+            Found::Child(child, _) => child.rules.is_supervisor(),
             Found::Possible => true,
             Found::Root(_) | Found::Unknown => false,
         }
@@ -164,18 +164,20 @@ impl Facts {
 }
 
 impl KnownChild {
-    pub(super) fn of_spec(spec: &ChildSpec) -> (Arc<str>, Self) {
+    pub(super) fn of_spec(spec: &ChildSpec, supervisor: &Arc<Rules>) -> (Arc<str>, Self) {
         let name = Arc::clone(spec.factory.name());
         let segments = vec![spec.name().to_owned()];
-        let (options, config) = (Arc::clone(&spec.options), spec.factory.config().cloned());
-        (name, Self { options, config, segments, is_new: false })
+        let (rules, config) =
+            (ChildRules::of(&spec.options, supervisor), spec.factory.config().cloned());
+        (name, Self { rules, config, segments, is_new: false })
     }
 }
 
 impl SupervisorFacts {
     /// Describes a supervisor that doesn't run.
     pub(super) fn declared(blueprint: &Blueprint) -> Self {
-        let children = blueprint.children.iter().map(KnownChild::of_spec).collect();
+        let children = blueprint.children.iter();
+        let children = children.map(|it| KnownChild::of_spec(it, &blueprint.rules)).collect();
         let (rules, is_dynamic) = (Arc::clone(&blueprint.rules), blueprint.is_dynamic());
         Self { rules, is_dynamic, children }
     }
@@ -183,12 +185,12 @@ impl SupervisorFacts {
     /// Describes the supervisors that run at a path.
     pub(super) fn new(blueprint: &Blueprint, facts: Vec<ChildFacts>) -> Self {
         let mut children: BTreeMap<Arc<str>, KnownChild> = BTreeMap::new();
-        for ChildFacts { name, serial, options, config } in facts {
+        for ChildFacts { name, serial, rules, config } in facts {
             let segment = match serial {
                 Some(serial) => format!("{name}#{serial}"),
                 None => name.to_string(),
             };
-            let new = || KnownChild { options, config, segments: Vec::new(), is_new: false };
+            let new = || KnownChild { rules, config, segments: Vec::new(), is_new: false };
             children.entry(name).or_insert_with(new).segments.push(segment);
         }
         // Supervisors below a dynamic one may have children with one name.

@@ -61,7 +61,7 @@ pub(super) async fn gather(
         let is_shared = shared.iter().any(|path| !of_child(path, |child| child.config.is_some()));
         let is_supervisor = |path: &String| {
             !facts.supervisors.contains_key(path)
-                && of_child(path, |child| child.options.supervisor.is_some())
+                && of_child(path, |child| child.rules.is_supervisor())
         };
         let supervisors = paths.into_iter().filter(is_supervisor);
         let supervisors: Wanted = supervisors.map(|path| (path, Some(Vec::new()))).collect();

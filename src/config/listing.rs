@@ -10,7 +10,7 @@ use super::draft::{ConfigChange, Record};
 use super::facts::{Facts, Found, SupervisorFacts};
 use super::node::Node;
 use super::secret::REDACTED;
-use crate::policy::{HumanDuration, Rules};
+use crate::policy::{ChildRules, HumanDuration, Rules};
 
 /// Lists the values that differ. `code` returns the value of the code; `restarts`: whether a change of its table
 /// `config` restarts the child.
@@ -155,17 +155,17 @@ pub(super) fn code_value(
         return Some(value);
     }
     let Found::Child(child, supervisor) = found else { return None };
-    let (rules, code) = (&supervisor.rules, child.options.code());
+    let rules = ChildRules::of(&child.rules.spec, &supervisor.rules);
     Some(match key {
         "enabled" => "true".to_owned(),
         "restart" | "restart.when" | "restart.restart" | "system.restart_policy.when" => {
-            format!("\"{}\"", rules.restart(code))
+            format!("\"{}\"", rules.restart_type())
         }
-        "shutdown" => format!("\"{}\"", rules.shutdown(code)),
-        "activation_timeout" => quoted(rules.activation_timeout(code)?),
-        "watchdog" => quoted(rules.watchdog(code)?),
-        "run_time_limit" => quoted(rules.run_time_limit(code)?),
-        "on_leak" => format!("\"{}\"", rules.on_leak(code)),
+        "shutdown" => format!("\"{}\"", rules.shutdown),
+        "activation_timeout" => quoted(rules.activation_timeout?),
+        "watchdog" => quoted(rules.watchdog?),
+        "run_time_limit" => quoted(rules.run_time_limit?),
+        "on_leak" => format!("\"{}\"", rules.on_leak),
         _ => return None,
     })
 }

@@ -24,7 +24,7 @@ use super::node::{Node, join};
 use super::rules;
 use super::section::Section;
 use super::{Config, Written, typed};
-use crate::policy::Rules;
+use crate::policy::{ForWorkers, Rules};
 use crate::runtime::settings::GeneralLayer;
 use crate::suggest::nearest;
 
@@ -146,7 +146,7 @@ impl<'a> Planner<'a> {
         let found = self.facts.find(path);
         let is_supervisor = match found {
             Found::Root(_) => true,
-            Found::Child(child, _) => child.options.supervisor.is_some(),
+            Found::Child(child, _) => child.rules.is_supervisor(),
             // Nothing was asked about a section that hasn't changed.
             Found::Possible | Found::Unknown => {
                 let before = self.before.sections.get(path);
@@ -186,8 +186,11 @@ impl<'a> Planner<'a> {
             Err(mistakes) => return self.mistakes.extend(mistakes),
         };
         let is_beneath = |key| written.node.get(key).is_none();
-        section.child.for_workers =
-            (is_beneath("shutdown"), is_beneath("watchdog"), is_beneath("run_time_limit"));
+        section.child.for_workers = ForWorkers {
+            shutdown: is_beneath("shutdown"),
+            watchdog: is_beneath("watchdog"),
+            run_time_limit: is_beneath("run_time_limit"),
+        };
         if let Found::Child(child, supervisor) = found {
             let rules = split(path).and_then(|(above, _)| self.rules.get(above));
             let rules = rules.unwrap_or(&supervisor.rules);
@@ -219,8 +222,7 @@ impl<'a> Planner<'a> {
         let found = self.facts.find(path);
         self.draft.values.files.push((full.clone(), None));
         // Also if nothing was known of it when they were set.
-        let is_worker =
-            matches!(found, Found::Child(child, _) if child.options.supervisor.is_none());
+        let is_worker = matches!(found, Found::Child(child, _) if !child.rules.is_supervisor());
         if !is_worker {
             self.draft.values.supervisors.push((full.clone(), None));
         }
@@ -234,7 +236,7 @@ impl<'a> Planner<'a> {
 
     /// Notes a child that the values of its path take out or bring back.
     fn toggle(&mut self, path: &str, child: &KnownChild, values: &Node) {
-        let was = is_enabled(&self.before_of(path, child.options.supervisor.is_some()));
+        let was = is_enabled(&self.before_of(path, child.rules.is_supervisor()));
         let runs = is_enabled(values);
         if was != runs {
             let (path, segments) = (self.facts.full(path), child.segments.clone());
@@ -249,7 +251,7 @@ impl<'a> Planner<'a> {
         for (path, child) in facts.children() {
             let is_own = self.difference.changed.contains(&path) || self.written(&path).is_some();
             if !is_own {
-                let values = self.merged_above(&path, child.options.supervisor.is_some());
+                let values = self.merged_above(&path, child.rules.is_supervisor());
                 self.toggle(&path, child, &values);
             }
         }
@@ -297,7 +299,7 @@ impl<'a> Planner<'a> {
     fn general_layer(&mut self, merged: &Node, key: &str) -> Option<GeneralLayer> {
         match Section::read(merged, key) {
             Ok(Section { mut child, supervisor, .. }) => {
-                child.for_workers = (true, true, true);
+                child.for_workers = ForWorkers::ALL;
                 Some(GeneralLayer { child: Arc::new(child), supervisor: Arc::new(supervisor) })
             }
             Err(mistakes) => {

@@ -19,8 +19,8 @@ use super::node::{Node, Value, join};
 use super::restart::Restart;
 use super::rules;
 use crate::policy::{
-    AutoShutdown, ChildLayer, HumanDuration, Intensity, OnExhausted, OnLeak, Period, Places,
-    RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer,
+    AutoShutdown, ChildLayer, ForWorkers, HumanDuration, Intensity, OnExhausted, OnLeak, Period,
+    Places, RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer,
 };
 
 /// The values of one section.
@@ -122,7 +122,7 @@ impl SectionTable {
             CHILD_KEYS.iter().filter(|key| **key != "config" && (**key != "restart" || !is_table));
         places.extend(keys.filter_map(|key| Some((*key, node.place(key)?))));
         let child = ChildLayer {
-            for_workers: (false, false, false),
+            for_workers: ForWorkers::default(),
             enabled: self.enabled,
             policy,
             shutdown: self.shutdown,

@@ -42,7 +42,7 @@ pub(super) fn read(
         if old == new && !difference.forced && !is_new {
             continue;
         }
-        let awaits = child.options.code().awaits_config;
+        let awaits = child.rules.spec.awaits_config;
         if awaits && !is_configured {
             // A call may have configured it.
             if was_configured || difference.forced {

@@ -16,8 +16,7 @@ use super::event::IncarnationNumber;
 use super::history::FailureHistory;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    Backoff, ChildOptions, FailureLog, Limits, OnExhausted, RestartPolicy, Rules, StartCause,
-    Withheld,
+    Backoff, ChildRules, FailureLog, Limits, OnExhausted, RestartPolicy, StartCause, Withheld,
 };
 
 /// A child's place in the start order. A place is never used again.
@@ -133,7 +132,7 @@ pub(super) enum RestartDecision {
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct ChildEntry {
-    pub(super) options: Arc<ChildOptions>,
+    pub(super) rules: Arc<ChildRules>,
     pub(super) history: Option<Box<FailureHistory>>,
     pub(super) pos: Position,
     pub(super) created: Instant,
@@ -160,7 +159,7 @@ impl ChildEntry {
     /// How long the child, which is Active, has been healthy at `now`: since then, or since its health check
     /// passes, if it fails otherwise.
     pub(super) fn healthy_for(&self, now: Instant) -> Duration {
-        let since = if self.options.fails_unhealthy {
+        let since = if self.rules.spec.fails_unhealthy {
             self.history.as_ref().and_then(|history| history.healthy_since)
         } else {
             Some(self.since)
@@ -169,26 +168,25 @@ impl ChildEntry {
     }
 
     /// Forgets earlier failures of a child that has been healthy for long enough at `now`.
-    pub(super) fn decay_failures(&mut self, rules: &Rules, now: Instant) {
+    pub(super) fn decay_failures(&mut self, now: Instant) {
         // An immediate first restart has to know that the child was healthy before its first failure.
-        if self.history.is_none() && !rules.backoff(&self.options).is_at_once(true) {
+        if self.history.is_none() && !self.rules.backoff.is_at_once(true) {
             return;
         }
         self.history_mut();
         let lived = self.healthy_for(now);
-        self.with_history(rules, |history, backoff| history.decay(backoff, lived));
+        self.with_history(|history, backoff| history.decay(backoff, lived));
     }
 
     /// Calls `f` with the child's history, if there is one, and with the backoff that applies.
     pub(super) fn with_history<R>(
         &mut self,
-        rules: &Rules,
         f: impl FnOnce(&mut FailureHistory, &Backoff) -> R,
     ) -> Option<R> {
         let history = self.history.as_mut()?;
         let policy = history.policy.take();
         let own = policy.as_ref().and_then(|policy| policy.backoff.as_ref());
-        let result = f(history, own.unwrap_or_else(|| rules.backoff(&self.options)));
+        let result = f(history, own.unwrap_or(&self.rules.backoff));
         history.policy = policy;
         Some(result)
     }
@@ -199,12 +197,12 @@ impl ChildEntry {
             self.state,
             ChildState::Down(DownState::Dormant | DownState::Finished | DownState::NotRestarted)
         );
-        idle && self.options.on_message
+        idle && self.rules.spec.on_message
     }
 
     /// Why nothing starts the child: its configuration or a caller prevents that.
     pub(super) fn withheld(&self) -> Option<Withheld> {
-        self.options.withheld.or(self.held.then_some(Withheld::Held))
+        self.rules.withheld().or(self.held.then_some(Withheld::Held))
     }
 
     /// Whether the child is due to start, and its configuration or a caller prevents that.
@@ -261,23 +259,23 @@ impl ChildEntry {
         self.history.as_ref()?.policy.as_ref()
     }
 
-    pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {
+    pub(super) fn backoff(&self) -> &Backoff {
         let own = self.own_policy().and_then(|policy| policy.backoff.as_ref());
-        own.unwrap_or_else(|| rules.backoff(&self.options))
+        own.unwrap_or(&self.rules.backoff)
     }
 
-    pub(super) fn limits(&self, rules: &Rules) -> Option<Limits> {
-        rules.limits(&self.options, self.own_policy().map(|policy| &**policy))
+    pub(super) fn limits(&self) -> Option<Limits> {
+        self.rules.limits.with(self.own_policy().map(|policy| &**policy))
     }
 
-    pub(super) fn on_exhausted(&self, rules: &Rules) -> OnExhausted {
+    pub(super) fn on_exhausted(&self) -> OnExhausted {
         let own = self.own_policy().and_then(|policy| policy.on_exhausted);
-        own.unwrap_or_else(|| rules.on_exhausted(&self.options))
+        own.unwrap_or(self.rules.on_exhausted)
     }
 
-    pub(super) fn failure_log(&self, rules: &Rules) -> FailureLog {
+    pub(super) fn failure_log(&self) -> FailureLog {
         let own = self.own_policy().and_then(|policy| policy.failure_log);
-        own.unwrap_or_else(|| rules.failure_log(&self.options))
+        own.unwrap_or(self.rules.failure_log)
     }
 
     /// Why the child is in its state, where its lifecycle alone does not tell.
@@ -299,7 +297,7 @@ impl ChildEntry {
                 Some(withheld) => Some(withheld.word()),
                 None => Some("waits for a requirement"),
             },
-            _ if self.options.is_fallback => Some("fallback"),
+            _ if self.rules.spec.is_fallback => Some("fallback"),
             _ => None,
         }
     }

@@ -12,8 +12,8 @@ impl Machine {
     /// Takes in a declaration. Returns whether something may follow from it now.
     pub(super) fn declare(&mut self, declaration: Declaration, cx: &mut StepCx<'_>) -> bool {
         match declaration {
-            Declaration::Child { options, links } => {
-                let key = each!(self, kind => kind.add(options, cx.now));
+            Declaration::Child { rules, links } => {
+                let key = each!(self, kind => kind.add(rules, cx.now));
                 if !links.is_empty() {
                     self.children_mut().link(key, links);
                 }
@@ -30,11 +30,11 @@ impl Machine {
                 }
                 return false;
             }
-            Declaration::Options { ticket, key, options, trial } => {
+            Declaration::ChildRules { ticket, key, rules, trial } => {
                 let answer = match self.children().state(key) {
                     None => Some(ChildAnswer::NotFound),
                     Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
-                    Some(_) => self.children_mut().configure(key, options, ticket, trial, cx),
+                    Some(_) => self.children_mut().configure(key, rules, ticket, trial, cx),
                 };
                 if let (Some(ticket), Some(answer)) = (ticket, answer) {
                     cx.push(Effect::Reply { ticket, answer });

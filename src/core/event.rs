@@ -8,7 +8,7 @@ use super::requirements::Links;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
-use crate::policy::{ChildOptions, RestartPolicy, Rules, Withheld};
+use crate::policy::{ChildRules, RestartPolicy, Rules, Withheld};
 
 /// The number of one run of a child, from 1. It is 0 until the first run.
 pub(crate) type IncarnationNumber = u32;
@@ -77,17 +77,17 @@ pub(crate) enum MachineEvent {
 pub(crate) enum Declaration {
     /// A new child, whose key is [`Machine::next_key`](super::Machine::next_key). The first
     /// [`MachineEvent::Tick`] starts it, or [`ChildRequest::StartNew`].
-    Child { options: Arc<ChildOptions>, links: Links },
+    Child { rules: Arc<ChildRules>, links: Links },
     /// What a child provides and requires from now on.
     Links { key: Key, links: Links },
     /// The order of these children. Others keep theirs, behind them. Not while an operation on several children
     /// runs.
     Order(Vec<Key>),
-    /// The options of a child. Answers a `ticket` when a child that is newly withheld is down, or one that no
+    /// The rules of a child. Answers a `ticket` when a child that is newly withheld is down, or one that no
     /// longer is has started.
     ///
     /// `trial`: a start that fails is left to the caller.
-    Options { ticket: Option<Ticket>, key: Key, options: Arc<ChildOptions>, trial: bool },
+    ChildRules { ticket: Option<Ticket>, key: Key, rules: Arc<ChildRules>, trial: bool },
     /// The rules of the supervisor.
     Rules(Arc<Rules>),
 }

@@ -25,7 +25,7 @@ use super::user_code::NoUserCode;
 use super::user_code::UserCode;
 use crate::exit::ExitReason;
 #[cfg(test)]
-use crate::policy::ChildOptions;
+use crate::policy::{ChildOptions, ChildRules};
 use crate::policy::{FailureDecision, Resolution};
 use crate::policy::{OnLeak, Reset, Rules, Withheld};
 
@@ -333,10 +333,10 @@ impl Machine {
         let children = self.children_mut();
         let entry = children.entry(key);
         cx.push(Effect::Leaked { key, incarnation: entry.incarnation });
-        let options = Arc::clone(&entry.options);
+        let parks = entry.rules.on_leak == OnLeak::Park;
         children.end_lease(key, false, cx);
         children.report_stopped(key, ExitReason::Killed, cx);
-        if children.rules.on_leak(&options) == OnLeak::Park && !ends {
+        if parks && !ends {
             each!(self, kind => kind.on_leaked(key, why, cx));
         } else {
             each!(self, kind => kind.on_stopped(key, why, cx));
@@ -441,9 +441,10 @@ impl Machine {
 #[cfg(test)]
 impl Machine {
     /// Declares a child that requires nothing. Returns its key.
-    pub(super) fn add(&mut self, options: impl Into<Arc<ChildOptions>>, now: Instant) -> Key {
-        let (key, options, links) = (self.next_key(), options.into(), Links::default());
-        let declaration = MachineEvent::Declared(Declaration::Child { options, links });
+    pub(super) fn add(&mut self, spec: impl Into<Arc<ChildOptions>>, now: Instant) -> Key {
+        let rules = ChildRules::of(&spec.into(), &self.children().rules);
+        let (key, links) = (self.next_key(), Links::default());
+        let declaration = MachineEvent::Declared(Declaration::Child { rules, links });
         self.on_event(declaration, now, &mut NoUserCode, &mut Vec::new());
         key
     }

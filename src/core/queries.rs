@@ -9,7 +9,7 @@ use super::event::ChildAnswer;
 use super::machine::{Machine, each};
 use super::requirements::RequirementId;
 use super::view::{ChildCounts, View};
-use crate::policy::ChildOptions;
+use crate::policy::ChildRules;
 
 impl Machine {
     /// Returns when the next [`MachineEvent::Tick`] is due. An instant in the past is due at once.
@@ -46,9 +46,9 @@ impl Machine {
         self.children().requirements.chain_to(id, keys)
     }
 
-    /// Returns the options of a child.
-    pub(crate) fn options(&self, key: Key) -> Option<&Arc<ChildOptions>> {
-        self.children().entries.get(key).map(|entry| &entry.options)
+    /// Returns the rules of a child.
+    pub(crate) fn rules_of(&self, key: Key) -> Option<&Arc<ChildRules>> {
+        self.children().entries.get(key).map(|entry| &entry.rules)
     }
 
     pub(crate) fn view(&self, key: Key, now: Instant) -> Option<View> {

@@ -16,25 +16,20 @@ use std::time::Duration;
 use super::arena::Key;
 use crate::exit::ExitReason;
 use crate::policy::{
-    Backoff, CurvePosition, Exceptions, OnExit, RandomFactory, RandomSource, RetryAfter,
-    RunningIterator,
+    Backoff, CurvePosition, OnExit, RandomFactory, RandomSource, RetryAfter, RunningIterator,
+    Trigger,
 };
 
 /// See the [module](self). Each method gets the child that its answer is for.
 pub(crate) trait UserCode {
-    /// Returns what the exceptions for errors specify for this failure.
-    fn on_error(
-        &mut self,
-        key: Key,
-        exceptions: [&Exceptions; 2],
-        reason: &ExitReason,
-    ) -> Option<OnExit>;
+    /// Returns what the exceptions of a trigger specify for the error of this exit.
+    fn on_error(&mut self, key: Key, trigger: &Trigger, reason: &ExitReason) -> Option<OnExit>;
 
     /// Returns the delay that the error of this exit requests.
     fn retry_after(
         &mut self,
         key: Key,
-        functions: [&RetryAfter; 2],
+        functions: &RetryAfter,
         reason: &ExitReason,
     ) -> Option<Duration>;
 
@@ -65,22 +60,17 @@ impl UserCalls {
 }
 
 impl UserCode for UserCalls {
-    fn on_error(
-        &mut self,
-        _key: Key,
-        exceptions: [&Exceptions; 2],
-        reason: &ExitReason,
-    ) -> Option<OnExit> {
-        Exceptions::for_error(exceptions, reason)
+    fn on_error(&mut self, _key: Key, trigger: &Trigger, reason: &ExitReason) -> Option<OnExit> {
+        trigger.for_error(reason)
     }
 
     fn retry_after(
         &mut self,
         _key: Key,
-        functions: [&RetryAfter; 2],
+        functions: &RetryAfter,
         reason: &ExitReason,
     ) -> Option<Duration> {
-        functions.iter().find_map(|functions| functions.delay(reason))
+        functions.delay(reason)
     }
 
     fn delay(&mut self, key: Key, backoff: &Backoff, position: CurvePosition) -> Option<Duration> {
@@ -103,16 +93,11 @@ pub(super) struct NoUserCode;
 
 #[cfg(test)]
 impl UserCode for NoUserCode {
-    fn on_error(&mut self, _: Key, _: [&Exceptions; 2], reason: &ExitReason) -> Option<OnExit> {
+    fn on_error(&mut self, _: Key, _: &Trigger, reason: &ExitReason) -> Option<OnExit> {
         panic!("asked what follows {reason}")
     }
 
-    fn retry_after(
-        &mut self,
-        _: Key,
-        _: [&RetryAfter; 2],
-        reason: &ExitReason,
-    ) -> Option<Duration> {
+    fn retry_after(&mut self, _: Key, _: &RetryAfter, reason: &ExitReason) -> Option<Duration> {
         panic!("asked for the delay after {reason}")
     }
 

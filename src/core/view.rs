@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::event::IncarnationNumber;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, Intensity, RestartPolicy};
+use crate::policy::{ChildRules, Intensity, RestartPolicy};
 
 /// The state of one child.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    pub(crate) options: Arc<ChildOptions>,
+    pub(crate) rules: Arc<ChildRules>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) incarnation: IncarnationNumber,
     /// Whether nothing more is expected of the child than what it does.
@@ -71,20 +71,20 @@ impl ChildCounts {
         self.by_lifecycle[lifecycle as usize]
     }
 
-    pub(super) fn add(&mut self, options: &ChildOptions) {
+    pub(super) fn add(&mut self, rules: &ChildRules) {
         self.by_lifecycle[Lifecycle::Discovered as usize] += 1;
-        self.supervisors += u32::from(options.supervisor.is_some());
+        self.supervisors += u32::from(rules.is_supervisor());
     }
 
-    pub(super) fn remove(&mut self, options: &ChildOptions, last: Lifecycle) {
+    pub(super) fn remove(&mut self, rules: &ChildRules, last: Lifecycle) {
         self.by_lifecycle[last as usize] -= 1;
-        self.supervisors -= u32::from(options.supervisor.is_some());
+        self.supervisors -= u32::from(rules.is_supervisor());
     }
 
     /// A fallback replaces a child.
-    pub(super) fn replaced(&mut self, old: &ChildOptions, new: &ChildOptions) {
-        self.supervisors += u32::from(new.supervisor.is_some());
-        self.supervisors -= u32::from(old.supervisor.is_some());
+    pub(super) fn replaced(&mut self, old: &ChildRules, new: &ChildRules) {
+        self.supervisors += u32::from(new.is_supervisor());
+        self.supervisors -= u32::from(old.is_supervisor());
     }
 
     pub(super) fn moved(&mut self, from: Lifecycle, to: Lifecycle) {

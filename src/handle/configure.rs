@@ -102,12 +102,15 @@ impl SupervisorHandle {
         Ok(())
     }
 
-    /// Makes a supervisor look up its own values again.
+    /// Makes a supervisor look up its own values again, and those of its children if they have changed.
     pub(crate) async fn refresh_rules(
         &self,
         supervisor: &Arc<SupervisorShared>,
     ) -> Result<(), ControlError> {
-        self.call(supervisor, |answer| Request::RefreshRules { answer }).await
+        if self.call(supervisor, |answer| Request::RefreshRules { answer }).await? {
+            self.refresh_all(supervisor).await?;
+        }
+        Ok(())
     }
 
     /// Replaces the code of a supervisor and of its children, once no operation on several of them runs. Children
@@ -118,8 +121,14 @@ impl SupervisorHandle {
         blueprint: Option<Arc<Blueprint>>,
         added: Vec<Segment>,
     ) -> Result<(), ControlError> {
+        let is_new = blueprint.is_some();
         let recode = |answer| Request::Recode(Recode { blueprint, added, answer });
-        self.call(supervisor, recode).await.map(drop)
+        self.call(supervisor, recode).await?;
+        if is_new {
+            // Children that the code doesn't have are kept, with the rules of the new code.
+            self.refresh_all(supervisor).await?;
+        }
+        Ok(())
     }
 
     /// Starts a child that new code has added. It is removed if that fails.

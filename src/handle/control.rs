@@ -11,6 +11,7 @@ use crate::child::{ChildSpec, Context, check_mailboxes, once};
 use crate::core;
 use crate::error::ControlError;
 use crate::exit::Outcome;
+use crate::policy::Resolver;
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::Request;
 use crate::status::ChildKind;
@@ -432,7 +433,12 @@ pub(super) fn admit(
     let mut warnings = Vec::new();
     let resolved = spec.resolved(supervisor.path(), &mut warnings)?;
     let path = || supervisor.path().clone();
-    supervisor.blueprint().check_child(&path, &resolved, &mut warnings)?;
+    supervisor.blueprint().check_child(
+        &path,
+        &resolved,
+        &mut Resolver::default(),
+        &mut warnings,
+    )?;
     if resolved.lends() {
         check_mailboxes(supervisor.path(), slice::from_ref(&resolved), true)?;
     }

@@ -1,7 +1,7 @@
 //! The built-in restart limit, which each child has unless a limit is written.
 //!
 //! It knows how many restarts a child gets, and how long these may take. Whether a limit is written is for
-//! [`Rules`](super::Rules) to say.
+//! [`ChildRules`](super::ChildRules) to say.
 //!
 //! # Invariants
 //!
@@ -9,7 +9,6 @@
 //!    restart with its longest delay, graces and timeouts. Parts without a bound are left out.
 //! 2. The period is the same at each failure. Only a change of options or rules changes it.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::{Backoff, Intensity};
@@ -45,23 +44,6 @@ fn whole_minutes(time: Duration) -> Duration {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     let minutes = seconds.div_ceil(60);
     minutes.checked_mul(60).map_or(Duration::MAX, Duration::from_secs)
-}
-
-/// The limit of the children that set nothing it depends on: kept, because it is read at every failure and for every
-/// status. A clone is empty, since it may get other rules.
-#[derive(Debug, Default)]
-pub(crate) struct KeptLimit(OnceLock<Intensity>);
-
-impl KeptLimit {
-    pub(super) fn get(&self, calculate: impl FnOnce() -> Intensity) -> Intensity {
-        *self.0.get_or_init(calculate)
-    }
-}
-
-impl Clone for KeptLimit {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
 }
 
 #[cfg(test)]

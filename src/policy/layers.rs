@@ -21,9 +21,7 @@ pub(crate) type Places = BTreeMap<&'static str, Arc<str>>;
 /// The values of one child.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildLayer {
-    /// Whether `shutdown`, `watchdog` and `run_time_limit` are written for several children, and so not for
-    /// supervisors: they need time for their own children, and send no heartbeats.
-    pub(crate) for_workers: (bool, bool, bool),
+    pub(crate) for_workers: ForWorkers,
     /// `false` takes the child out of the tree.
     pub(crate) enabled: Option<bool>,
     pub(crate) policy: RestartPolicy,
@@ -33,6 +31,19 @@ pub(crate) struct ChildLayer {
     pub(crate) run_time_limit: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
     pub(crate) places: Places,
+}
+
+/// Which values are written for several children, and so only for the workers among them: a supervisor needs time
+/// for its own children, sends no heartbeats, and runs for as long as they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ForWorkers {
+    pub(crate) shutdown: bool,
+    pub(crate) watchdog: bool,
+    pub(crate) run_time_limit: bool,
+}
+
+impl ForWorkers {
+    pub(crate) const ALL: Self = Self { shutdown: true, watchdog: true, run_time_limit: true };
 }
 
 /// The values of one supervisor.

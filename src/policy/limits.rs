@@ -207,11 +207,6 @@ impl WrittenLimits {
         set(&mut self.limits.failing_for, max, &mut self.twice, failing_for_text);
     }
 
-    /// Whether no limit is set.
-    pub(crate) fn is_none(&self) -> bool {
-        self.limits.is_unwritten() && self.beneath.is_unwritten()
-    }
-
     /// Creates a value without limits.
     pub(crate) const fn none() -> Self {
         const NONE: Limits = Limits {

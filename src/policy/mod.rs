@@ -49,6 +49,7 @@
 
 pub(crate) mod backoff;
 mod causes;
+mod child_rules;
 pub(crate) mod circuit;
 pub(crate) mod dead_letter_log;
 mod default_limit;
@@ -79,6 +80,7 @@ mod window;
 pub(crate) use self::backoff::Backoff;
 pub use self::backoff::{BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
 pub(crate) use self::backoff::{CurvePosition, RunningIterator};
+pub(crate) use self::child_rules::{ChildRules, Layers, Resolver};
 pub(crate) use self::circuit::{Change, Circuit, Permit};
 pub(crate) use self::dead_letter_log::DeadLetterLog;
 pub(crate) use self::dead_letter_log::{LetterLine, Throttle};
@@ -90,7 +92,7 @@ pub use self::failure_log::{FailureLog, LogLevel};
 pub(crate) use self::health::{HealthCounter, HealthSettings};
 pub(crate) use self::instant::later;
 pub use self::intensity::Intensity;
-pub(crate) use self::layers::{ChildLayer, Places, SupervisorLayer};
+pub(crate) use self::layers::{ChildLayer, ForWorkers, Places, SupervisorLayer};
 pub(crate) use self::limits::{Limits, SetTwice, WrittenLimits, set};
 pub use self::limits::{OnExhausted, OnLeak};
 pub use self::on_exit::OnExit;

@@ -35,6 +35,12 @@ impl RetryAfter {
         });
     }
 
+    /// Returns these functions, and the others after them.
+    pub(crate) fn and(mut self, others: &Self) -> Self {
+        self.functions.extend(others.functions.iter().cloned());
+        self
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }

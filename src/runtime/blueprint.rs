@@ -15,8 +15,9 @@ use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
 use crate::policy::FailureCallback;
 use crate::policy::{
-    AutoShutdown, ChildOptions, EffectivePolicy, Exceptions, FailsAfter, Intensity, OnExhausted,
-    Reset, RestartPolicy, RestartType, Rules, Shutdown, Strategy, Unreachable, unreachable,
+    AutoShutdown, ChildOptions, ChildRules, EffectivePolicy, Exceptions, FailsAfter, Intensity,
+    Layers, OnExhausted, Reset, Resolver, RestartType, Rules, Shutdown, Strategy, Unreachable,
+    unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
@@ -107,18 +108,18 @@ impl Blueprint {
         let rules = &self.rules;
         let intensity = rules.intensity.filter(|_| !self.children.is_empty())?;
         // The delays that errors ask for are unknown.
-        let has_delays = |child: &ChildSpec| !child.options.retry_after.is_empty();
-        if !rules.defaults.retry_after.is_empty() || self.children.iter().any(has_delays) {
+        let children = self.child_rules();
+        if children.iter().any(|child| !child.retry_after.is_empty()) {
             return None;
         }
-        let options = self.children.iter().map(|child| &*child.options);
-        let lives = options.clone().map(|it| (rules.backoff(it), shortest_life(it)));
+        let lives = children.iter().map(|it| (&it.backoff, it.shortest_life()));
         if let Some(never) = unreachable(intensity, lives) {
             return Some(Ineffective::Never(never));
         }
-        let mut slowed = options.zip(self.waits_for_others()).map(|(it, others)| {
-            let alone = rules.down_after(it, shortest_life(it));
-            (rules.backoff(it), alone.saturating_add(others))
+        let waits = waits_for_others(rules.strategy, &children);
+        let mut slowed = children.iter().zip(waits).map(|(it, others)| {
+            let alone = it.down_after(it.shortest_life());
+            (&it.backoff, alone.saturating_add(others))
         });
         let restart = slowed.clone().map(|(_, cycle)| cycle).min()?;
         let is_slow = match rules.strategy {
@@ -131,83 +132,63 @@ impl Blueprint {
         is_slow.then(|| Ineffective::Maybe { limit: intensity.to_string(), restart })
     }
 
-    /// Returns for each child how long a restart may wait for the others that restart with it, as far as that has a
-    /// bound.
-    fn waits_for_others(&self) -> Vec<Duration> {
-        let options = self.children.iter().map(|child| &*child.options);
-        match self.rules.strategy {
-            Strategy::OneForOne | Strategy::OneForAll => {
-                options.map(|it| self.rules.waits_for_group(it)).collect()
-            }
-            Strategy::RestForOne => {
-                let mut after = Duration::ZERO;
-                let mut waits: Vec<_> = options
-                    .rev()
-                    .map(|it| {
-                        let wait = after;
-                        after = after.saturating_add(self.rules.restart_time(it));
-                        wait
-                    })
-                    .collect();
-                waits.reverse();
-                waits
-            }
-        }
+    /// Returns the rules of the declared children, without what files and calls write over the code.
+    fn child_rules(&self) -> Vec<Arc<ChildRules>> {
+        let mut resolver = Resolver::default();
+        let resolve =
+            |child: &ChildSpec| resolver.resolve(&child.options, &self.rules, Layers::default());
+        self.children.iter().map(resolve).collect()
     }
 
     /// Returns how long it runs until it gives up on children that keep failing. `ineffective`: what makes the limit of
     /// all of them ineffective.
     pub(crate) fn gives_up(&self, ineffective: Option<&Ineffective>) -> Option<FailsAfter> {
-        let rules = &self.rules;
-        let options = self.children.iter().map(|child| &*child.options);
-        let escalating =
-            options.clone().filter(|it| rules.on_exhausted(it) == OnExhausted::Escalate);
+        let (rules, children) = (&self.rules, self.child_rules());
+        let escalating = children.iter().filter(|it| it.on_exhausted == OnExhausted::Escalate);
         let gives_up_together = match self.dynamic {
             true => matches!(rules.on_exhausted, OnExhausted::Escalate | OnExhausted::Remove),
             false => escalating.clone().next().is_some(),
         };
         let together = rules.intensity.filter(|_| gives_up_together).map(|intensity| {
-            let children = options.clone().map(|it| (rules.backoff(it), shortest_life(it)));
-            let mut gives_up = FailsAfter::of(intensity, children);
+            let lives = children.iter().map(|it| (&it.backoff, it.shortest_life()));
+            let mut gives_up = FailsAfter::of(intensity, lives);
             if let Some(Ineffective::Never(_)) = ineffective {
                 gives_up.soonest = Duration::MAX;
             }
             gives_up
         });
-        let unknown = ChildOptions::default();
+        let unknown = ChildRules::of(&Arc::default(), rules);
         let of_any = (self.dynamic && rules.on_exhausted == OnExhausted::Escalate)
             .then_some(&unknown)
             .into_iter();
-        // All plain children give the same answer, and there may be very many.
-        let mut first_plain = true;
-        let restarting =
-            escalating.chain(of_any).filter(|it| rules.restart(it) != RestartType::Temporary);
-        let distinct = restarting.filter(|it| {
-            !it.is_plain() || !it.limits.is_none() || std::mem::take(&mut first_plain)
+        // Children of one spec give the same answer, and there may be very many.
+        let mut last = None;
+        let distinct = escalating.chain(of_any).filter(|it| {
+            let is_new = last.replace(Arc::as_ptr(it)) != Some(Arc::as_ptr(it));
+            is_new && it.restart_type() != RestartType::Temporary
         });
         let alone = distinct.filter_map(|it| {
-            let limits = rules.limits(it, None)?;
-            let (life, cycle) = (shortest_life(it), rules.cycle(it));
-            Some(FailsAfter::of_child(&limits, rules.backoff(it), life, cycle))
+            let limits = it.limits.with(None)?;
+            let (life, cycle) = (it.shortest_life(), it.cycle());
+            Some(FailsAfter::of_child(&limits, &it.backoff, life, cycle))
         });
         let mut gives_up = together.into_iter().chain(alone).reduce(FailsAfter::or)?;
         // The children that remain stop one after another.
         if self.children.len() > 1 {
             gives_up.latest = gives_up.latest.saturating_add(rules.group_restart);
         }
-        if self.dynamic || self.may_fail_otherwise(options) {
+        if self.dynamic || self.may_fail_otherwise(&children) {
             gives_up.soonest = Duration::ZERO;
         }
         Some(gives_up)
     }
 
     /// Whether it may end before a limit is exceeded.
-    fn may_fail_otherwise<'a>(&self, mut children: impl Iterator<Item = &'a ChildOptions>) -> bool {
-        let rules = &self.rules;
+    fn may_fail_otherwise(&self, children: &[Arc<ChildRules>]) -> bool {
         self.on_child_failure.is_some()
-            || rules.auto_shutdown != AutoShutdown::Never
-            || !rules.defaults.retry_after.is_empty()
-            || children.any(|it| !it.retry_after.is_empty() || rules.has_exceptions(it))
+            || self.rules.auto_shutdown != AutoShutdown::Never
+            || !self.rules.defaults.retry_after.is_empty()
+            || children.iter().any(|it| !it.retry_after.is_empty() || it.has_exceptions())
     }
 
     /// Returns how long it takes at most to abort everything below, and to report leaks.
@@ -256,7 +237,8 @@ impl Blueprint {
     /// is restarted itself doesn't count.
     pub(crate) fn spends(&self) -> bool {
         self.children.iter().any(|child| {
-            let temporary = self.rules.restart(&child.options) == RestartType::Temporary;
+            let rules = ChildRules::of(&child.options, &self.rules);
+            let temporary = rules.restart_type() == RestartType::Temporary;
             child.options.once || (temporary && child.factory.spends())
         })
     }
@@ -276,7 +258,7 @@ impl Blueprint {
 
     /// Returns the intensity of children that have none of their own.
     pub(crate) fn child_limit(&self) -> Option<Intensity> {
-        self.rules.limits(&ChildOptions::default(), None)?.intensity
+        ChildRules::of(&Arc::default(), &self.rules).limits.with(None)?.intensity
     }
 
     /// Checks a child against this supervisor, but not against its siblings.
@@ -284,29 +266,30 @@ impl Blueprint {
         &self,
         path: &dyn Fn() -> Path,
         child: &ChildSpec,
+        resolver: &mut Resolver,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<(), BuildError> {
         let own = || path().join(child.name());
-        let options = &child.options;
+        let (options, rules) =
+            (&child.options, resolver.resolve(&child.options, &self.rules, Layers::default()));
         if let Some(fallback) = &child.fallback {
-            self.check_child(path, fallback, warnings)?;
+            self.check_child(path, fallback, resolver, warnings)?;
         }
-        check_restarts(&self.rules, options, &own, warnings)?;
-        check_grace(&self.rules, options, || child.factory.explicit_graces().sum, &own)?;
-        if options.supervisor.is_none() && self.rules.shutdown(options) == Shutdown::Infinity {
+        check_restarts(&rules, &own, warnings)?;
+        check_grace(&rules, || child.factory.explicit_graces().sum, &own)?;
+        if !rules.is_supervisor() && rules.shutdown == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
         }
         if options.on_message && child.factory.mailbox().is_some_and(|mailbox| mailbox.diverts()) {
             warnings.push(BuildWarning::WhileDownIgnored { path: own() });
         }
+        let is_restarted = rules.restart_type() != RestartType::Temporary;
         if options.once
-            && (self.rules.restart(options) != RestartType::Temporary
-                || options.exceptions != Exceptions::default()
-                || options.on_message)
+            && (is_restarted || options.exceptions != *Exceptions::EMPTY || options.on_message)
         {
             return Err(BuildError::RestartedOnce { path: own() });
         }
-        if child.factory.spends() && self.rules.restart(options) != RestartType::Temporary {
+        if child.factory.spends() && is_restarted {
             warnings.push(BuildWarning::SpentOnce { path: own() });
         }
         if self.is_dynamic() && !child.requires.is_empty() {
@@ -320,7 +303,7 @@ impl Blueprint {
             let remedy = "its children come and go; remove `significant()`";
             return Err(BuildError::NotForDynamic { path: own(), option: "significant", remedy });
         }
-        if self.rules.trigger(options).always_restarts() {
+        if rules.trigger.always_restarts() {
             return Err(BuildError::SignificantPermanent { path: own() });
         }
         if self.rules.auto_shutdown == AutoShutdown::Never {
@@ -330,38 +313,52 @@ impl Blueprint {
         Ok(())
     }
 
-    /// Returns the effective policy of a child with a policy of its own, if any.
-    pub(crate) fn policy(
-        &self,
-        options: &Arc<ChildOptions>,
-        own: Option<Arc<RestartPolicy>>,
-    ) -> EffectivePolicy {
-        EffectivePolicy::new(Arc::clone(options), Arc::clone(&self.rules), own)
-    }
-
     /// Describes how a child is supervised, with every default filled in.
-    pub(crate) fn describe(&self, name: String, options: &Arc<ChildOptions>) -> ChildSpecInfo {
-        let rules = &self.rules;
-        let limits = rules.limits(options, None).unwrap_or_default();
+    pub(crate) fn describe(&self, name: String, rules: &Arc<ChildRules>) -> ChildSpecInfo {
+        let limits = rules.limits.with(None).unwrap_or_default();
         ChildSpecInfo {
             name,
-            kind: kind(options),
-            restart: rules.restart(options),
-            trigger: rules.trigger(options),
-            shutdown: rules.shutdown(options),
-            backoff: rules.backoff(options).clone(),
-            significant: options.significant,
-            essential: self.is_essential(options),
-            activation_timeout: rules.activation_timeout(options),
-            watchdog: rules.watchdog(options),
-            run_time_limit: rules.run_time_limit(options),
-            on_leak: rules.on_leak(options),
+            kind: kind(rules),
+            restart: rules.restart_type(),
+            trigger: rules.trigger.clone(),
+            shutdown: rules.shutdown,
+            backoff: rules.backoff.clone(),
+            significant: rules.spec.significant,
+            essential: self.is_essential(&rules.spec),
+            activation_timeout: rules.activation_timeout,
+            watchdog: rules.watchdog,
+            run_time_limit: rules.run_time_limit,
+            on_leak: rules.on_leak,
             intensity: limits.intensity,
             consecutive_restarts: limits.consecutive,
             failing_for: limits.failing_for,
-            on_exhausted: rules.on_exhausted(options),
-            failure_log: rules.failure_log(options),
-            sources: self.policy(options, None).sources(),
+            on_exhausted: rules.on_exhausted,
+            failure_log: rules.failure_log,
+            sources: EffectivePolicy::new(Arc::clone(rules), None).sources(),
+        }
+    }
+}
+
+/// Returns for each child how long a restart may wait for the others that restart with it, as far as that has a
+/// bound.
+fn waits_for_others(strategy: Strategy, children: &[Arc<ChildRules>]) -> Vec<Duration> {
+    match strategy {
+        Strategy::OneForOne | Strategy::OneForAll => {
+            children.iter().map(|it| it.waits_for_group()).collect()
+        }
+        Strategy::RestForOne => {
+            let mut after = Duration::ZERO;
+            let mut waits: Vec<_> = children
+                .iter()
+                .rev()
+                .map(|it| {
+                    let wait = after;
+                    after = after.saturating_add(it.restart_time());
+                    wait
+                })
+                .collect();
+            waits.reverse();
+            waits
         }
     }
 }
@@ -369,18 +366,17 @@ impl Blueprint {
 /// Checks that a child which needs a lease is down before that expires. `below`: the graces below it that were set
 /// explicitly, if it is a supervisor.
 pub(crate) fn check_grace(
-    rules: &Rules,
-    options: &ChildOptions,
+    rules: &ChildRules,
     below: impl FnOnce() -> Duration,
     path: &dyn Fn() -> Path,
 ) -> Result<(), BuildError> {
-    let Some(lasts) = options.lease_grace else { return Ok(()) };
-    let leak_timeout = rules.leak_timeout(options);
+    let Some(lasts) = rules.spec.lease_grace else { return Ok(()) };
+    let leak_timeout = rules.leak_timeout;
     let longest = lasts.saturating_sub(leak_timeout);
     if longest.is_zero() {
         return Err(BuildError::ShortLease { path: path(), lasts, leak_timeout });
     }
-    let grace = match options.shutdown {
+    let grace = match rules.written_shutdown {
         Some(Shutdown::BrutalKill) => Some(Duration::ZERO),
         Some(Shutdown::Timeout(grace)) => Some(grace),
         Some(Shutdown::Infinity) => None,
@@ -394,38 +390,38 @@ pub(crate) fn check_grace(
 
 /// Checks the restart limits of a child, or of a fallback.
 pub(crate) fn check_restarts(
-    rules: &Rules,
-    options: &ChildOptions,
+    rules: &ChildRules,
     own: &dyn Fn() -> Path,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<(), BuildError> {
-    let backoff = rules.backoff(options);
-    let limits = rules.limits(options, None).unwrap_or_default();
-    if rules.intensity.is_none()
+    let (backoff, together) = (&rules.backoff, rules.supervisor.intensity);
+    let limits = rules.limits.with(None).unwrap_or_default();
+    let signals = rules.spec.signals;
+    if together.is_none()
         && !limits.is_limited()
         && backoff.is_none()
-        && rules.restart(options) != RestartType::Temporary
+        && rules.restart_type() != RestartType::Temporary
     {
         warnings.push(BuildWarning::BusyRestarts { path: own() });
     }
     // A reset that applies even to a child that was never active.
     let at_once = backoff.resets_after().is_some_and(|life| life.is_zero());
-    if at_once || (backoff.resets_on(Reset::OnReady) && !options.signals) {
-        if rules.intensity.is_none() && limits.intensity.is_none() {
+    if at_once || (backoff.resets_on(Reset::OnReady) && !signals) {
+        if together.is_none() && limits.intensity.is_none() {
             return Err(BuildError::EndlessRestarts { path: own() });
         }
         // A child that signals its readiness may fail before it is active, which resets nothing.
-        if !options.signals {
+        if !signals {
             let never = |limit| BuildWarning::NeverInARow { path: own(), limit };
             warnings.extend(limits.in_a_row().map(never));
         }
     }
     // The period of the built-in limit is long enough for each child.
     let Some(limit) = limits.intensity.filter(|_| !limits.is_default) else { return Ok(()) };
-    let alone = rules.down_after(options, shortest_life(options));
-    let cycle = alone.saturating_add(rules.waits_for_group(options));
+    let life = rules.shortest_life();
+    let cycle = rules.down_after(life).saturating_add(rules.waits_for_group());
     let after = |life| unreachable(limit, iter::once((backoff, life)));
-    let ineffective = match after(shortest_life(options)) {
+    let ineffective = match after(life) {
         Some(never) => Some(Ineffective::Never(never)),
         None => after(cycle).map(|_| {
             let limit = limits.window_text().unwrap_or_default();
@@ -436,11 +432,6 @@ pub(crate) fn check_restarts(
     Ok(())
 }
 
-/// Returns how long the child runs at least until it fails.
-fn shortest_life(options: &ChildOptions) -> Duration {
-    options.fails_after.map_or(Duration::ZERO, |it| it.soonest)
-}
-
-pub(crate) fn kind(options: &ChildOptions) -> ChildKind {
-    if options.supervisor.is_some() { ChildKind::Supervisor } else { ChildKind::Worker }
+pub(crate) fn kind(rules: &ChildRules) -> ChildKind {
+    if rules.is_supervisor() { ChildKind::Supervisor } else { ChildKind::Worker }
 }

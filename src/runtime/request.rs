@@ -14,7 +14,7 @@ use crate::lease::LeaseChange;
 use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
 use crate::path::Path;
-use crate::policy::ChildOptions;
+use crate::policy::ChildRules;
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
 /// The sender of an answer. If it is dropped, the supervisor has ended.
@@ -77,9 +77,10 @@ pub(crate) enum Request {
         trial: bool,
         answer: Responder<Started>,
     },
-    /// Look up the values of the supervisor again.
+    /// Look up the values of the supervisor again. Answers whether they have changed, so that those of its children
+    /// have to be looked up, too.
     RefreshRules {
-        answer: Responder<()>,
+        answer: Responder<bool>,
     },
     /// Replace the code of the supervisor and of its children once no operation on several of them runs. Those
     /// that are new aren't started.
@@ -134,7 +135,7 @@ pub(crate) struct ChildFacts {
     pub(crate) name: Arc<str>,
     /// Under a dynamic supervisor.
     pub(crate) serial: Option<NonZeroU64>,
-    pub(crate) options: Arc<ChildOptions>,
+    pub(crate) rules: Arc<ChildRules>,
     pub(crate) config: Option<Arc<ConfigSpec>>,
 }
 

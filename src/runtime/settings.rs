@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
 use crate::path::Path;
-use crate::policy::{ChildLayer, ChildOptions, SupervisorLayer, Withheld};
+use crate::policy::{ChildLayer, Layers, SupervisorLayer, Withheld};
 use crate::sync::Mutex;
 
 /// The configuration of a child, of the type that its spec names.
@@ -143,15 +143,15 @@ impl Settings {
         change(&mut self.values.lock())
     }
 
-    /// Returns the options of a child with these options in its code.
-    pub(super) fn options(
+    /// Returns what is written over the code of a child. `awaits_config`: whether it starts only with a configuration.
+    pub(super) fn layers(
         &self,
         supervisor: impl FnOnce() -> Path,
         name: &str,
-        code: &Arc<ChildOptions>,
-    ) -> Arc<ChildOptions> {
-        if !self.is_used() && !code.awaits_config {
-            return Arc::clone(code);
+        awaits_config: bool,
+    ) -> Layers {
+        if !self.is_used() && !awaits_config {
+            return Layers::default();
         }
         let supervisor = &supervisor().without_serials();
         let path = supervisor.join(name);
@@ -159,12 +159,12 @@ impl Settings {
         let (file, call) = (values.file(supervisor, &path), values.calls.get(&path));
         let withheld = if values.held.contains(&path) {
             Some(Withheld::Reconfigured)
-        } else if code.awaits_config && !values.is_configured(supervisor, &path) {
+        } else if awaits_config && !values.is_configured(supervisor, &path) {
             Some(Withheld::Unconfigured)
         } else {
             None
         };
-        ChildOptions::layered(code, file.cloned(), call.cloned(), withheld)
+        Layers { file: file.cloned(), call: call.cloned(), withheld }
     }
 
     /// Returns the values of the supervisor at `path`.
@@ -285,9 +285,12 @@ mod tests {
         let own =
             |on_leak| Arc::new(ChildLayer { on_leak: Some(on_leak), ..ChildLayer::default() });
         let general = |on_leak| GeneralLayer { child: own(on_leak), ..GeneralLayer::default() };
-        let (app, code) = (Path::root("app"), Arc::new(ChildOptions::default()));
+        let app = Path::root("app");
         let settings = Settings::default();
-        let on_leak = |name| settings.options(|| app.clone(), name, &code).on_leak;
+        let on_leak = |name| {
+            let Layers { file, call, .. } = settings.layers(|| app.clone(), name, false);
+            call.or(file).and_then(|layer| layer.on_leak)
+        };
         assert_eq!(on_leak("a"), None);
         settings.change(|values| values.common = Some(general(OnLeak::Restart)));
         assert_eq!(on_leak("a"), Some(OnLeak::Restart));

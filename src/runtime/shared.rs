@@ -34,7 +34,7 @@ use crate::lease::FencingToken;
 use crate::metrics::{Scope, is_installed};
 use crate::panic::catch_panic;
 use crate::path::Path;
-use crate::policy::{ChildOptions, FailureCallback, LetterLine, Rules};
+use crate::policy::{FailureCallback, Layers, LetterLine, Rules};
 use crate::status::Subscription;
 use crate::status::{Event, EventKind};
 use crate::sync::Mutex;
@@ -162,7 +162,6 @@ impl SupervisorShared {
         let layer = self.tree.settings.supervisor(|| self.path().clone());
         let mut rules = Rules::layered(&blueprint.rules, layer);
         if let Some(longest) = self.below_worker.filter(|&longest| longest < rules.leak_timeout) {
-            // A clone keeps no limit that was calculated with the other timeout.
             rules = Arc::new(Rules { leak_timeout: longest, ..Rules::clone(&rules) });
         }
         if !Arc::ptr_eq(&rules, &blueprint.rules) {
@@ -181,9 +180,9 @@ impl SupervisorShared {
         }
     }
 
-    /// Returns the options of a child with this name, with the values that replace those of its code.
-    pub(super) fn options(&self, name: &str, code: &Arc<ChildOptions>) -> Arc<ChildOptions> {
-        self.tree.settings.options(|| self.path().clone(), name, code)
+    /// Returns what is written over the code of a child with this name.
+    pub(super) fn layers(&self, name: &str, awaits_config: bool) -> Layers {
+        self.tree.settings.layers(|| self.path().clone(), name, awaits_config)
     }
 
     pub(crate) fn path(&self) -> &Path {

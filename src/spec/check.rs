@@ -14,7 +14,7 @@ use crate::child::{
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, check_name};
-use crate::policy::{OnExhausted, PolicySource, Preset, Rules};
+use crate::policy::{Layers, OnExhausted, PolicySource, Preset, Resolver, Rules};
 use crate::runtime::{Blueprint, Ineffective};
 use crate::subscriber;
 
@@ -93,11 +93,16 @@ fn blueprint(
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
-    let mut rules = rules(description, path)?;
+    let rules = rules(description, path)?;
     let Options { restarts, max_children, .. } = description.options;
     let is_written = restarts.is_some();
-    let times = children.iter().map(|child| rules.restart_time(&child.options));
-    rules.group_restart = times.fold(Duration::ZERO, Duration::saturating_add);
+    let mut resolver = Resolver::default();
+    let alone = Arc::new(rules);
+    let times = children
+        .iter()
+        .map(|child| resolver.resolve(&child.options, &alone, Layers::default()).restart_time());
+    let group_restart = times.fold(Duration::ZERO, Duration::saturating_add);
+    let rules = Rules { group_restart, ..Rules::clone(&alone) };
     let mut blueprint = Blueprint {
         // A spec can rename the supervisor, so this is not the name of the builder.
         name: path.name().into(),
@@ -123,7 +128,7 @@ fn blueprint(
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.clone(), name });
         }
-        blueprint.check_child(&|| path.clone(), child, warnings)?;
+        blueprint.check_child(&|| path.clone(), child, &mut resolver, warnings)?;
     }
     blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?.into();
     blueprint.keys = Arc::new(keys);

@@ -21,30 +21,30 @@ use crate::core::child::{ChildState, StopReason, Timer};
 use crate::core::effect::StepCx;
 use crate::core::event::{ChildAnswer, Ticket};
 use crate::core::requirements::Links;
-use crate::policy::{ChildOptions, RestartWindow, Rules, StartCause, Withheld, later};
+use crate::policy::{ChildRules, RestartWindow, Rules, StartCause, Withheld, later};
 
 impl Children {
-    /// Replaces the options of a child, and stops or starts it as far as they say so. Returns the answer for
+    /// Replaces the rules of a child, and stops or starts it if they withhold it or no longer do. Returns the answer for
     /// the caller, unless that comes later.
     pub(in crate::core) fn configure(
         &mut self,
         key: Key,
-        options: Arc<ChildOptions>,
+        rules: Arc<ChildRules>,
         ticket: Option<Ticket>,
         trial: bool,
         cx: &mut StepCx<'_>,
     ) -> Option<ChildAnswer> {
-        let was_withheld = self.entry(key).options.withheld.is_some();
-        self.set_options(key, options, cx);
+        let was_withheld = self.entry(key).rules.withheld().is_some();
+        self.set_child_rules(key, rules, cx);
         self.note_down(key);
         let entry = self.entry(key);
         if let (false, true, Some(history)) =
-            (was_withheld, entry.options.withheld.is_some(), &mut entry.history)
+            (was_withheld, entry.rules.withheld().is_some(), &mut entry.history)
         {
             // What failed before isn't charged to what is started with different values.
             history.recover();
         }
-        let goal = match (was_withheld, entry.options.withheld.is_some(), entry.state) {
+        let goal = match (was_withheld, entry.rules.withheld().is_some(), entry.state) {
             (false, true, ChildState::Activating | ChildState::Active) => {
                 self.begin_stop(key, StopReason::Restart, cx);
                 WaitFor::Down
@@ -95,51 +95,32 @@ impl Children {
 
     /// Holds a child back whose start with a new configuration has failed, until it is configured again.
     pub(in crate::core) fn hold_back(&mut self, key: Key, cx: &mut StepCx<'_>) {
-        let options = ChildOptions::clone(&self.entry(key).options);
-        let options = ChildOptions { withheld: Some(Withheld::Reconfigured), ..options };
-        self.set_options(key, Arc::new(options), cx);
+        let rules = self.entry(key).rules.withheld_as(Some(Withheld::Reconfigured));
+        self.set_child_rules(key, Arc::new(rules), cx);
         self.gate(key, StartCause::Manual, cx);
     }
 
-    /// A fallback keeps its own options, but can be withheld.
-    fn set_options(&mut self, key: Key, options: Arc<ChildOptions>, cx: &mut StepCx<'_>) {
-        let entry = self.entry(key);
-        if entry.options.is_fallback {
-            let own = options.code();
-            entry.options = match options.withheld {
-                None => Arc::clone(own),
-                withheld => {
-                    let layers = options.layers.clone();
-                    Arc::new(ChildOptions { withheld, layers, ..ChildOptions::clone(own) })
-                }
-            };
-            return;
-        }
+    fn set_child_rules(&mut self, key: Key, rules: Arc<ChildRules>, cx: &mut StepCx<'_>) {
         let state = self.entry(key).state;
-        let limited = self.entries.get(key).and_then(|entry| entry.limits(&self.rules));
+        let limited = self.entry(key).limits();
         self.count_significant(key, state, false);
-        let old = std::mem::replace(&mut self.entry(key).options, options);
+        let old = std::mem::replace(&mut self.entry(key).rules, rules);
         self.count_significant(key, state, true);
         self.update_lease(key, Some(cx));
         let entry = self.entries.get_mut(key).expect("the child that is configured");
-        self.counts.replaced(&old, &entry.options);
-        let limits = entry.limits(&self.rules).filter(|limits| limited != Some(*limits));
+        self.counts.replaced(&old, &entry.rules);
+        let limits = entry.limits().filter(|limits| limited != Some(*limits));
         if let (Some(limits), Some(history)) = (limits, &mut entry.history) {
             history.tracker.set_limits(&limits, cx.now);
         }
-        if state == ChildState::Active
-            && self.rules.watchdog(&old) != self.rules.watchdog(&entry.options)
-        {
-            match self.rules.watchdog(&entry.options) {
+        let (since, new) = (entry.since, Arc::clone(&entry.rules));
+        if state == ChildState::Active && old.watchdog != new.watchdog {
+            match new.watchdog {
                 Some(interval) => self.timers.arm(Timer::Child(key), later(cx.now, interval)),
                 None => self.timers.disarm(Timer::Child(key)),
             }
         }
-        let entry = self.entry(key);
-        let (since, options) = (entry.since, Arc::clone(&entry.options));
-        if state == ChildState::Active
-            && self.rules.run_time_limit(&old) != self.rules.run_time_limit(&options)
-        {
+        if state == ChildState::Active && old.run_time_limit != new.run_time_limit {
             self.arm_run_time_limit(key, since);
         }
     }
@@ -172,7 +153,7 @@ impl Children {
 
     /// Adds a significant child to what is counted of them, or removes it.
     fn count_significant(&mut self, key: Key, state: ChildState, adds: bool) {
-        if !self.entry(key).options.significant {
+        if !self.entry(key).rules.spec.significant {
             return;
         }
         let (remaining, stopping) =

@@ -44,16 +44,16 @@ impl Children {
         cx: &mut StepCx<'_>,
     ) -> RestartDecision {
         self.entry(key).history_mut().next = None;
-        if self.entry(key).options.fallback.is_some() {
+        if self.entry(key).rules.fallback.is_some() {
             self.report_decision(key, reason, Decision::FallBack, cx);
             self.use_fallback(key, failed, cx);
             return RestartDecision::RestartAt(failed);
         }
         let entry = self.entries.get(key).expect("the child that failed");
-        match entry.on_exhausted(&self.rules) {
+        match entry.on_exhausted() {
             OnExhausted::Pause(length) => {
                 // Drawn once, when the pause begins.
-                let length = cx.user_code.spread(key, entry.backoff(&self.rules), length);
+                let length = cx.user_code.spread(key, entry.backoff(), length);
                 self.pause(key, failed, length, by, reason, cx)
             }
             on_exhausted => {
@@ -75,8 +75,7 @@ impl Children {
     fn limit_source(&self, key: Key, limit: ExceededLimit) -> PolicySource {
         let entry = self.entries.get(key).expect("the child that failed");
         let own = entry.own_policy().map(Arc::clone);
-        let policy = EffectivePolicy::new(Arc::clone(&entry.options), Arc::clone(&self.rules), own)
-            .sources();
+        let policy = EffectivePolicy::new(Arc::clone(&entry.rules), own).sources();
         match limit {
             ExceededLimit::Supervisor { .. } => self.rules.intensity_from,
             ExceededLimit::Own { .. } => policy.intensity,
@@ -88,12 +87,12 @@ impl Children {
 
     /// Replaces the child's spec by its fallback, with an empty history.
     fn use_fallback(&mut self, key: Key, failed: Instant, cx: &mut StepCx<'_>) {
-        // Taken down with its old options, so that what is counted over all children stays right.
+        // Taken down with its old rules, so that what is counted over all children stays right.
         self.set(key, ChildState::Down(DownState::GivenUp));
         let entry = self.entries.get_mut(key).expect("the child that failed");
-        let Some(fallback) = entry.options.fallback.as_ref().map(Arc::clone) else { return };
-        self.counts.replaced(&entry.options, &fallback);
-        entry.options = fallback;
+        let Some(fallback) = entry.rules.fallback.as_ref().map(Arc::clone) else { return };
+        self.counts.replaced(&entry.rules, &fallback);
+        entry.rules = fallback;
         let history = entry.history_mut();
         let mut fresh = FailureHistory::default();
         fresh.last = history.last.take();

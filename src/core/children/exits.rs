@@ -120,7 +120,7 @@ impl Children {
     /// The last health check of a child has passed or not, unlike the one before.
     pub(in crate::core) fn on_checked(&mut self, key: Key, passed: bool, now: Instant) {
         let entry = self.entry(key);
-        if entry.state == ChildState::Active && entry.options.fails_unhealthy {
+        if entry.state == ChildState::Active && entry.rules.spec.fails_unhealthy {
             entry.history_mut().healthy_since = passed.then_some(now);
         }
     }
@@ -138,7 +138,7 @@ impl Children {
             return false;
         }
         let incarnation = entry.incarnation;
-        let fails = entry.options.fails_unhealthy && problem.is_some();
+        let fails = entry.rules.spec.fails_unhealthy && problem.is_some();
         cx.push(Effect::Health { key, incarnation, problem });
         fails
     }
@@ -152,7 +152,7 @@ impl Children {
         cx: &mut StepCx<'_>,
     ) {
         let entry = self.entries.get(key).expect("the child that has ended");
-        let (incarnation, log) = (entry.incarnation, entry.failure_log(&self.rules));
+        let (incarnation, log) = (entry.incarnation, entry.failure_log());
         let restart_type = self.restart_type(key);
         let reason = Arc::clone(reason);
         cx.push(Effect::Decided { key, incarnation, reason, decision, restart_type, log });
@@ -198,7 +198,7 @@ impl Children {
     /// The child reports that it works.
     pub(in crate::core) fn on_healthy(&mut self, key: Key) {
         let entry = self.entries.get_mut(key).expect("the child that reports it");
-        entry.with_history(&self.rules, |history, backoff| {
+        entry.with_history(|history, backoff| {
             if !backoff.resets_on(Reset::Never) {
                 history.recover();
                 history.tracker.forget_default();
@@ -209,7 +209,7 @@ impl Children {
     /// Resets the child's failures if the backoff's reset rule is this one.
     pub(in crate::core) fn recover_on(&mut self, key: Key, rule: Reset) {
         let entry = self.entries.get_mut(key).expect("the child that runs");
-        entry.with_history(&self.rules, |history, backoff| {
+        entry.with_history(|history, backoff| {
             if backoff.resets_on(rule) {
                 history.recover();
                 // A message that was handled is work that was done. Being ready isn't.

@@ -18,7 +18,7 @@ use crate::core::requirements::RequirementId;
 impl Children {
     /// Gives the child a lease to wait for, or takes it away, as its options say.
     pub(in crate::core) fn update_lease(&mut self, key: Key, cx: Option<&mut StepCx<'_>>) {
-        let needs = self.entry(key).options.lease_grace.is_some();
+        let needs = self.entry(key).rules.spec.lease_grace.is_some();
         if !needs && self.leases.is_empty() {
             return;
         }

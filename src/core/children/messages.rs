@@ -25,7 +25,7 @@ impl Children {
     pub(in crate::core) fn note_message(&mut self, key: Key) -> bool {
         let entry = self.entry(key);
         let ignored = matches!(entry.state, ChildState::Down(down) if down.ignores_messages());
-        let noted = entry.options.on_message && !ignored;
+        let noted = entry.rules.spec.on_message && !ignored;
         if noted {
             entry.history_mut().message_pending = true;
         }
@@ -34,7 +34,7 @@ impl Children {
 
     /// Whether the child is kept, for a message to start it, when its trigger does not restart it.
     pub(in crate::core) fn is_kept_for_messages(&self, key: Key) -> bool {
-        let on_message = self.entries.get(key).is_some_and(|entry| entry.options.on_message);
+        let on_message = self.entries.get(key).is_some_and(|entry| entry.rules.spec.on_message);
         on_message && (!self.rules.forgets_temporary || !self.is_temporary(key))
     }
 

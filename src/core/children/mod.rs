@@ -60,8 +60,7 @@ use super::view::{ChildCounts, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    ChildOptions, Exceptions, Intensity, OnExit, RestartPolicy, RestartType, RestartWindow, Rules,
-    Shutdown,
+    ChildRules, Intensity, OnExit, RestartPolicy, RestartType, RestartWindow, Rules, Shutdown,
 };
 
 /// See the [module](self).
@@ -108,13 +107,13 @@ impl Children {
         }
     }
 
-    pub(super) fn add(&mut self, options: Arc<ChildOptions>, pos: Position, now: Instant) -> Key {
-        self.counts.add(&options);
-        let stop_order = options.stop_order;
-        self.significant_remaining += u32::from(options.significant);
-        let down = if options.on_message { DownState::Dormant } else { DownState::New };
+    pub(super) fn add(&mut self, rules: Arc<ChildRules>, pos: Position, now: Instant) -> Key {
+        self.counts.add(&rules);
+        let stop_order = rules.spec.stop_order;
+        self.significant_remaining += u32::from(rules.spec.significant);
+        let down = if rules.spec.on_message { DownState::Dormant } else { DownState::New };
         let key = self.entries.insert(ChildEntry {
-            options,
+            rules,
             history: None,
             pos,
             created: now,
@@ -142,7 +141,7 @@ impl Children {
         self.timers.disarm(Timer::Child(key));
         self.remove_lease(key, cx);
         let entry = self.entries.remove(key)?;
-        self.counts.remove(&entry.options, entry.lifecycle);
+        self.counts.remove(&entry.rules, entry.lifecycle);
         self.requirements.unlink(key);
         cx.push(Effect::Removed { key, incarnation: entry.incarnation });
         Some(entry)
@@ -158,12 +157,12 @@ impl Children {
 
     pub(super) fn restart_type(&self, key: Key) -> RestartType {
         let entry = self.entries.get(key);
-        entry.map_or(RestartType::Temporary, |entry| self.rules.restart(&entry.options))
+        entry.map_or(RestartType::Temporary, |entry| entry.rules.restart_type())
     }
 
     pub(super) fn shutdown(&self, key: Key) -> Shutdown {
         let entry = self.entries.get(key);
-        entry.map_or(Shutdown::BrutalKill, |entry| self.rules.shutdown(&entry.options))
+        entry.map_or(Shutdown::BrutalKill, |entry| entry.rules.shutdown)
     }
 
     /// What this end of the current or last incarnation leads to. A fatal error fails the supervisor where
@@ -177,13 +176,12 @@ impl Children {
     ) -> OnExit {
         let Some(entry) = self.entries.get(key) else { return OnExit::Leave };
         let own = entry.own_policy().and_then(|policy| policy.restart.as_ref());
-        let (trigger, exceptions) = match own {
-            Some(own) => (own, own.with_exceptions(Exceptions::EMPTY)),
-            None => self.rules.trigger_of(&entry.options),
+        let trigger = own.unwrap_or(&entry.rules.trigger);
+        let by_error = match trigger.asks_about(reason) {
+            true => cx.user_code.on_error(key, trigger, reason),
+            false => None,
         };
-        let asks = Exceptions::has_any_for_errors(exceptions) && reason.error().is_some();
-        let by_error = if asks { cx.user_code.on_error(key, exceptions, reason) } else { None };
-        let on_exit = trigger.after(exceptions, reason.exit_kind(), active, by_error);
+        let on_exit = trigger.after(reason.exit_kind(), active, by_error);
         if on_exit.restarts() && reason.is_fatal() { OnExit::FailSupervisor } else { on_exit }
     }
 
@@ -191,7 +189,7 @@ impl Children {
     pub(super) fn set_policy(&mut self, key: Key, policy: Option<Arc<RestartPolicy>>) {
         let entry = self.entry(key);
         // A child that has one incarnation has nothing to restart.
-        if !entry.options.once && (policy.is_some() || entry.history.is_some()) {
+        if !entry.rules.spec.once && (policy.is_some() || entry.history.is_some()) {
             entry.history_mut().policy = policy;
         }
     }
@@ -246,7 +244,7 @@ impl Children {
         let from = entry.lifecycle;
         debug_assert!(from.can_become(to), "{from} became {to}");
         if from == Lifecycle::Active {
-            entry.decay_failures(&self.rules, cx.now);
+            entry.decay_failures(cx.now);
         }
         entry.lifecycle = to;
         let since = std::mem::replace(&mut entry.since, cx.now);
@@ -274,7 +272,7 @@ impl Children {
         if let (ChildState::Down(down), Some(history)) = (state, &mut entry.history) {
             history.message_pending &= !down.ignores_messages();
         }
-        let significant = entry.options.significant;
+        let significant = entry.rules.spec.significant;
         self.live += u32::from(state.is_live());
         self.live -= u32::from(old.is_live());
         if significant {
@@ -348,7 +346,7 @@ impl Children {
     pub(super) fn view(&self, key: Key, now: Instant) -> Option<View> {
         let entry = self.entries.get(key)?;
         Some(View {
-            options: Arc::clone(&entry.options),
+            rules: Arc::clone(&entry.rules),
             lifecycle: entry.lifecycle,
             incarnation: entry.incarnation,
             created: entry.created,
@@ -356,7 +354,7 @@ impl Children {
             since: entry.since,
             settled: entry.state.is_passed()
                 || entry.state == ChildState::Down(DownState::Dormant)
-                || (entry.is_withheld() && entry.options.withheld.is_some())
+                || (entry.is_withheld() && entry.rules.withheld().is_some())
                 || self.awaits_lease(key),
             why: if self.is_on_standby(key) { Some("standby") } else { entry.why() },
             held: entry.held,
@@ -364,7 +362,7 @@ impl Children {
             policy: entry.own_policy().map(Arc::clone),
             history: entry.history.as_ref().map(|history| {
                 let life = (entry.state == ChildState::Active).then(|| entry.healthy_for(now));
-                history.summary(entry.backoff(&self.rules), life)
+                history.summary(entry.backoff(), life)
             }),
             limit: self.own_intensity(key, now),
         })
@@ -373,7 +371,7 @@ impl Children {
     /// Returns the child's own intensity, if it has one, and the restarts that it counts at `now`.
     pub(super) fn own_intensity(&self, key: Key, now: Instant) -> Option<(Intensity, usize)> {
         let entry = self.entries.get(key)?;
-        let limit = entry.limits(&self.rules)?.intensity?;
+        let limit = entry.limits()?.intensity?;
         let tracker = entry.history.as_ref().map(|history| &history.tracker);
         Some((limit, tracker.map_or(0, |tracker| tracker.restarts(now))))
     }

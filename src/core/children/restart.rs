@@ -78,14 +78,15 @@ impl Children {
     ) -> RestartDecision {
         let paused = self.pauses_until(cx.now);
         let entry = self.entries.get_mut(key).expect("the child that failed");
-        let limits = entry.limits(&self.rules);
+        let limits = entry.limits();
         let failed = entry.since;
         entry.history_mut().first_failure.get_or_insert(failed);
-        let functions = [&entry.options.retry_after, &self.rules.defaults.retry_after];
-        let asks = functions.iter().any(|functions| !functions.is_empty());
-        let asked = if asks { cx.user_code.retry_after(key, functions, reason) } else { None };
+        let asked = match entry.rules.retry_after.is_empty() {
+            true => None,
+            false => cx.user_code.retry_after(key, &entry.rules.retry_after, reason),
+        };
         let user_code = &mut *cx.user_code;
-        let wait = entry.with_history(&self.rules, |history, backoff| match asked {
+        let wait = entry.with_history(|history, backoff| match asked {
             Some(wait) => Some(history.fail_and_wait(wait)),
             None => history.fail(backoff, |position| user_code.delay(key, backoff, position)),
         });
@@ -136,7 +137,7 @@ impl Children {
 
     /// Starts a child that restarts by itself at `at`, or its delayed delivery.
     pub(in crate::core) fn restart(&mut self, key: Key, at: Instant, cx: &mut StepCx<'_>) {
-        let delays = self.entry(key).options.delays_delivery;
+        let delays = self.entry(key).rules.spec.delays_delivery;
         let start = if delays { self.hold_messages(key, at, cx.now) } else { at };
         self.back_off(key, start, StartCause::Restart, cx);
     }

@@ -17,7 +17,7 @@ use crate::policy::later;
 impl Children {
     fn run_time_limit(&self, key: Key) -> Option<Duration> {
         let entry = self.entries.get(key)?;
-        self.rules.run_time_limit(&entry.options)
+        entry.rules.run_time_limit
     }
 
     /// Sets the deadline of a child that is Active since this instant, or removes it.

@@ -29,7 +29,7 @@ impl Children {
         let entry = self.entry(key);
         entry.incarnation = entry.incarnation.saturating_add(1);
         entry.started = Some(cx.now);
-        let (incarnation, signals) = (entry.incarnation, entry.options.signals);
+        let (incarnation, signals) = (entry.incarnation, entry.rules.spec.signals);
         let is_restart = cause == StartCause::Restart;
         let history = entry.history.as_mut();
         let held = history.and_then(|history| history.begin_incarnation(is_restart, cx.now));
@@ -47,7 +47,7 @@ impl Children {
     }
 
     fn activation_timeout(&self, key: Key) -> Option<Duration> {
-        self.entries.get(key).and_then(|entry| self.rules.activation_timeout(&entry.options))
+        self.entries.get(key).and_then(|entry| entry.rules.activation_timeout)
     }
 
     pub(in crate::core) fn on_ready(&mut self, key: Key, cx: &mut StepCx<'_>) {

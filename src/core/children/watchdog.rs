@@ -66,7 +66,7 @@ impl Children {
 
     /// Sets the deadline of a child that has become Active.
     pub(super) fn arm_watchdog(&mut self, key: Key, now: Instant) {
-        let interval = self.entries.get(key).and_then(|entry| self.rules.watchdog(&entry.options));
+        let interval = self.entries.get(key).and_then(|entry| entry.rules.watchdog);
         if let Some(interval) = interval {
             self.timers.arm(Timer::Child(key), later(now, interval));
         }
@@ -86,7 +86,7 @@ impl Children {
         cx: &mut StepCx<'_>,
     ) {
         let entry = self.entries.get(key).expect("the child that was asked for");
-        let watched = self.rules.watchdog(&entry.options);
+        let watched = entry.rules.watchdog;
         let Some(interval) = watched.filter(|_| entry.state == ChildState::Active) else { return };
         let heard = last.map_or(entry.since, |last| last.max(entry.since));
         let mut at = later(heard, interval);

@@ -23,7 +23,7 @@ use super::child::{ChildState, DownState, StopReason, Timer};
 use super::children::Children;
 use super::effect::{Effect, Finish, StepCx};
 use super::event::ChildAnswer;
-use crate::policy::{ChildOptions, Rules, Shutdown, later};
+use crate::policy::{ChildRules, Rules, Shutdown, later};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -81,8 +81,8 @@ impl Dynamic {
         }
     }
 
-    pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
-        let key = self.children.add(options, 0, now);
+    pub(super) fn add(&mut self, rules: Arc<ChildRules>, now: Instant) -> Key {
+        let key = self.children.add(rules, 0, now);
         self.occupied.insert(key.index());
         key
     }

@@ -121,7 +121,7 @@ impl Ordered {
                 self.on_failed(key, active, on_exit, reason, cx);
             }
             OnExit::Leave => {
-                let significant = self.children.entry(key).options.significant;
+                let significant = self.children.entry(key).rules.spec.significant;
                 self.leave(key, reason, Decision::Leave, cx);
                 if significant {
                     self.check_auto_shutdown();

@@ -27,7 +27,7 @@ use super::effect::StepCx;
 use super::event::ChildAnswer;
 use super::group::{After, GroupOp, GroupPhase, StartMode, StopMode};
 use super::start_order::StartOrder;
-use crate::policy::{ChildOptions, Rules, Shutdown};
+use crate::policy::{ChildRules, Rules, Shutdown};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -67,12 +67,12 @@ impl Ordered {
         }
     }
 
-    pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
+    pub(super) fn add(&mut self, rules: Arc<ChildRules>, now: Instant) -> Key {
         let pos = self.next_pos;
         self.next_pos += 1;
         let before = self.order.last_before(pos);
         let before = before.and_then(|(_, key)| Some(self.children.entries.get(key)?.stop_order));
-        let key = self.children.add(options, pos, now);
+        let key = self.children.add(rules, pos, now);
         if let Some(before) = before {
             let entry = self.children.entry(key);
             entry.stop_order = entry.stop_order.min(before);
@@ -93,7 +93,7 @@ impl Ordered {
         for &key in keys.iter().chain(&rest) {
             let entry = self.children.entry(key);
             entry.pos = self.next_pos;
-            entry.stop_order = entry.options.stop_order.min(before);
+            entry.stop_order = entry.rules.spec.stop_order.min(before);
             before = entry.stop_order;
             self.order.push(self.next_pos, key);
             self.next_pos += 1;
@@ -165,8 +165,8 @@ impl Ordered {
         let (_, next) = self.group.as_ref()?.last_before(pos, &self.order)?;
         let entry = self.children.entries.get(next)?;
         let cancelled = entry.state == ChildState::Active
-            && entry.options.supervisor.is_none()
-            && self.children.rules.shutdown(&entry.options) != Shutdown::BrutalKill;
+            && entry.rules.spec.supervisor.is_none()
+            && entry.rules.shutdown != Shutdown::BrutalKill;
         cancelled.then_some(next)
     }
 

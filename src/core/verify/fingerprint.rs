@@ -165,7 +165,7 @@ impl Fingerprint {
             if let Some(key) = key
                 && let Some(entry) = children.entries.get(key)
             {
-                self.entry(entry, children);
+                self.entry(entry);
                 self.callers(key, children);
                 children.leases.state(key).hash(self);
             }
@@ -196,29 +196,29 @@ impl Fingerprint {
         }
     }
 
-    fn entry(&mut self, entry: &ChildEntry, children: &Children) {
+    fn entry(&mut self, entry: &ChildEntry) {
         (entry.state, entry.lifecycle, entry.incarnation == 0, entry.has_passed).hash(self);
         entry.held.hash(self);
         self.pos(entry.pos);
-        if let Some(interval) = children.rules.watchdog(&entry.options)
+        if let Some(interval) = entry.rules.watchdog
             && entry.state == ChildState::Active
         {
             self.since(entry.since, interval);
         }
         let Some(history) = &entry.history else { return self.write_u8(b'-') };
-        let backoff = entry.backoff(&children.rules);
+        let backoff = entry.backoff();
         history.policy.as_deref().map(policy_text).hash(self);
         let failures = history.consecutive_failures.min(backoff.flat_from());
         // The place on the curve differs from the failures where an error has set the delay.
         (failures, history.place().min(backoff.flat_from())).hash(self);
-        (entry.options.is_fallback, history.message_pending).hash(self);
+        (entry.rules.spec.is_fallback, history.message_pending).hash(self);
         self.until(history.held);
         history.tracker.window().is_some().hash(self);
         self.window(history.tracker.window());
         let (consecutive, failing_since) = history.tracker.consecutive();
         consecutive.hash(self);
         if let Some(since) = failing_since {
-            let limits = entry.limits(&children.rules);
+            let limits = entry.limits();
             let most = limits.and_then(|limits| limits.failing_for).unwrap_or_default();
             self.since(since, most.saturating_add(Duration::from_millis(1)));
         }
@@ -232,8 +232,7 @@ impl Fingerprint {
             | ChildState::Stopping { why: StopReason::Failing { .. }, .. }
             | ChildState::AwaitingDecision { .. } => {
                 let last = history.last.as_ref().map(|last| &*last.reason);
-                let retry_after =
-                    last.and_then(|last| children.rules.retry_after(&entry.options, last));
+                let retry_after = last.and_then(|last| entry.rules.retry_after.delay(last));
                 self.since(entry.since, backoff.longest().max(retry_after.unwrap_or_default()));
                 last.map(|last| (last.kind(), retry_after)).hash(self);
             }

@@ -11,7 +11,7 @@ use crate::core::user_code::{UserCalls, UserCode};
 use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::{Effect, Key, Machine, MachineEvent};
 use crate::exit::ExitReason;
-use crate::policy::{Backoff, CurvePosition, Exceptions, OnExit, RetryAfter};
+use crate::policy::{Backoff, CurvePosition, OnExit, RetryAfter, Trigger};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -86,13 +86,8 @@ impl<'a> Listener<'a> {
 }
 
 impl UserCode for Listener<'_> {
-    fn on_error(
-        &mut self,
-        key: Key,
-        exceptions: [&Exceptions; 2],
-        reason: &ExitReason,
-    ) -> Option<OnExit> {
-        let answer = self.calls.on_error(key, exceptions, reason);
+    fn on_error(&mut self, key: Key, trigger: &Trigger, reason: &ExitReason) -> Option<OnExit> {
+        let answer = self.calls.on_error(key, trigger, reason);
         self.heard.push(UserAnswer::OnError(key, answer));
         answer
     }
@@ -100,7 +95,7 @@ impl UserCode for Listener<'_> {
     fn retry_after(
         &mut self,
         key: Key,
-        functions: [&RetryAfter; 2],
+        functions: &RetryAfter,
         reason: &ExitReason,
     ) -> Option<Duration> {
         let answer = self.calls.retry_after(key, functions, reason);
@@ -131,12 +126,7 @@ impl Prompter {
 }
 
 impl UserCode for Prompter {
-    fn on_error(
-        &mut self,
-        key: Key,
-        _exceptions: [&Exceptions; 2],
-        _reason: &ExitReason,
-    ) -> Option<OnExit> {
+    fn on_error(&mut self, key: Key, _trigger: &Trigger, _reason: &ExitReason) -> Option<OnExit> {
         match self.next() {
             UserAnswer::OnError(of, answer) if of == key => answer,
             other => panic!("{other:?} was recorded"),
@@ -146,7 +136,7 @@ impl UserCode for Prompter {
     fn retry_after(
         &mut self,
         key: Key,
-        _functions: [&RetryAfter; 2],
+        _functions: &RetryAfter,
         _reason: &ExitReason,
     ) -> Option<Duration> {
         match self.next() {

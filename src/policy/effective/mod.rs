@@ -1,7 +1,6 @@
 //! The effective policy of a child, with the source of each value.
 //!
-//! An [`EffectivePolicy`] shares the options and rules it is made from, and looks up each value on
-//! demand. It gets the values from [`Rules`], as the decisions about restarts do.
+//! An [`EffectivePolicy`] shares the [`ChildRules`] that the supervisor decides by.
 
 #[cfg(test)]
 mod tests;
@@ -14,8 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::serde::duration::HumanDuration;
 use super::{
-    Backoff, ChildOptions, FailureLog, Intensity, Limits, OnExhausted, RestartPolicy, Rules,
-    Trigger,
+    Backoff, ChildRules, FailureLog, Intensity, Limits, OnExhausted, RestartPolicy, Trigger,
 };
 use crate::string_enum::string_enum;
 
@@ -118,7 +116,7 @@ pub struct PolicySources {
 /// The effective policy of a child: the values that decide on its next exit.
 ///
 /// While the child waits for a restart, these are the values that decided on its last exit. A clone
-/// shares the values; each is looked up when it is requested.
+/// shares the values.
 ///
 /// The serialised form has each value, as it is written in a file, and its source. A limit that
 /// isn't set is left out.
@@ -134,19 +132,14 @@ pub struct PolicySources {
 /// ```
 #[derive(Clone)]
 pub struct EffectivePolicy {
-    options: Arc<ChildOptions>,
-    rules: Arc<Rules>,
+    rules: Arc<ChildRules>,
     /// The policy that the child has set for its current incarnation.
     own: Option<Arc<RestartPolicy>>,
 }
 
 impl EffectivePolicy {
-    pub(crate) fn new(
-        options: Arc<ChildOptions>,
-        rules: Arc<Rules>,
-        own: Option<Arc<RestartPolicy>>,
-    ) -> Self {
-        Self { options, rules, own }
+    pub(crate) fn new(rules: Arc<ChildRules>, own: Option<Arc<RestartPolicy>>) -> Self {
+        Self { rules, own }
     }
 
     /// Returns `true` if the child has set a value itself, for its current incarnation.
@@ -163,11 +156,7 @@ impl EffectivePolicy {
         if let Some(own) = self.own.as_ref().and_then(|own| own.restart.clone()) {
             return Effective::new(own, PolicySource::Child);
         }
-        let mut source = self.source(|it| it.restart.is_some()).unwrap_or(PolicySource::Default);
-        if self.options.exceptions != super::Exceptions::default() {
-            source = source.max(PolicySource::Spec);
-        }
-        Effective::new(self.rules.trigger(&self.options), source)
+        Effective::new(self.rules.trigger.clone(), self.rules.sources.restart)
     }
 
     /// Returns the backoff.
@@ -176,26 +165,25 @@ impl EffectivePolicy {
         if let Some(own) = self.own.as_ref().and_then(|own| own.backoff.as_ref()) {
             return Effective::new(own, PolicySource::Child);
         }
-        let source = self.source(|it| it.backoff.is_some()).unwrap_or(PolicySource::Default);
-        Effective::new(self.rules.backoff(&self.options), source)
+        Effective::new(&self.rules.backoff, self.rules.sources.backoff)
     }
 
     /// Returns the child's own limit on restarts in a period, if it has one.
     #[must_use]
     pub fn intensity(&self) -> Option<Effective<Intensity>> {
-        self.limit(|limits| limits.intensity)
+        self.limit(|limits| limits.intensity, |sources| sources.intensity)
     }
 
     /// Returns the limit on consecutive restarts, if there is one.
     #[must_use]
     pub fn consecutive_restarts(&self) -> Option<Effective<u32>> {
-        self.limit(|limits| limits.consecutive)
+        self.limit(|limits| limits.consecutive, |sources| sources.consecutive_restarts)
     }
 
     /// Returns the limit on the time for which the child may fail, if there is one.
     #[must_use]
     pub fn failing_for(&self) -> Option<Effective<Duration>> {
-        self.limit(|limits| limits.failing_for)
+        self.limit(|limits| limits.failing_for, |sources| sources.failing_for)
     }
 
     /// Returns what happens when the child exceeds a limit.
@@ -204,9 +192,7 @@ impl EffectivePolicy {
         if let Some(own) = self.own.as_ref().and_then(|own| own.on_exhausted) {
             return Effective::new(own, PolicySource::Child);
         }
-        let source = self.source(|it| it.on_exhausted.is_some());
-        let source = source.unwrap_or(self.rules.on_exhausted_from);
-        Effective::new(self.rules.on_exhausted(&self.options), source)
+        Effective::new(self.rules.on_exhausted, self.rules.sources.on_exhausted)
     }
 
     /// Returns the log level of failures.
@@ -215,8 +201,7 @@ impl EffectivePolicy {
         if let Some(own) = self.own.as_ref().and_then(|own| own.failure_log) {
             return Effective::new(own, PolicySource::Child);
         }
-        let source = self.source(|it| it.failure_log.is_some()).unwrap_or(PolicySource::Default);
-        Effective::new(self.rules.failure_log(&self.options), source)
+        Effective::new(self.rules.failure_log, self.rules.sources.failure_log)
     }
 
     /// Returns the sources of all values.
@@ -237,62 +222,16 @@ impl EffectivePolicy {
         }
     }
 
-    /// Returns the first layer below the child's own policy for which `sets` returns `true`.
-    fn source(&self, sets: impl Fn(&PolicyValues<'_>) -> bool) -> Option<PolicySource> {
-        let layers = self.options.layers.as_ref();
-        let call = layers.and_then(|layers| layers.call.as_ref());
-        let file = layers.and_then(|layers| layers.file.as_ref());
-        let layers = [
-            call.map(|layer| (layer.policy.values(), PolicySource::Call)),
-            file.map(|layer| (layer.policy.values(), PolicySource::File)),
-            Some((self.options.code().values(), PolicySource::Spec)),
-            Some((self.rules.defaults.values(), PolicySource::Defaults)),
-            Some((self.rules.preset.values(), PolicySource::Preset)),
-        ];
-        layers.into_iter().flatten().find_map(|(values, source)| sets(&values).then_some(source))
-    }
-
-    fn limit<T>(&self, of: impl Fn(&Limits) -> Option<T>) -> Option<Effective<T>> {
+    fn limit<T>(
+        &self,
+        of: impl Fn(&Limits) -> Option<T>,
+        source: impl Fn(&PolicySources) -> PolicySource,
+    ) -> Option<Effective<T>> {
         let own = self.own.as_deref();
-        let value = of(&self.rules.limits(&self.options, own)?)?;
-        if own.is_some_and(|own| of(&own.limits.get()).is_some()) {
-            return Some(Effective::new(value, PolicySource::Child));
-        }
-        let source = self.source(|it| of(&it.limits).is_some());
-        Some(Effective::new(value, source.unwrap_or(PolicySource::Default)))
-    }
-}
-
-/// The values of one layer.
-struct PolicyValues<'a> {
-    restart: Option<&'a Trigger>,
-    backoff: Option<&'a Backoff>,
-    limits: Limits,
-    on_exhausted: Option<OnExhausted>,
-    failure_log: Option<FailureLog>,
-}
-
-impl RestartPolicy {
-    fn values(&self) -> PolicyValues<'_> {
-        PolicyValues {
-            restart: self.restart.as_ref(),
-            backoff: self.backoff.as_ref(),
-            limits: self.limits.get(),
-            on_exhausted: self.on_exhausted,
-            failure_log: self.failure_log,
-        }
-    }
-}
-
-impl ChildOptions {
-    fn values(&self) -> PolicyValues<'_> {
-        PolicyValues {
-            restart: self.restart.as_ref(),
-            backoff: self.backoff.as_ref(),
-            limits: self.limits.get(),
-            on_exhausted: self.on_exhausted,
-            failure_log: self.failure_log,
-        }
+        let value = of(&self.rules.limits.with(own)?)?;
+        let is_own = own.is_some_and(|own| of(&own.limits.get()).is_some());
+        let source = if is_own { PolicySource::Child } else { source(&self.rules.sources) };
+        Some(Effective::new(value, source))
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{LogLevel, RestartType};
+use crate::policy::{ChildOptions, LogLevel, RestartType, Rules};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -22,6 +22,10 @@ fn options(policy: RestartPolicy) -> ChildOptions {
     let mut options = ChildOptions::default();
     options.merge(policy);
     options
+}
+
+fn effective(spec: ChildOptions, rules: Rules, own: Option<RestartPolicy>) -> EffectivePolicy {
+    EffectivePolicy::new(ChildRules::of(&Arc::new(spec), &Arc::new(rules)), own.map(Arc::new))
 }
 
 /// The effective values, as a policy.
@@ -51,23 +55,24 @@ fn all(source: PolicySource) -> PolicySources {
 
 #[test]
 fn kin_76_a_later_source_takes_precedence_for_each_value() {
-    let rules = Rules { defaults: options(policy_of(1)), ..Rules::default() };
-    let mut policy = EffectivePolicy::new(Arc::default(), Arc::new(rules), None);
+    let rules = || Rules { defaults: options(policy_of(1)), ..Rules::default() };
+    let policy = effective(ChildOptions::default(), rules(), None);
     assert_eq!((policy.sources(), whole(&policy)), (all(PolicySource::Defaults), policy_of(1)));
-    policy.options = Arc::new(options(policy_of(2)));
+    let spec = || options(policy_of(2));
+    let policy = effective(spec(), rules(), None);
     assert_eq!((policy.sources(), whole(&policy)), (all(PolicySource::Spec), policy_of(2)));
     assert!(!policy.is_own());
-    policy.own = Some(Arc::new(policy_of(3)));
+    let policy = effective(spec(), rules(), Some(policy_of(3)));
     assert_eq!((policy.sources(), whole(&policy)), (all(PolicySource::Child), policy_of(3)));
     assert!(policy.is_own());
-    policy.own = Some(Arc::default());
+    let policy = effective(spec(), rules(), Some(RestartPolicy::new()));
     assert_eq!((policy.sources(), whole(&policy)), (all(PolicySource::Spec), policy_of(2)));
     assert!(!policy.is_own(), "its policy is empty");
 }
 
 #[test]
 fn a_value_that_is_not_set_is_the_default_or_that_of_the_supervisor() {
-    let policy = EffectivePolicy::new(Arc::default(), Arc::default(), None);
+    let policy = effective(ChildOptions::default(), Rules::default(), None);
     assert_eq!(policy.sources(), all(PolicySource::Default));
     assert_eq!(
         whole(&policy),
@@ -86,7 +91,7 @@ fn a_value_that_is_not_set_is_the_default_or_that_of_the_supervisor() {
         preset: ChildOptions { backoff: Some(Backoff::none()), ..ChildOptions::default() },
         ..Rules::default()
     };
-    let policy = EffectivePolicy::new(Arc::default(), Arc::new(rules), None);
+    let policy = effective(ChildOptions::default(), rules, None);
     assert_eq!(policy.on_exhausted(), Effective::new(park, PolicySource::Supervisor));
     assert_eq!(policy.backoff(), Effective::new(&Backoff::none(), PolicySource::Preset));
     assert_eq!(policy.restart().source, PolicySource::Default);
@@ -95,13 +100,13 @@ fn a_value_that_is_not_set_is_the_default_or_that_of_the_supervisor() {
 #[test]
 fn a_written_limit_is_shown_and_the_built_in_one_is_not() {
     let spec = options(RestartPolicy::new().consecutive_restarts(20));
-    let policy = EffectivePolicy::new(Arc::new(spec), Arc::default(), None);
+    let policy = effective(spec, Rules::default(), None);
     assert_eq!(policy.intensity(), None);
     let twenty = Effective::new(20, PolicySource::Spec);
     assert_eq!(policy.consecutive_restarts(), Some(twenty));
 
-    let own = Some(Arc::new(RestartPolicy::new().failing_for(SECOND)));
-    let policy = EffectivePolicy::new(Arc::default(), Arc::default(), own);
+    let own = Some(RestartPolicy::new().failing_for(SECOND));
+    let policy = effective(ChildOptions::default(), Rules::default(), own);
     assert_eq!(policy.intensity(), None);
     assert_eq!(policy.failing_for(), Some(Effective::new(SECOND, PolicySource::Child)));
 }
@@ -114,7 +119,7 @@ fn the_source_of_a_trigger_with_exceptions_of_the_spec_is_the_spec() {
     };
     let mut child = ChildOptions::default();
     child.exceptions.on_exit(crate::exit::ExitKind::Hung, crate::policy::OnExit::Leave);
-    let policy = EffectivePolicy::new(Arc::new(child), Arc::new(rules), None);
+    let policy = effective(child, rules, None);
     let Effective { value, source } = policy.restart();
     assert_eq!((value.restart_type(), source), (RestartType::Transient, PolicySource::Spec));
     assert_ne!(value, RestartType::Transient.into());

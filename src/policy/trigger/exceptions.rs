@@ -19,10 +19,8 @@ pub(crate) struct Exceptions {
 }
 
 impl Exceptions {
-    pub(super) const NONE: Self =
-        Self { by_kind: [None; ExitKind::ALL.len()], by_error: Vec::new() };
-    /// No exceptions, as a `'static` reference.
-    pub(crate) const EMPTY: &Self = &Self::NONE;
+    pub(crate) const EMPTY: &Self =
+        &Self { by_kind: [None; ExitKind::ALL.len()], by_error: Vec::new() };
 
     pub(crate) fn on_exit(&mut self, kind: ExitKind, then: OnExit) {
         self.by_kind[kind as usize] = Some(then);
@@ -58,15 +56,15 @@ impl Exceptions {
     }
 
     /// Whether there is an exception for an error.
-    pub(crate) fn has_any_for_errors(layers: [&Self; 2]) -> bool {
-        layers.iter().any(|layer| !layer.by_error.is_empty())
+    pub(super) fn has_any_for_errors(&self) -> bool {
+        !self.by_error.is_empty()
     }
 
     /// Returns the answer for the error of an exit: first one that doesn't restart, then one that does.
-    pub(crate) fn for_error(layers: [&Self; 2], reason: &ExitReason) -> Option<OnExit> {
+    pub(super) fn for_error(&self, reason: &ExitReason) -> Option<OnExit> {
         let error = reason.error()?;
         let first = |restarts: bool| {
-            let mut exceptions = layers.iter().flat_map(|layer| &layer.by_error);
+            let mut exceptions = self.by_error.iter();
             exceptions.find(|it| it.then.restarts() == restarts && it.matches_any_cause(error))
         };
         first(false).or_else(|| first(true)).map(|exception| exception.then)

@@ -19,9 +19,7 @@ use std::error::Error;
 
 pub(crate) use self::exceptions::Exceptions;
 use super::{OnExit, RestartType};
-use crate::exit::ExitKind;
-#[cfg(test)]
-use crate::exit::ExitReason;
+use crate::exit::{ExitKind, ExitReason};
 
 /// A rule for what each exit of a child leads to: a [`RestartType`], and exceptions to it.
 ///
@@ -107,13 +105,6 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// The default, as a `'static` reference.
-    pub(super) const DEFAULT: &Self = &Self {
-        restart: RestartType::Permanent,
-        activation_only: false,
-        exceptions: Exceptions::NONE,
-    };
-
     /// Restarts the child after every exit. The default.
     ///
     /// The same as [`RestartType::Permanent`], and as `triggerOn: any` in actor-ts.
@@ -200,36 +191,32 @@ impl Trigger {
 
     /// Whether there are exceptions to the restart type.
     pub(crate) fn has_exceptions(&self) -> bool {
-        self.exceptions != Exceptions::NONE
-    }
-
-    /// Returns the exceptions that apply with this trigger: `own` first, then those of the trigger.
-    pub(crate) fn with_exceptions<'a>(&'a self, own: &'a Exceptions) -> [&'a Exceptions; 2] {
-        [own, &self.exceptions]
+        self.exceptions != *Exceptions::EMPTY
     }
 
     /// Returns what an exit of this kind leads to. `active`: whether the child was active before;
     /// `by_error`: what the predicates about errors specify for it.
-    pub(crate) fn after(
-        &self,
-        exceptions: [&Exceptions; 2],
-        kind: ExitKind,
-        active: bool,
-        by_error: Option<OnExit>,
-    ) -> OnExit {
-        let by_kind = || exceptions.iter().find_map(|layer| layer.for_kind(kind));
-        if let Some(then) = by_error.or_else(by_kind) {
+    pub(crate) fn after(&self, kind: ExitKind, active: bool, by_error: Option<OnExit>) -> OnExit {
+        if let Some(then) = by_error.or_else(|| self.exceptions.for_kind(kind)) {
             return then;
         }
         if active && self.activation_only { OnExit::Leave } else { self.restart.after(kind) }
     }
 
-    /// Calls the predicates, and returns what this exit leads to with the exceptions in `own`.
+    /// Whether a predicate may decide on this exit.
+    pub(crate) fn asks_about(&self, reason: &ExitReason) -> bool {
+        self.exceptions.has_any_for_errors() && reason.error().is_some()
+    }
+
+    /// Calls the predicates about the error of an exit.
+    pub(crate) fn for_error(&self, reason: &ExitReason) -> Option<OnExit> {
+        self.exceptions.for_error(reason)
+    }
+
+    /// Calls the predicates, and returns what this exit leads to.
     #[cfg(test)]
-    pub(crate) fn after_exit(&self, own: &Exceptions, reason: &ExitReason, active: bool) -> OnExit {
-        let exceptions = self.with_exceptions(own);
-        let by_error = Exceptions::for_error(exceptions, reason);
-        self.after(exceptions, reason.exit_kind(), active, by_error)
+    pub(crate) fn after_exit(&self, reason: &ExitReason, active: bool) -> OnExit {
+        self.after(reason.exit_kind(), active, self.for_error(reason))
     }
 
     /// Returns the trigger with these exceptions before its own.

@@ -43,7 +43,7 @@ fn exits() -> [ExitReason; 10] {
 }
 
 fn after(trigger: &Trigger, reason: &ExitReason) -> OnExit {
-    trigger.after_exit(&Exceptions::default(), reason, true)
+    trigger.after_exit(reason, true)
 }
 
 fn is(kind: ErrorKind) -> impl Fn(&io::Error) -> bool + Send + Sync + 'static {
@@ -56,11 +56,6 @@ const DENIED: ErrorKind = ErrorKind::PermissionDenied;
 /// The answers to all of [`exits`].
 fn row(trigger: &Trigger) -> [OnExit; 10] {
     exits().map(|exit| after(trigger, &exit))
-}
-
-#[test]
-fn the_constant_equals_the_default() {
-    assert_eq!(*Trigger::DEFAULT, Trigger::default());
 }
 
 #[test]
@@ -100,9 +95,8 @@ fn seed3_33_activation_only_leaves_a_child_that_was_active() {
     for restart in TYPES {
         let trigger = Trigger::from(restart).activation_only();
         for exit in exits() {
-            let own = Exceptions::default();
-            assert_eq!(trigger.after_exit(&own, &exit, true), Leave, "{restart}, {exit}");
-            let before = trigger.after_exit(&own, &exit, false);
+            assert_eq!(trigger.after_exit(&exit, true), Leave, "{restart}, {exit}");
+            let before = trigger.after_exit(&exit, false);
             assert_eq!(before, restart.after(exit.exit_kind()), "{restart}, {exit}");
         }
     }
@@ -239,9 +233,8 @@ fn a_childs_own_exceptions_come_first_within_each_group() {
         (&prevented, failed(REFUSED), Leave),
     ];
     for (trigger, reason, then) in table {
-        assert_eq!(trigger.after_exit(&own, &reason, true), then, "{reason}");
         let whole = trigger.clone().with(&own);
-        assert_eq!(after(&whole, &reason), then, "as one: {reason}");
+        assert_eq!(after(&whole, &reason), then, "{reason}");
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::calls::Call;
 use super::state::Driver;
 use crate::core::{Declaration, Key, MachineEvent};
-use crate::policy::ChildOptions;
+use crate::policy::{ChildOptions, ChildRules, Resolver};
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::request::{
     ChildFacts, Children, FactsPage, Recode, Responder, Segment, Started, respond,
@@ -30,8 +30,8 @@ impl Driver {
     ) {
         let (keys, next) = self.choose(which);
         for key in keys {
-            if let Some(options) = self.changed_options(key) {
-                self.change_options(key, options, now);
+            if let Some(rules) = self.changed_rules(key) {
+                self.change_child_rules(key, rules, now);
             }
         }
         respond(answer, Ok(next));
@@ -52,8 +52,8 @@ impl Driver {
             return respond(answer, Err(self.not_found(segment)));
         };
         let child = entry.name();
-        let options = self.machine.options(key).cloned().unwrap_or_default();
-        let options = self.changed_options(key).unwrap_or(options);
+        let changed = self.changed_rules(key);
+        let Some(rules) = changed.or_else(|| self.machine.rules_of(key).cloned()) else { return };
         let ticket = self.calls.insert(Call {
             key,
             child,
@@ -62,15 +62,18 @@ impl Driver {
             request: None,
             answer,
         });
-        let options = Declaration::Options { ticket: Some(ticket), key, options, trial };
-        self.step(MachineEvent::Declared(options), now);
+        let rules = Declaration::ChildRules { ticket: Some(ticket), key, rules, trial };
+        self.step(MachineEvent::Declared(rules), now);
     }
 
     /// Looks up the values of the supervisor again.
-    pub(super) fn refresh_rules(&mut self, answer: Responder<()>, now: Instant) {
-        self.blueprint = self.shared.refresh_rules();
-        self.change_rules(now);
-        respond(answer, Ok(()));
+    pub(super) fn refresh_rules(&mut self, answer: Responder<bool>, now: Instant) {
+        let old = std::mem::replace(&mut self.blueprint, self.shared.refresh_rules());
+        let has_changed = !Arc::ptr_eq(&old.rules, &self.blueprint.rules);
+        if has_changed {
+            self.change_rules(now);
+        }
+        respond(answer, Ok(has_changed));
     }
 
     /// Replaces the code that has waited for the end of a group operation.
@@ -107,7 +110,9 @@ impl Driver {
         for spec in blueprint.children.iter() {
             let key = match self.children.find(spec.name()) {
                 // It is the last resort, which has no code after it.
-                Some(key) if self.machine.options(key).is_some_and(|it| it.is_fallback) => key,
+                Some(key) if self.machine.rules_of(key).is_some_and(|it| it.spec.is_fallback) => {
+                    key
+                }
                 Some(key) => {
                     self.children.replace(key, Arc::clone(&spec.factory));
                     self.fallbacks.remove(&key);
@@ -115,8 +120,8 @@ impl Driver {
                     self.fallbacks.extend(fallback);
                     self.health.replace(key, spec.health.as_ref());
                     self.leases.set(key, spec.lease.as_ref());
-                    let options = self.shared.options(spec.name(), &spec.options);
-                    self.change_options(key, options, now);
+                    let rules = self.resolve(spec.name(), &spec.options);
+                    self.change_child_rules(key, rules, now);
                     key
                 }
                 None if added.contains(spec.name()) => self.add(spec, now),
@@ -133,9 +138,9 @@ impl Driver {
         self.step(MachineEvent::Declared(Declaration::Order(order)), now);
     }
 
-    fn change_options(&mut self, key: Key, options: Arc<ChildOptions>, now: Instant) {
-        let options = Declaration::Options { ticket: None, key, options, trial: false };
-        self.step(MachineEvent::Declared(options), now);
+    fn change_child_rules(&mut self, key: Key, rules: Arc<ChildRules>, now: Instant) {
+        let rules = Declaration::ChildRules { ticket: None, key, rules, trial: false };
+        self.step(MachineEvent::Declared(rules), now);
     }
 
     fn change_rules(&mut self, now: Instant) {
@@ -151,7 +156,7 @@ impl Driver {
             Some(ChildFacts {
                 name: Arc::clone(factory.name()),
                 serial: entry.serial,
-                options: Arc::clone(self.machine.options(key)?),
+                rules: Arc::clone(self.machine.rules_of(key)?),
                 config: factory.config().cloned(),
             })
         });
@@ -178,11 +183,20 @@ impl Driver {
         }
     }
 
-    /// Returns the options of a child as they are now, if they have changed.
-    fn changed_options(&self, key: Key) -> Option<Arc<ChildOptions>> {
-        let name = self.children.entry(key)?.factory.name();
-        let old = self.machine.options(key)?;
-        let new = self.shared.options(name, old.code());
-        (!old.has_layers_of(&new)).then_some(new)
+    /// Returns the rules of a child as they are now, if they have changed.
+    fn changed_rules(&mut self, key: Key) -> Option<Arc<ChildRules>> {
+        let name = Arc::clone(self.children.entry(key)?.factory.name());
+        let old = Arc::clone(self.machine.rules_of(key)?);
+        let layers = self.shared.layers(&name, old.spec.awaits_config);
+        let is_same = old.is_of(&old.spec, &self.blueprint.rules, &layers);
+        let resolve =
+            |resolver: &mut Resolver| resolver.resolve(&old.spec, &self.blueprint.rules, layers);
+        (!is_same).then(|| resolve(&mut self.resolver))
+    }
+
+    /// Returns the rules of a new child, or of a child with new code.
+    pub(super) fn resolve(&mut self, name: &str, spec: &Arc<ChildOptions>) -> Arc<ChildRules> {
+        let layers = self.shared.layers(name, spec.awaits_config);
+        self.resolver.resolve(spec, &self.blueprint.rules, layers)
     }
 }

@@ -10,7 +10,7 @@ use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Ke
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, FailureLog, RestartType, Rules, Shutdown, StartCause};
+use crate::policy::{ChildRules, FailureLog, RestartType, Shutdown, StartCause};
 use crate::runtime::log;
 use crate::runtime::outcome::{Cause, End};
 use crate::status::EventKind;
@@ -136,9 +136,8 @@ impl Driver {
         self.lifetimes.remove(&key);
         self.reopen_mailbox(key);
         self.measure_start(key, cause);
-        if let Some(options) = self.machine.options(key) {
-            let rules = &self.blueprint.rules;
-            let (watched, phases) = (rules.watchdog(options).is_some(), phases(rules, options));
+        if let Some(rules) = self.machine.rules_of(key) {
+            let (watched, phases) = (rules.watchdog.is_some(), phases(rules));
             self.children.start(key, incarnation, cause, watched, phases);
         }
     }
@@ -217,13 +216,12 @@ impl Driver {
     }
 
     fn is_brutally_killed(&self, key: Key) -> bool {
-        let rules = &self.blueprint.rules;
-        let options = self.machine.options(key);
-        options.is_some_and(|options| rules.shutdown(options) == Shutdown::BrutalKill)
+        let rules = self.machine.rules_of(key);
+        rules.is_some_and(|rules| rules.shutdown == Shutdown::BrutalKill)
     }
 
     pub(super) fn is_supervisor(&self, key: Key) -> bool {
-        self.machine.options(key).is_some_and(|options| options.supervisor.is_some())
+        self.machine.rules_of(key).is_some_and(|rules| rules.is_supervisor())
     }
 
     fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
@@ -387,15 +385,12 @@ impl Driver {
     }
 }
 
-fn phases(rules: &Rules, options: &ChildOptions) -> Phases {
-    let grace = match rules.shutdown(options) {
-        Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
-        Shutdown::BrutalKill if options.supervisor.is_none() => Some(Duration::ZERO),
+fn phases(rules: &ChildRules) -> Phases {
+    let is_supervisor = rules.is_supervisor();
+    let grace = match rules.shutdown {
+        Shutdown::Timeout(grace) if !is_supervisor => Some(grace),
+        Shutdown::BrutalKill if !is_supervisor => Some(Duration::ZERO),
         _ => None,
     };
-    Phases {
-        signals_ready: !options.signals_itself,
-        is_supervisor: options.supervisor.is_some(),
-        grace,
-    }
+    Phases { signals_ready: !rules.spec.signals_itself, is_supervisor, grace }
 }

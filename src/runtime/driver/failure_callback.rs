@@ -51,7 +51,7 @@ impl Driver {
     }
 
     fn type_name(&self, key: Key) -> Option<&'static str> {
-        let is_worker = self.machine.options(key)?.supervisor.is_none();
+        let is_worker = !self.machine.rules_of(key)?.is_supervisor();
         self.children.entry(key).filter(|_| is_worker)?.factory.type_name()
     }
 }

@@ -9,7 +9,7 @@ use crate::core::Key;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::periodic::JobRecord;
-use crate::policy::{ChildOptions, Places};
+use crate::policy::{ChildRules, EffectivePolicy, Places};
 use crate::runtime::blueprint::kind;
 use crate::runtime::children::ChildRecord;
 use crate::runtime::request::Page;
@@ -53,7 +53,7 @@ impl Driver {
         let waits_for =
             if waits { requires.iter().filter(lacks).cloned().collect() } else { Vec::new() };
         let incarnation = self.children.incarnation(key);
-        let kind = kind(&view.options);
+        let kind = kind(&view.rules);
         let has_children = match kind {
             ChildKind::Supervisor => true,
             ChildKind::Worker => incarnation.is_some_and(|it| it.own_supervisor().is_some()),
@@ -63,13 +63,13 @@ impl Driver {
             has_children,
             declared: entry.declared,
             defined_at: entry.factory.location(),
-            version: view.options.version.clone(),
-            restart: self.blueprint.rules.restart(&view.options),
-            configured: self.configured(entry, &view.options, &path),
+            version: view.rules.spec.version.clone(),
+            restart: view.rules.restart_type(),
+            configured: self.configured(entry, &view.rules, &path),
             path,
-            policy: Some(self.blueprint.policy(&view.options, view.policy)),
-            significant: view.options.significant,
-            essential: self.blueprint.is_essential(&view.options),
+            policy: Some(EffectivePolicy::new(Arc::clone(&view.rules), view.policy)),
+            significant: view.rules.spec.significant,
+            essential: self.blueprint.is_essential(&view.rules.spec),
             ready: view.settled && problem.is_none(),
             lifecycle: view.lifecycle,
             why: view.why,
@@ -119,8 +119,8 @@ impl Driver {
     }
 
     /// Returns where the values of a child come from that its code doesn't set.
-    fn configured(&self, entry: &ChildRecord, options: &ChildOptions, path: &Path) -> Places {
-        let mut places = options.places();
+    fn configured(&self, entry: &ChildRecord, rules: &ChildRules, path: &Path) -> Places {
+        let mut places = rules.places();
         if entry.factory.config().is_some() {
             let place = self.shared.tree.settings.config_place(path);
             places.extend(place.map(|place| ("config", place)));

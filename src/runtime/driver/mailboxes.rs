@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::state::{Driver, Step};
 use crate::child::ChildSpec;
@@ -29,7 +29,8 @@ impl Driver {
         let drain = if spec.options.signals {
             DefaultDrain::AtReady
         } else {
-            let first = self.blueprint.rules.backoff(&spec.options).first_wait();
+            let rules = self.machine.rules_of(key);
+            let first = rules.map_or(Duration::ZERO, |rules| rules.backoff.first_wait());
             let micros = u16::try_from(first.as_micros()).unwrap_or(u16::MAX);
             DefaultDrain::AfterMicros(micros.min(MAX_DRAIN_MICROS))
         };

@@ -248,7 +248,7 @@ impl Driver {
 
     /// Warns of a worker that signals its readiness in vain, once.
     fn check_ready(&mut self, key: Key) {
-        let in_vain = self.machine.options(key).is_some_and(|options| !options.signals);
+        let in_vain = self.machine.rules_of(key).is_some_and(|rules| !rules.spec.signals);
         if in_vain && self.told_ready.insert(key) {
             log::needless_ready(&self.children.path(key));
         }
@@ -311,8 +311,8 @@ impl Driver {
     /// Adds a child of the table to the machine. Returns its key.
     fn declare(&mut self, spec: &ChildSpec, now: Instant) -> Key {
         let (key, links) = (self.machine.next_key(), self.links(spec));
-        let options = self.shared.options(spec.name(), &spec.options);
-        self.step(MachineEvent::Declared(Declaration::Child { options, links }), now);
+        let rules = self.resolve(spec.name(), &spec.options);
+        self.step(MachineEvent::Declared(Declaration::Child { rules, links }), now);
         self.attach(key, spec);
         key
     }
@@ -392,8 +392,7 @@ impl Driver {
         let now = now();
         for incarnation in self.children.incarnations() {
             let (key, number) = (incarnation.key, incarnation.number);
-            let options = self.machine.options(key);
-            let is_worker = options.is_some_and(|options| options.supervisor.is_none());
+            let is_worker = self.machine.rules_of(key).is_some_and(|it| !it.is_supervisor());
             if is_worker && self.leaked.insert((key, number)) {
                 self.shared.leaked(now, self.children.path(key), key, number);
             }

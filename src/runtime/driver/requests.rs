@@ -42,7 +42,7 @@ impl Driver {
                 let key = self.children.find(&segment);
                 let view = key.and_then(|key| self.machine.view(key, now));
                 let blueprint = &self.blueprint;
-                let spec = view.map(|view| blueprint.describe(segment.clone(), &view.options));
+                let spec = view.map(|view| blueprint.describe(segment.clone(), &view.rules));
                 respond(answer, spec.ok_or_else(|| self.not_found(&segment)));
             }
             Request::Count { answer } => respond(answer, Ok(self.counts())),

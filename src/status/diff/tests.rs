@@ -5,7 +5,9 @@ use serde_json::json;
 
 use super::*;
 use crate::exit::ExitReason;
-use crate::policy::{Backoff, EffectivePolicy, OnExhausted, RestartPolicy, RestartType};
+use crate::policy::{
+    Backoff, ChildRules, EffectivePolicy, OnExhausted, RestartPolicy, RestartType,
+};
 use crate::status::{ChildKind, LastCall, LimitUse, NextAttempt, Node, samples};
 
 fn lines(diff: &StatusDiff) -> Vec<String> {
@@ -152,8 +154,8 @@ fn each_fact_of_a_child_is_compared() {
 fn each_part_of_a_policy_is_compared_with_its_source() {
     let second = Duration::from_secs(1);
     let lines = |before: RestartPolicy, after: RestartPolicy| {
-        let policy =
-            |own| EffectivePolicy::new(Arc::default(), Arc::default(), Some(Arc::new(own)));
+        let rules = ChildRules::of(&Arc::default(), &Arc::default());
+        let policy = |own| EffectivePolicy::new(Arc::clone(&rules), Some(Arc::new(own)));
         let (mut earlier, mut later) = (samples::wide(1), samples::wide(1));
         earlier.root.children[0].child.policy = Some(policy(before));
         later.root.children[0].child.policy = Some(policy(after));

@@ -19,8 +19,7 @@ use crate::core::{
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::Resolution;
-use crate::policy::RestartType;
+use crate::policy::{ChildRules, Resolution, RestartType};
 
 /// The children of a plan, by number.
 #[derive(Debug)]
@@ -84,7 +83,8 @@ impl ExploredState {
 
     fn insert(&mut self, index: usize, planned: &PlannedChildren) {
         let declaration = &planned.declarations[index];
-        let (key, options) = (self.machine.next_key(), Arc::clone(&declaration.options));
+        let key = self.machine.next_key();
+        let rules = ChildRules::of(&declaration.options, &self.machine.children().rules);
         let name = |index| RequirementId::Name(u32::try_from(index).expect("few children"));
         let requires = planned.requires[index].iter().map(|&required| {
             let provider = self.invariants.key(&planned.declarations[required].name);
@@ -96,7 +96,7 @@ impl ExploredState {
         let provides = is_required.then(|| name(index));
         let links = Links { provides, requires };
         self.invariants.added(key, Arc::clone(declaration), self.now);
-        let declared = self.watch(MachineEvent::Declared(Declaration::Child { options, links }));
+        let declared = self.watch(MachineEvent::Declared(Declaration::Child { rules, links }));
         declared.expect("nothing follows from a declaration");
     }
 

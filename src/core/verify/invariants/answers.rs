@@ -60,7 +60,7 @@ impl Invariants {
         self.undecided.take_if(|of| *of == key);
         let ending = self.ending;
         let child = self.child(key);
-        let called_for = !reason.is_clean() && child.on_exit(&rules, reason).restarts();
+        let called_for = !reason.is_clean() && child.on_exit(reason).restarts();
         ensure(
             rules.has_failure_callback && called_for,
             "the callback is called only before a restart",

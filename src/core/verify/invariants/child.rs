@@ -10,7 +10,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::Resolution;
 use crate::policy::{
-    Backoff, ChildOptions, Exceptions, Limits, OnExhausted, OnExit, RestartPolicy, RestartType,
+    Backoff, ChildOptions, ChildRules, Limits, OnExhausted, OnExit, RestartPolicy, RestartType,
     Rules, StartCause,
 };
 
@@ -34,6 +34,7 @@ impl DeclaredChild {
 #[derive(Clone, Debug)]
 pub(in super::super) struct ChildAccount {
     pub(in super::super) declaration: Arc<DeclaredChild>,
+    pub(super) rules: Arc<ChildRules>,
     pub(in super::super) lifecycle: Lifecycle,
     pub(in super::super) since: Instant,
     pub(in super::super) incarnation: IncarnationNumber,
@@ -124,9 +125,15 @@ pub(in super::super) enum PendingDecision {
 
 impl ChildAccount {
     /// The account of a child that was just added.
-    pub(super) fn new(declaration: Arc<DeclaredChild>, place: u64, now: Instant) -> Self {
+    pub(super) fn new(
+        declaration: Arc<DeclaredChild>,
+        supervisor: &Arc<Rules>,
+        place: u64,
+        now: Instant,
+    ) -> Self {
         Self {
             stop_order: declaration.options.stop_order,
+            rules: ChildRules::of(&declaration.options, supervisor),
             declaration,
             lifecycle: Lifecycle::Discovered,
             since: now,
@@ -173,15 +180,14 @@ impl ChildAccount {
     }
 
     /// Whether it is temporary, and kept for a message to start it.
-    pub(super) fn is_dormant_temporary(&self, rules: &Rules) -> bool {
-        let options = &self.declaration.options;
-        let temporary = rules.restart(options) == RestartType::Temporary;
-        temporary && options.on_message && !rules.forgets_temporary
+    pub(super) fn is_dormant_temporary(&self) -> bool {
+        let temporary = self.rules.restart_type() == RestartType::Temporary;
+        temporary && self.rules.spec.on_message && !self.rules.supervisor.forgets_temporary
     }
 
-    pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {
+    pub(super) fn backoff(&self) -> &Backoff {
         let own = self.policy.as_ref().and_then(|policy| policy.backoff.as_ref());
-        own.unwrap_or_else(|| rules.backoff(&self.declaration.options))
+        own.unwrap_or(&self.rules.backoff)
     }
 
     /// How long a child that is active since `since` has been healthy.
@@ -193,20 +199,18 @@ impl ChildAccount {
         }
     }
 
-    pub(super) fn limits(&self, rules: &Rules) -> Limits {
-        rules.limits(&self.declaration.options, self.policy.as_ref()).unwrap_or_default()
+    pub(super) fn limits(&self) -> Limits {
+        self.rules.limits.with(self.policy.as_ref()).unwrap_or_default()
     }
 
-    pub(super) fn on_exhausted(&self, rules: &Rules) -> OnExhausted {
+    pub(super) fn on_exhausted(&self) -> OnExhausted {
         let own = self.policy.as_ref().and_then(|policy| policy.on_exhausted);
-        own.unwrap_or_else(|| rules.on_exhausted(&self.declaration.options))
+        own.unwrap_or(self.rules.on_exhausted)
     }
 
-    pub(super) fn on_exit(&self, rules: &Rules, reason: &ExitReason) -> OnExit {
-        let on_exit = match self.policy.as_ref().and_then(|policy| policy.restart.as_ref()) {
-            Some(own) => own.after_exit(Exceptions::EMPTY, reason, self.was_active),
-            None => rules.on_exit(&self.declaration.options, reason, self.was_active),
-        };
+    pub(super) fn on_exit(&self, reason: &ExitReason) -> OnExit {
+        let own = self.policy.as_ref().and_then(|policy| policy.restart.as_ref());
+        let on_exit = own.unwrap_or(&self.rules.trigger).after_exit(reason, self.was_active);
         let fatal = match reason {
             ExitReason::Failed(error) | ExitReason::ActivationFailed(error) => error.is_fatal(),
             _ => false,

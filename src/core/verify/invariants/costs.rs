@@ -54,7 +54,7 @@ impl Invariants {
             self.ending = true;
             return ensure(decision == Decision::FailStart, "a first start is not tried again");
         }
-        let then = child.on_exit(&rules, reason);
+        let then = child.on_exit(reason);
         let right = match decision {
             Decision::Leave => then == OnExit::Leave,
             Decision::EndSupervisor => then == OnExit::EndSupervisor,
@@ -98,9 +98,8 @@ impl Invariants {
     ) -> Result<(), Violation> {
         let (ordered, rules) = (self.ordered, Arc::clone(&self.rules));
         let child = self.child(key);
-        let options = Arc::clone(&child.declaration.options);
-        let backoff = child.backoff(&rules).clone();
-        let retry_after = rules.retry_after(&options, reason);
+        let backoff = child.backoff().clone();
+        let retry_after = child.rules.retry_after.delay(reason);
         let drawn = [0.0, 1.0]
             .map(|unit| backoff.delay(child.drawn, &mut || unit).expect("a curve without an end"));
         let [least, most] = retry_after.map_or(drawn, |wait| [wait; 2]);
@@ -121,13 +120,13 @@ impl Invariants {
                 || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
                 || least.is_zero()
                 || rules.count_failed_starts);
-        let limits = child.limits(&rules).counting(counts);
-        let on_exhausted = child.on_exhausted(&rules);
+        let limits = child.limits().counting(counts);
+        let (on_exhausted, has_fallback) = (child.on_exhausted(), child.rules.fallback.is_some());
         let paused = self.paused.filter(|&until| until > now);
         let by_child = !self.child(key).own_grants.fit(&limits, since, now);
         let by_supervisor = counts && !self.granted.fit(rules.intensity, now);
         let refused = paused.is_none() && (by_child || by_supervisor);
-        let falls_back = refused && options.fallback.is_some();
+        let falls_back = refused && has_fallback;
         let right = match decision {
             Decision::Restart { .. } => !refused,
             Decision::FallBack => falls_back,
@@ -216,23 +215,22 @@ impl Invariants {
     /// Notes that the fallback replaces the child.
     pub(super) fn replaced(&mut self, key: Key) -> Result<(), Violation> {
         let child = self.child(key);
-        let Some(options) = &child.declaration.options.fallback else {
+        let Some(rules) = child.rules.fallback.clone() else {
             return Err("only a child with a fallback is replaced".to_owned());
         };
         child.declaration = Arc::new(DeclaredChild {
             name: Arc::clone(&child.declaration.name),
-            options: Arc::clone(options),
+            options: Arc::clone(&rules.spec),
             requires: child.declaration.requires.clone(),
         });
-        child.replaced = true;
+        (child.rules, child.replaced) = (rules, true);
         Ok(())
     }
 
     /// Notes that a child has left a state.
     pub(super) fn note_left(&mut self, key: Key, from: Lifecycle, since: Instant, now: Instant) {
-        let rules = Arc::clone(&self.rules);
         let child = self.child(key);
-        let resets_after = child.backoff(&rules).resets_after();
+        let resets_after = child.backoff().resets_after();
         let healthy = child.healthy_for(since, now);
         if from == Lifecycle::Active && resets_after.is_some_and(|enough| healthy >= enough) {
             (child.consecutive_failures, child.drawn) = (0, 0);
@@ -242,9 +240,8 @@ impl Invariants {
 
     /// Notes that a child has entered a state.
     pub(super) fn note_entered(&mut self, key: Key, to: Lifecycle) {
-        let rules = Arc::clone(&self.rules);
         let child = self.child(key);
-        if to == Lifecycle::Active && child.backoff(&rules).resets_on(Reset::OnReady) {
+        if to == Lifecycle::Active && child.backoff().resets_on(Reset::OnReady) {
             (child.consecutive_failures, child.drawn) = (0, 0);
             child.own_grants.reset();
         }
@@ -263,7 +260,7 @@ impl Invariants {
         for (key, child) in self.present() {
             let history = machine.view(key, now).and_then(|view| view.history);
             let attempt = history.map_or(0, |history| history.attempt);
-            let resets_after = child.backoff(&self.rules).resets_after();
+            let resets_after = child.backoff().resets_after();
             let well = child.lifecycle == Lifecycle::Active
                 && resets_after.is_some_and(|enough| child.healthy_for(child.since, now) >= enough);
             let consecutive_failures = if well { 0 } else { child.consecutive_failures };

@@ -43,8 +43,8 @@ impl Invariants {
             ensure(view.lifecycle == child.lifecycle, "the view has the reported lifecycle")?;
             ensure(view.since == child.since, "the view has the time of the last edge")?;
             ensure(view.incarnation == child.incarnation, "the view has the incarnation")?;
-            let options = machine.options(key).is_some_and(|it| Arc::ptr_eq(it, &view.options));
-            ensure(options, "the view has the options that are looked up alone")?;
+            let rules = machine.rules_of(key).is_some_and(|it| Arc::ptr_eq(it, &view.rules));
+            ensure(rules, "the view has the rules that are looked up alone")?;
             self.check_timer(machine, key, state, &view)?;
             self.check_requirements(machine, key, child)?;
         }

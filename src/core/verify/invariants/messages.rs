@@ -42,7 +42,6 @@ impl ChildAccount {
 impl Invariants {
     /// Notes pending messages and acknowledgements.
     pub(super) fn note_message(&mut self, event: &MachineEvent) {
-        let rules = Arc::clone(&self.rules);
         let ending = self.ending;
         match *event {
             MachineEvent::MessagePending { key } => {
@@ -56,7 +55,7 @@ impl Invariants {
             MachineEvent::Acked { key, incarnation } => {
                 let child = self.child(key);
                 let runs = child.live && child.incarnation == incarnation;
-                if runs && child.backoff(&rules).resets_on(Reset::OnAck) {
+                if runs && child.backoff().resets_on(Reset::OnAck) {
                     (child.consecutive_failures, child.drawn) = (0, 0);
                     child.own_grants.works();
                 }
@@ -101,12 +100,11 @@ impl Invariants {
         now: Instant,
     ) -> Result<(), Violation> {
         let shown = self.holding.take();
-        let rules = Arc::clone(&self.rules);
         let child = self.child(key);
         // Its group has stopped it and passes it in the same event.
         child.dormant |= cause == StartCause::OnMessage
             && child.group_stop_from.is_some()
-            && child.is_dormant_temporary(&rules);
+            && child.is_dormant_temporary();
         let kept = child.held.filter(|&held| cause == StartCause::Restart && held > now);
         child.held = kept;
         ensure(shown == kept.map(|until| (key, until)), "messages are held while a restart waits")?;
@@ -148,7 +146,7 @@ impl Invariants {
             let dormant = state == Some(ChildState::Down(DownState::Dormant));
             let waits = state == Some(ChildState::Gated(StartCause::OnMessage));
             let was_dormant = dormant || (waits && child.dormant);
-            child.dormant = was_dormant && child.is_dormant_temporary(&rules);
+            child.dormant = was_dormant && child.is_dormant_temporary();
             ensure(
                 over || !dormant || child.is_startable(),
                 "only a child that a message may start is dormant",

@@ -154,7 +154,8 @@ impl Invariants {
         self.names.insert(Arc::clone(&declaration.name), key);
         let last = self.present().max_by_key(|(_, child)| child.place);
         let before = last.map_or(i8::MAX, |(_, child)| child.stop_order);
-        let mut child = ChildAccount::new(declaration, self.children.len() as u64, now);
+        let mut child =
+            ChildAccount::new(declaration, &self.rules, self.children.len() as u64, now);
         child.stop_order = child.stop_order.min(before);
         assert!(self.children.insert(key, child).is_none(), "a key is given once");
     }

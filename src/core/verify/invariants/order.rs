@@ -125,10 +125,10 @@ impl Invariants {
                     clean && runs && child.live && child.incarnation == incarnation;
             }
             // A configuration that takes it out stops it by itself.
-            MachineEvent::Declared(Declaration::Options { key, ref options, .. })
-                if options.withheld.is_some() && !self.ending =>
+            MachineEvent::Declared(Declaration::ChildRules { key, ref rules, .. })
+                if rules.withheld().is_some() && !self.ending =>
             {
-                let withheld = machine.options(key).is_some_and(|old| old.withheld.is_some());
+                let withheld = machine.rules_of(key).is_some_and(|old| old.withheld().is_some());
                 let child = self.child(key);
                 child.stops_itself |= child.live;
                 (child.taken_out, child.was_withheld) = (true, true);
@@ -403,8 +403,7 @@ impl Invariants {
             let own = child.policy.as_ref().and_then(|policy| policy.restart.as_ref());
             let own = own.is_some_and(|own| own.restart_type() != RestartType::Temporary);
             let returns = own || child.replaced;
-            let kept =
-                child.is_dormant_temporary(&self.rules) || child.taken_out || child.lost_lease;
+            let kept = child.is_dormant_temporary() || child.taken_out || child.lost_lease;
             if restart == RestartType::Temporary && has_ended && !over && !returns && !kept {
                 let state = machine.children().state(key);
                 let kept = match state {

@@ -24,7 +24,7 @@ impl Invariants {
         state: ChildState,
     ) -> Result<(), Violation> {
         let child = &self.children[&key];
-        let limit = self.rules.run_time_limit(&child.declaration.options);
+        let limit = child.rules.run_time_limit;
         let end = limit.filter(|_| state == ChildState::Active).map(|it| later(child.since, it));
         let at = machine.children().timers.at(Timer::RunTime(key));
         let right = at == end || (at.is_none() && self.ending);
@@ -40,7 +40,7 @@ impl Invariants {
         let child = &self.children[&key];
         let ExitReason::TimedOut(limit) = *reason else { return Ok(()) };
         let is_over = later(child.since, limit) <= now;
-        let is_own = self.rules.run_time_limit(&child.declaration.options) == Some(limit);
+        let is_own = child.rules.run_time_limit == Some(limit);
         let active = child.live && child.lifecycle == Lifecycle::Active;
         let right = is_over && is_own && active && !self.ending;
         ensure(right, "a child has timed out only if it was active for its limit")

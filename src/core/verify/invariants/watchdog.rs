@@ -34,7 +34,7 @@ impl Invariants {
             self.late = Some(now);
         }
         let &MachineEvent::Heartbeat { key, incarnation, last } = event else { return };
-        let interval = self.rules.watchdog(&self.children[&key].declaration.options);
+        let interval = self.children[&key].rules.watchdog;
         let (late, ending) = (self.late, self.ending);
         let child = self.child(key);
         if !child.live || child.incarnation != incarnation {
@@ -60,7 +60,7 @@ impl Invariants {
         incarnation: IncarnationNumber,
         now: Instant,
     ) -> Result<(), Violation> {
-        let interval = self.rules.watchdog(&self.children[&key].declaration.options);
+        let interval = self.children[&key].rules.watchdog;
         let child = self.child(key);
         let right = child.live && child.incarnation == incarnation;
         let active = right && child.lifecycle == Lifecycle::Active;
@@ -92,7 +92,7 @@ impl Invariants {
     /// Checks the timer of an Active child.
     pub(super) fn check_watchdog(&self, machine: &Machine, key: Key) -> Result<(), Violation> {
         let child = &self.children[&key];
-        let watched = self.rules.watchdog(&child.declaration.options).is_some();
+        let watched = child.rules.watchdog.is_some();
         let armed = machine.children().timers.at(Timer::Child(key)).is_some();
         let right = if watched { armed || child.heartbeat_due || self.ending } else { !armed };
         ensure(right, format!("{} has a timer if it has a watchdog", self.name(key)))

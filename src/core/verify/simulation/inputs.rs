@@ -9,7 +9,7 @@ use crate::core::verify::recording::Listener;
 use crate::core::{ChildRequest, Declaration, IncarnationNumber, Key, MachineEvent, Ticket};
 use crate::exit::ExitReason;
 use crate::policy::FailureDecision;
-use crate::policy::{ChildLayer, ChildOptions, RestartPolicy};
+use crate::policy::{ChildLayer, ChildRules, Layers, RestartPolicy};
 
 impl Simulation {
     /// The child's task ends now.
@@ -131,12 +131,13 @@ impl Simulation {
 
     /// The configuration of the child changes.
     pub(in crate::core) fn configure(&mut self, key: Key, layer: ChildLayer) {
-        let code = self.machine.options(key).cloned().unwrap_or_default();
-        let options = ChildOptions::layered(&code, Some(Arc::new(layer)), None, None);
-        self.event(MachineEvent::Declared(Declaration::Options {
+        let Some(old) = self.machine.rules_of(key) else { return };
+        let layers = Layers { file: Some(Arc::new(layer)), ..Layers::default() };
+        let rules = ChildRules::resolve(&old.spec, &old.supervisor, layers);
+        self.event(MachineEvent::Declared(Declaration::ChildRules {
             ticket: None,
             key,
-            options,
+            rules,
             trial: false,
         }));
     }
@@ -172,8 +173,8 @@ impl Simulation {
             MachineEvent::Declared(Declaration::Child { links, .. }) => {
                 format!("← a child that provides {:?}", links.provides)
             }
-            MachineEvent::Declared(Declaration::Options { key, options, .. }) => {
-                format!("← options of {key:?}, withheld {:?}", options.withheld)
+            MachineEvent::Declared(Declaration::ChildRules { key, rules, .. }) => {
+                format!("← rules of {key:?}, withheld {:?}", rules.withheld())
             }
             event => format!("← {event:?}"),
         };

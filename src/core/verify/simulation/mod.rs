@@ -14,7 +14,6 @@ mod time;
 mod transcript;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::core::verify::invariants::Invariants;
@@ -26,7 +25,7 @@ use crate::core::{
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
-use crate::policy::{Backoff, Intensity, Rules};
+use crate::policy::{Backoff, ChildRules, Intensity, Rules};
 
 pub(in crate::core) use self::fake_child::{Busy, FakeChild, Heart, Script, fake};
 
@@ -154,10 +153,10 @@ impl Simulation {
         fake.requires.retain(|name| self.invariants.key(name).is_some());
         let (declaration, key) = (fake.declaration(), self.machine.next_key());
         let links = self.links(&fake);
-        let options = Arc::clone(&declaration.options);
+        let rules = ChildRules::of(&declaration.options, &self.machine.children().rules);
         self.invariants.added(key, declaration, self.now);
         self.fakes.insert(key, fake);
-        self.event(MachineEvent::Declared(Declaration::Child { options, links }));
+        self.event(MachineEvent::Declared(Declaration::Child { rules, links }));
         key
     }
 
