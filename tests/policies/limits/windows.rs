@@ -6,9 +6,7 @@ use super::{MINUTE, YEAR, comes_back, ms, patient, secs, seen};
 use crate::common::{End, FakeChildren, settle, start};
 use tokio::time::advance;
 use verger::policy::{Intensity, Jitter, OnExhausted};
-use verger::{
-    Backoff, ChildDefaults, Context, ControlError, Lifecycle, Supervisor, SupervisorBuilder, worker,
-};
+use verger::{Backoff, ChildDefaults, Context, Lifecycle, Supervisor, SupervisorBuilder, worker};
 
 #[tokio::test(start_paused = true)]
 async fn seed0_1_ten_restarts_a_minute_are_granted_and_the_eleventh_stops_the_child() {
