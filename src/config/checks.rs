@@ -11,7 +11,7 @@ use super::{Config, Written};
 use crate::child::check_policy;
 use crate::error::BuildError;
 use crate::path::Path;
-use crate::policy::{ChildLayer, ChildRules, Layers, Rules};
+use crate::policy::{ChildLayer, ChildRules, Layers, OptionOf, Rules, option};
 use crate::runtime::{check_grace, check_restarts};
 
 /// Checks that the keys of a section are those of what is at its path.
@@ -25,7 +25,6 @@ pub(super) fn check_keys(
 ) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let (of_supervisors, of_children) = keys();
-    let of_ordered = ["strategy", "auto_shutdown", "start"];
     let dynamic = match found {
         Found::Root(supervisor) => Some(supervisor.is_dynamic),
         Found::Child(..) if is_supervisor => {
@@ -47,6 +46,7 @@ pub(super) fn check_keys(
     };
     for (key, entry) in written.node.table().into_iter().flatten() {
         let key = key.as_str();
+        let of = option(key).map(|option| option.of);
         let message = if key == "config"
             && let Some(section) = elsewhere
         {
@@ -60,12 +60,11 @@ pub(super) fn check_keys(
             format!(
                 "`{key}` is for children, and this is the root, which has no supervisor; remove it"
             )
-        } else if key == "watchdog" && is_supervisor {
-            "`watchdog` is for workers, and this is a supervisor, which sends no heartbeats; remove it"
-                .to_owned()
-        } else if key == "max_children" && dynamic == Some(false) {
-            "`max_children` is for dynamic supervisors; remove it".to_owned()
-        } else if of_ordered.contains(&key) && dynamic == Some(true) {
+        } else if of == Some(OptionOf::Worker) && is_supervisor {
+            format!("`{key}` is for workers, and this is a supervisor; remove it")
+        } else if of == Some(OptionOf::DynamicSupervisor) && dynamic == Some(false) {
+            format!("`{key}` is for dynamic supervisors; remove it")
+        } else if of == Some(OptionOf::OrderedSupervisor) && dynamic == Some(true) {
             format!(
                 "`{key}` is for supervisors whose children have an order, not for dynamic ones; remove it"
             )

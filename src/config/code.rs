@@ -11,13 +11,12 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::change::{Change, ChangeKind, Effect};
 use super::facts::{below, declared};
 use crate::child::ChildSpec;
 use crate::path::Path;
-use crate::policy::{ChildRules, HumanDuration, Limits, Rules};
+use crate::policy::{ChildRules, Limits, OPTIONS, OptionOf, OptionText, Rules, TakesEffect};
 use crate::runtime::Blueprint;
 
 /// The new code of one supervisor.
@@ -142,17 +141,15 @@ fn list_options(
     changes: &mut Vec<Change>,
 ) {
     let (later, live) = (Effect::AtNextFailure, Effect::Live);
-    let time = |time: Option<Duration>| time.map(|time| HumanDuration(time).to_string());
-    let texts = |(rules, spec): &(Arc<ChildRules>, &ChildSpec)| {
+    list_table(path, OptionOf::Child, changes, |text| match text {
+        OptionText::OfChild(text) => (text(&old.0), text(&new.0)),
+        OptionText::OfSupervisor(_) => (None, None),
+    });
+    // Those that files don't have.
+    let texts = |(_, spec): &(Arc<ChildRules>, &ChildSpec)| {
         let options = &spec.options;
         let requires = (!spec.requires.is_empty()).then(|| spec.requires.join(", "));
         [
-            ("restart", Some(rules.restart_type().to_string()), later),
-            ("activation_timeout", time(rules.activation_timeout), later),
-            ("on_leak", Some(rules.on_leak.to_string()), later),
-            ("shutdown", Some(rules.shutdown.to_string()), live),
-            ("watchdog", time(rules.watchdog), live),
-            ("run_time_limit", time(rules.run_time_limit), live),
             ("significant", Some(options.significant.to_string()), live),
             ("essential", options.essential.map(|it| it.to_string()), live),
             ("stop_order", Some(options.stop_order.to_string()), live),
@@ -179,20 +176,32 @@ fn written(rules: &ChildRules) -> Option<Limits> {
 }
 
 fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec<Change>) {
-    let texts = |rules: &Rules| {
-        [
-            ("strategy", Some(rules.strategy.to_string())),
-            ("auto_shutdown", Some(rules.auto_shutdown.to_string())),
-            ("start", Some(rules.start.to_string())),
-            ("restarts", rules.intensity.map(|it| it.to_string())),
-            ("on_exhausted", Some(rules.on_exhausted.to_string())),
-            ("leak_timeout", Some(format!("{:?}", rules.leak_timeout))),
-            ("stop_deadline", rules.stop_deadline.map(|deadline| format!("{deadline:?}"))),
-            ("max_children", rules.max_children.map(|max| max.to_string())),
-        ]
-        .map(|(key, text)| (key, text, Effect::Live))
-    };
-    list_texts(path, texts(old.code()), texts(new.code()), changes);
+    list_table(path, OptionOf::Supervisor, changes, |text| match text {
+        OptionText::OfSupervisor(text) => (text(old.code()), text(new.code())),
+        OptionText::OfChild(_) => (None, None),
+    });
+}
+
+/// Lists the options of the table that differ, except those that `intensity` shows. `of`: a supervisor or a child;
+/// `texts` returns the old value and the new one.
+fn list_table(
+    path: &Path,
+    of: OptionOf,
+    changes: &mut Vec<Change>,
+    texts: impl Fn(OptionText) -> (Option<String>, Option<String>),
+) {
+    let listed = OPTIONS.iter().filter(|option| {
+        let is_part = matches!(option.key, "max_restarts" | "period");
+        option.of.is_of_supervisor() == of.is_of_supervisor() && !is_part
+    });
+    for option in listed {
+        let effect = match option.takes_effect {
+            TakesEffect::Live => Effect::Live,
+            TakesEffect::AtNextFailure => Effect::AtNextFailure,
+        };
+        let (old, new) = texts(option.text);
+        list_texts(path, [(option.key, old, effect)], [(option.key, new, effect)], changes);
+    }
 }
 
 /// Lists the texts that differ.

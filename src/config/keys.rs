@@ -1,32 +1,13 @@
 //! The names of the keys that sections have.
 
-/// The keys that only supervisors have.
-pub(super) const SUPERVISOR_KEYS: [&str; 12] = [
-    "strategy",
-    "auto_shutdown",
-    "start",
-    "max_restarts",
-    "period",
-    "intensity",
-    "unlimited_restarts",
-    "count_failed_starts",
-    "on_exhausted",
-    "leak_timeout",
-    "stop_deadline",
-    "max_children",
-];
+use std::sync::LazyLock;
 
+use crate::policy::OPTIONS;
+
+/// The keys that only supervisors have.
+static OF_SUPERVISORS: LazyLock<Vec<&str>> = LazyLock::new(|| of(true));
 /// The keys of children, which supervisors are as well.
-pub(super) const CHILD_KEYS: [&str; 8] = [
-    "enabled",
-    "restart",
-    "shutdown",
-    "activation_timeout",
-    "watchdog",
-    "run_time_limit",
-    "on_leak",
-    "config",
-];
+static OF_CHILDREN: LazyLock<Vec<&str>> = LazyLock::new(|| of(false));
 
 /// The keys below `restart`.
 pub(super) const OF_RESTART: [&str; 19] = [
@@ -53,5 +34,10 @@ pub(super) const OF_RESTART: [&str; 19] = [
 
 /// Returns the keys of supervisors, and those of children.
 pub(crate) fn keys() -> (&'static [&'static str], &'static [&'static str]) {
-    (&SUPERVISOR_KEYS, &CHILD_KEYS)
+    (&OF_SUPERVISORS, &OF_CHILDREN)
+}
+
+fn of(supervisors: bool) -> Vec<&'static str> {
+    let options = OPTIONS.iter().filter(|it| it.of.is_of_supervisor() == supervisors);
+    options.map(|option| option.key).collect()
 }

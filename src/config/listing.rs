@@ -3,14 +3,13 @@
 //! Knows the values as they are written, and which of them are secrets. It decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use super::change::{Change, ChangeKind, Effect};
 use super::draft::{ConfigChange, Record};
 use super::facts::{Facts, Found, SupervisorFacts};
 use super::node::Node;
 use super::secret::REDACTED;
-use crate::policy::{ChildRules, HumanDuration, Rules};
+use crate::policy::{ChildRules, OptionText, TakesEffect, option};
 
 /// Lists the values that differ. `code` returns the value of the code; `restarts`: whether a change of its table
 /// `config` restarts the child.
@@ -117,12 +116,13 @@ pub(super) fn note_restarts(changes: &mut [Change], configs: &[ConfigChange], fa
 
 /// When a changed value counts.
 fn effect(key: &str, restarts: bool) -> Effect {
-    match key.split('.').next().unwrap_or_default() {
-        "config" if restarts => Effect::NeedsRestart,
-        "restart" | "system" | "on_leak" | "activation_timeout" | "count_failed_starts" => {
-            Effect::AtNextFailure
-        }
-        _ => Effect::Live,
+    let section_key = key.split('.').next().unwrap_or_default();
+    match option(section_key).map(|option| option.takes_effect) {
+        _ if section_key == "config" && restarts => Effect::NeedsRestart,
+        Some(TakesEffect::AtNextFailure) => Effect::AtNextFailure,
+        // A restart policy by its name in SignalPy.
+        None if section_key == "system" => Effect::AtNextFailure,
+        Some(TakesEffect::Live) | None => Effect::Live,
     }
 }
 
@@ -132,40 +132,15 @@ pub(super) fn code_value(
     itself: Option<&SupervisorFacts>,
     key: &str,
 ) -> Option<String> {
-    fn quoted(duration: Duration) -> String {
-        format!("\"{}\"", HumanDuration(duration))
-    }
-    fn of_rules(rules: &Rules, key: &str) -> Option<String> {
-        Some(match key {
-            "strategy" => format!("\"{}\"", rules.strategy),
-            "auto_shutdown" => format!("\"{}\"", rules.auto_shutdown),
-            "start" => format!("\"{}\"", rules.start),
-            "max_restarts" => rules.intensity?.max().to_string(),
-            "period" => quoted(rules.intensity?.period()),
-            "count_failed_starts" => rules.count_failed_starts.to_string(),
-            "leak_timeout" => quoted(rules.leak_timeout),
-            "stop_deadline" => quoted(rules.stop_deadline?),
-            "on_exhausted" => format!("\"{}\"", rules.on_exhausted),
-            "max_children" => rules.max_children?.to_string(),
-            _ => return None,
-        })
-    }
-
-    if let Some(value) = itself.and_then(|supervisor| of_rules(supervisor.rules.code(), key)) {
-        return Some(value);
-    }
-    let Found::Child(child, supervisor) = found else { return None };
-    let rules = ChildRules::of(&child.rules.spec, &supervisor.rules);
-    Some(match key {
-        "enabled" => "true".to_owned(),
-        "restart" | "restart.when" | "restart.restart" | "system.restart_policy.when" => {
-            format!("\"{}\"", rules.restart_type())
+    let key = match key {
+        "restart.when" | "restart.restart" | "system.restart_policy.when" => "restart",
+        key => key,
+    };
+    match (option(key)?.text, found) {
+        (OptionText::OfSupervisor(text), _) => text(itself?.rules.code()),
+        (OptionText::OfChild(text), Found::Child(child, supervisor)) => {
+            text(&ChildRules::of(&child.rules.spec, &supervisor.rules))
         }
-        "shutdown" => format!("\"{}\"", rules.shutdown),
-        "activation_timeout" => quoted(rules.activation_timeout?),
-        "watchdog" => quoted(rules.watchdog?),
-        "run_time_limit" => quoted(rules.run_time_limit?),
-        "on_leak" => format!("\"{}\"", rules.on_leak),
-        _ => return None,
-    })
+        (OptionText::OfChild(_), _) => None,
+    }
 }

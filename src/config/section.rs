@@ -13,14 +13,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny};
 
 use super::de::decode;
-use super::keys::{CHILD_KEYS, SUPERVISOR_KEYS};
+use super::keys::keys;
 use super::mistake::Mistake;
 use super::node::{Node, Value, join};
 use super::restart::Restart;
 use super::rules;
 use crate::policy::{
     AutoShutdown, ChildLayer, ForWorkers, HumanDuration, Intensity, OnExhausted, OnLeak, Period,
-    Places, RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer,
+    Places, RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer, WrittenAt,
 };
 
 /// The values of one section.
@@ -46,6 +46,7 @@ pub(super) struct SectionTable {
     leak_timeout: Option<Positive>,
     stop_deadline: Option<HumanDuration>,
     max_children: Option<usize>,
+    min_ready: Option<u32>,
     enabled: Option<bool>,
     restart: Option<Restart>,
     shutdown: Option<Shutdown>,
@@ -81,7 +82,8 @@ impl Section {
 /// Reads each value of a section by itself.
 pub(super) fn values(node: &mut Node, path: &str) -> Result<SectionTable, Vec<Mistake>> {
     let mut mistakes = rules::unify(node, path);
-    let known: Vec<_> = SUPERVISOR_KEYS.into_iter().chain(CHILD_KEYS).collect();
+    let (of_supervisors, of_children) = keys();
+    let known = [of_supervisors, of_children].concat();
     mistakes.extend(rules::take_nested(node, path, &known));
     mistakes.extend(rules::take_shared_limit(node, path));
     unquote(node, &["restart", "backoff", "jitter"]);
@@ -118,9 +120,10 @@ impl SectionTable {
             _ => RestartPolicy::new(),
         };
         let is_table = node.get("restart").is_some_and(|node| node.table().is_some());
-        let keys =
-            CHILD_KEYS.iter().filter(|key| **key != "config" && (**key != "restart" || !is_table));
-        places.extend(keys.filter_map(|key| Some((*key, node.place(key)?))));
+        let (of_supervisors, of_children) = keys();
+        let written = of_children.iter();
+        let written = written.filter(|key| **key != "config" && (**key != "restart" || !is_table));
+        places.extend(written.filter_map(|key| Some((*key, node.place(key)?))));
         let child = ChildLayer {
             for_workers: ForWorkers::default(),
             enabled: self.enabled,
@@ -130,7 +133,7 @@ impl SectionTable {
             watchdog: self.watchdog.map(|Positive(interval)| interval),
             run_time_limit: self.run_time_limit.map(|Positive(limit)| limit),
             on_leak: self.on_leak,
-            places,
+            places: WrittenAt(places),
         };
         let is_unlimited = self.unlimited_restarts == Some(true);
         let name = |key: &'static str| match key {
@@ -140,7 +143,7 @@ impl SectionTable {
             key => Some(key),
         };
         let place = |key: &&'static str| Some((name(key)?, node.place(key)?));
-        let places = SUPERVISOR_KEYS.iter().filter_map(place).collect();
+        let places = of_supervisors.iter().filter_map(place).collect();
         let supervisor = SupervisorLayer {
             strategy: self.strategy,
             auto_shutdown: self.auto_shutdown,
@@ -155,7 +158,8 @@ impl SectionTable {
             leak_timeout: self.leak_timeout.map(|Positive(timeout)| timeout),
             stop_deadline: self.stop_deadline.map(|HumanDuration(deadline)| deadline),
             max_children: self.max_children,
-            places,
+            min_ready: self.min_ready,
+            places: WrittenAt(places),
         };
         Ok(Section { child, supervisor })
     }

@@ -9,6 +9,7 @@ use super::event::ChildAnswer;
 use super::machine::{Machine, each};
 use super::requirements::RequirementId;
 use super::view::{ChildCounts, View};
+use crate::lifecycle::Lifecycle;
 use crate::policy::ChildRules;
 
 impl Machine {
@@ -114,6 +115,12 @@ impl Machine {
     /// Places are numbered from 0. A child keeps its place when other children are removed.
     pub(crate) fn next(&self, place: u64) -> Option<(Key, u64)> {
         each!(self, kind => kind.next(place))
+    }
+
+    /// Returns how many active children the supervisor lacks until it is ready.
+    pub(crate) fn lacks_active(&self) -> u32 {
+        let children = self.children();
+        children.rules.min_ready.saturating_sub(children.counts.of(Lifecycle::Active))
     }
 
     pub(crate) fn counts(&self) -> ChildCounts {

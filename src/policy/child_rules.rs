@@ -321,7 +321,7 @@ impl ChildRules {
     /// `feed.toml:12`, or `call`.
     pub(crate) fn places(&self) -> Places {
         let Layers { file, call, .. } = &self.layers;
-        let mut places = file.as_ref().map(|file| file.places.clone()).unwrap_or_default();
+        let mut places = file.as_ref().map(|file| file.places.0.clone()).unwrap_or_default();
         if let Some(call) = call {
             let call_place: Arc<str> = "call".into();
             places.extend(call.policy.names().map(|name| (name, Arc::clone(&call_place))));

@@ -18,8 +18,18 @@ use super::{
 /// Where values were written, such as `feed.toml:12`, by the name of the setting.
 pub(crate) type Places = BTreeMap<&'static str, Arc<str>>;
 
-/// The values of one child.
+/// Where the values of a layer were written. It makes no difference between two layers.
 #[derive(Clone, Debug, Default)]
+pub(crate) struct WrittenAt(pub(crate) Places);
+
+impl PartialEq for WrittenAt {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// The values of one child.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ChildLayer {
     pub(crate) for_workers: ForWorkers,
     /// `false` takes the child out of the tree.
@@ -30,7 +40,7 @@ pub(crate) struct ChildLayer {
     pub(crate) watchdog: Option<Duration>,
     pub(crate) run_time_limit: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
-    pub(crate) places: Places,
+    pub(crate) places: WrittenAt,
 }
 
 /// Which values are written for several children, and so only for the workers among them: a supervisor needs time
@@ -47,7 +57,7 @@ impl ForWorkers {
 }
 
 /// The values of one supervisor.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SupervisorLayer {
     pub(crate) strategy: Option<Strategy>,
     pub(crate) auto_shutdown: Option<AutoShutdown>,
@@ -60,55 +70,7 @@ pub(crate) struct SupervisorLayer {
     pub(crate) stop_deadline: Option<Duration>,
     /// Dynamic supervisors only.
     pub(crate) max_children: Option<usize>,
-    pub(crate) places: Places,
-}
-
-impl PartialEq for ChildLayer {
-    fn eq(&self, other: &Self) -> bool {
-        let Self {
-            for_workers,
-            enabled,
-            policy,
-            shutdown,
-            activation_timeout,
-            watchdog,
-            run_time_limit,
-            on_leak,
-            places: _,
-        } = self;
-        *for_workers == other.for_workers
-            && *enabled == other.enabled
-            && *policy == other.policy
-            && *shutdown == other.shutdown
-            && *activation_timeout == other.activation_timeout
-            && *watchdog == other.watchdog
-            && *run_time_limit == other.run_time_limit
-            && *on_leak == other.on_leak
-    }
-}
-
-impl PartialEq for SupervisorLayer {
-    fn eq(&self, other: &Self) -> bool {
-        let Self {
-            strategy,
-            auto_shutdown,
-            start,
-            intensity,
-            count_failed_starts,
-            on_exhausted,
-            leak_timeout,
-            stop_deadline,
-            max_children,
-            places: _,
-        } = self;
-        *strategy == other.strategy
-            && *auto_shutdown == other.auto_shutdown
-            && *start == other.start
-            && *intensity == other.intensity
-            && *count_failed_starts == other.count_failed_starts
-            && *on_exhausted == other.on_exhausted
-            && *leak_timeout == other.leak_timeout
-            && *stop_deadline == other.stop_deadline
-            && *max_children == other.max_children
-    }
+    /// Dynamic supervisors only.
+    pub(crate) min_ready: Option<u32>,
+    pub(crate) places: WrittenAt,
 }

@@ -62,6 +62,8 @@ mod intensity;
 mod layers;
 mod limits;
 mod on_exit;
+#[cfg(feature = "config")]
+mod option_table;
 mod options;
 mod presets;
 mod random;
@@ -92,10 +94,14 @@ pub use self::failure_log::{FailureLog, LogLevel};
 pub(crate) use self::health::{HealthCounter, HealthSettings};
 pub(crate) use self::instant::later;
 pub use self::intensity::Intensity;
-pub(crate) use self::layers::{ChildLayer, ForWorkers, Places, SupervisorLayer};
+pub(crate) use self::layers::{ChildLayer, ForWorkers, Places, SupervisorLayer, WrittenAt};
 pub(crate) use self::limits::{Limits, SetTwice, WrittenLimits, set};
 pub use self::limits::{OnExhausted, OnLeak};
 pub use self::on_exit::OnExit;
+#[cfg(all(test, feature = "config-file"))]
+pub(crate) use self::option_table::OptionInfo;
+#[cfg(feature = "config")]
+pub(crate) use self::option_table::{OPTIONS, OptionOf, OptionText, TakesEffect, option};
 pub(crate) use self::options::{ChildOptions, Rules, Withheld};
 pub use self::presets::Preset;
 pub use self::random::Random;

@@ -124,6 +124,8 @@ pub(crate) struct Rules {
     pub(crate) stop_deadline: Option<Duration>,
     /// Dynamic supervisors only.
     pub(crate) max_children: Option<usize>,
+    /// How many children have to be active so that the supervisor is ready. Dynamic supervisors only.
+    pub(crate) min_ready: u32,
     /// The defaults for children.
     pub(crate) defaults: ChildOptions,
     /// The options of the preset, below `defaults`.
@@ -156,6 +158,7 @@ impl Default for Rules {
             leak_timeout: Duration::from_secs(1),
             stop_deadline: None,
             max_children: None,
+            min_ready: 0,
             defaults: ChildOptions::default(),
             preset: ChildOptions::default(),
             backoff: Backoff::default(),
@@ -166,34 +169,38 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Returns the rules with the values of a file.
-    pub(crate) fn layered(code: &Arc<Self>, file: Option<Arc<SupervisorLayer>>) -> Arc<Self> {
-        let code = code.code();
-        let Some(layer) = file else { return Arc::clone(code) };
-        let mut rules = Self::clone(code);
+    /// Returns the rules with the values of a layer, which are those of the builder or of a file.
+    pub(crate) fn with(self, layer: &SupervisorLayer, source: PolicySource) -> Self {
+        let mut rules = self;
         rules.strategy = layer.strategy.unwrap_or(rules.strategy);
         rules.auto_shutdown = layer.auto_shutdown.unwrap_or(rules.auto_shutdown);
         rules.start = layer.start.unwrap_or(rules.start);
         if let Some(intensity) = layer.intensity {
-            // As with the call of the builder, it replaces the built-in limit of each child.
-            (rules.intensity, rules.of_each) = (intensity, None);
-            rules.intensity_from = PolicySource::File;
+            // A limit that is written replaces the built-in limit of each child.
+            (rules.intensity, rules.intensity_from, rules.of_each) = (intensity, source, None);
         }
         rules.count_failed_starts = layer.count_failed_starts.unwrap_or(rules.count_failed_starts);
         if let Some(on_exhausted) = layer.on_exhausted {
-            rules.on_exhausted = on_exhausted;
-            rules.on_exhausted_from = PolicySource::File;
+            (rules.on_exhausted, rules.on_exhausted_from) = (on_exhausted, source);
         }
         rules.leak_timeout = layer.leak_timeout.unwrap_or(rules.leak_timeout);
         rules.stop_deadline = layer.stop_deadline.or(rules.stop_deadline);
         rules.max_children = layer.max_children.or(rules.max_children);
-        rules.layers = Some((Arc::clone(code), layer));
-        Arc::new(rules)
+        rules.min_ready = layer.min_ready.unwrap_or(rules.min_ready);
+        rules
+    }
+
+    /// Returns the rules of the code, with the values of a file.
+    pub(crate) fn layered(code: &Arc<Self>, file: Option<Arc<SupervisorLayer>>) -> Arc<Self> {
+        let code = code.code();
+        let Some(layer) = file else { return Arc::clone(code) };
+        let rules = Self::clone(code).with(&layer, PolicySource::File);
+        Arc::new(Self { layers: Some((Arc::clone(code), layer)), ..rules })
     }
 
     /// Returns where the values that replace those of the code were written, by name.
     pub(crate) fn places(&self) -> Places {
-        self.layers.as_ref().map(|(_, layer)| layer.places.clone()).unwrap_or_default()
+        self.layers.as_ref().map(|(_, layer)| layer.places.0.clone()).unwrap_or_default()
     }
 
     /// Returns the rules of the code.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use super::check;
-use super::description::{Description, Restarts};
+use super::description::Description;
 use crate::child::{ChildDefaults, ChildSpec, FactoryKind};
 use crate::error::BuildError;
 use crate::policy::{
@@ -206,7 +206,7 @@ macro_rules! common_options {
         ///
         /// See [`restarts`](Self::restarts).
         pub fn intensity(mut self, intensity: Intensity) -> Self {
-            self.description.options.restarts(Restarts::Within(intensity));
+            self.description.options.restarts(Some(intensity));
             self
         }
 
@@ -214,7 +214,7 @@ macro_rules! common_options {
         ///
         /// A limit that is written for a child, on its spec or in the [defaults](Self::defaults), still applies.
         pub fn unlimited_restarts(mut self) -> Self {
-            self.description.options.restarts(Restarts::Unlimited);
+            self.description.options.restarts(None);
             self
         }
 
@@ -240,7 +240,7 @@ macro_rules! common_options {
         /// # drop(app);
         /// ```
         pub fn count_failed_starts(mut self, count: bool) -> Self {
-            self.description.options.count_failed_starts = Some(count);
+            self.description.options.values.count_failed_starts = Some(count);
             self
         }
 
@@ -250,7 +250,7 @@ macro_rules! common_options {
         /// A child can have its own answer: see
         /// [`ChildSpec::on_exhausted`](crate::ChildSpec::on_exhausted).
         pub fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
-            self.description.options.on_exhausted = Some(on_exhausted);
+            self.description.options.values.on_exhausted = Some(on_exhausted);
             self
         }
 
@@ -314,7 +314,7 @@ macro_rules! common_options {
         /// The supervisor then goes on without it. tokio aborts a task only at an await point, so code that
         /// blocks its thread can't be aborted.
         pub fn leak_timeout(mut self, timeout: Duration) -> Self {
-            self.description.options.leak_timeout = Some(timeout);
+            self.description.options.values.leak_timeout = Some(timeout);
             self
         }
 
@@ -323,7 +323,7 @@ macro_rules! common_options {
         /// The remaining children are aborted then. Default: the sum of the children's graces. The
         /// [stages](crate::app::StopStages) of an application apply as well.
         pub fn stop_deadline(mut self, deadline: Duration) -> Self {
-            self.description.options.stop_deadline = Some(deadline);
+            self.description.options.values.stop_deadline = Some(deadline);
             self
         }
 
@@ -437,7 +437,7 @@ impl SupervisorBuilder {
     ///
     /// Default: [`Strategy::OneForOne`].
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.description.options.strategy = strategy;
+        self.description.options.values.strategy = Some(strategy);
         self
     }
 
@@ -445,7 +445,7 @@ impl SupervisorBuilder {
     ///
     /// Default: [`AutoShutdown::Never`].
     pub fn auto_shutdown(mut self, auto_shutdown: AutoShutdown) -> Self {
-        self.description.options.auto_shutdown = auto_shutdown;
+        self.description.options.values.auto_shutdown = Some(auto_shutdown);
         self
     }
 
@@ -453,7 +453,7 @@ impl SupervisorBuilder {
     ///
     /// Default: [`Start::Sequential`].
     pub fn start(mut self, start: Start) -> Self {
-        self.description.options.start = start;
+        self.description.options.values.start = Some(start);
         self
     }
 
@@ -473,7 +473,35 @@ impl DynamicSupervisorBuilder {
     ///
     /// Zero is a [warning](crate::BuildWarning::NoRoom) at build.
     pub fn max_children(mut self, max: usize) -> Self {
-        self.description.options.max_children = Some(max);
+        self.description.options.values.max_children = Some(max);
+        self
+    }
+
+    /// Sets how many children have to be active so that the supervisor is ready. Default: 0.
+    ///
+    /// With fewer, the supervisor is a [problem](crate::status::Status::problems) of the status, and the tree isn't
+    /// ready if the supervisor is [essential](crate::ChildSpec::essential): a probe of its readiness fails. The
+    /// supervisor starts without its children, so nothing waits for them.
+    ///
+    /// ```
+    /// use verger::{Context, DynamicSupervisor, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let senders = DynamicSupervisor::builder("senders").min_ready(1);
+    /// let app = Supervisor::builder("app").child(senders).build()?.start().await?;
+    /// let status = app.status().await?;
+    /// assert_eq!(status.problems()[0].to_string(), "app/senders: 0 of 1 children are active");
+    ///
+    /// let senders = app.supervisor("senders").await?;
+    /// senders.start_child(worker("sender", async |ctx: Context| ctx.cancelled().await)).await?;
+    /// assert!(app.status().await?.is_ready());
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn min_ready(mut self, children: u32) -> Self {
+        self.description.options.values.min_ready = Some(children);
         self
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::description::{Description, Options, Restarts};
+use super::description::Description;
 use super::order;
 use super::supervisor::{Supervisor, resolved};
 use crate::child::{
@@ -94,8 +94,7 @@ fn blueprint(
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
     let rules = rules(description, path)?;
-    let Options { restarts, max_children, .. } = description.options;
-    let is_written = restarts.is_some();
+    let is_written = description.options.values.intensity.is_some();
     let mut resolver = Resolver::default();
     let alone = Arc::new(rules);
     let times = children
@@ -140,7 +139,7 @@ fn blueprint(
         let path = path.clone();
         warnings.push(BuildWarning::ShortStopDeadline { path, deadline, grace });
     }
-    if max_children == Some(0) {
+    if blueprint.rules.max_children == Some(0) {
         warnings.push(BuildWarning::NoRoom { path: path.clone() });
     }
     let ineffective = blueprint.ineffective_limit();
@@ -155,23 +154,36 @@ fn blueprint(
 fn rules(description: &Description, path: &Path) -> Result<Rules, BuildError> {
     let &Description { ref options, dynamic, .. } = description;
     let preset = options.preset.as_ref();
-    let default = Rules::default();
-    let (intensity, of_each) = match (options.restarts, preset) {
-        (Some(Restarts::Unlimited), _) => (None, None),
-        (Some(Restarts::Within(intensity)), _) => (Some(intensity), None),
-        (None, Some(preset)) => (preset.intensity, None),
-        (None, None) => (None, default.of_each),
-    };
-    let own = || path.clone();
+    let (values, own) = (&options.values, || path.clone());
     check_twice(options.twice.as_ref(), &own)?;
-    if let Some(intensity) = intensity {
+    let default = Rules::default();
+    let on_exhausted = match preset {
+        Some(preset) => preset.on_exhausted(path.depth() == 1),
+        None if dynamic => OnExhausted::Remove,
+        None => default.on_exhausted,
+    };
+    let base = Rules {
+        first_start: options
+            .first_start
+            .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
+        on_exhausted,
+        on_exhausted_from: preset.map_or(PolicySource::Default, |_| PolicySource::Preset),
+        intensity: preset.and_then(|preset| preset.intensity),
+        intensity_from: PolicySource::Preset,
+        of_each: if preset.is_some() { None } else { default.of_each },
+        count_failed_starts: preset.is_some_and(|preset| preset.count_failed_starts),
+        gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
+        forgets_temporary: preset.is_some_and(|preset| preset.forgets_temporary),
+        defaults: options.defaults.options.clone(),
+        preset: preset.map(Preset::of_children).unwrap_or_default(),
+        random: options.random.clone(),
+        ..default
+    };
+    let rules = base.with(values, PolicySource::Supervisor);
+    if let Some(intensity) = rules.intensity {
         check_intensity(intensity, &own)?;
     }
-    let on_exhausted = options.on_exhausted;
-    let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted(path.depth() == 1)));
-    let on_exhausted =
-        on_exhausted.unwrap_or(if dynamic { OnExhausted::Remove } else { default.on_exhausted });
-    check_on_exhausted(on_exhausted, &own)?;
+    check_on_exhausted(rules.on_exhausted, &own)?;
     check_limits(&options.defaults.options, &own)?;
     let example = Duration::from_secs(10);
     let zero = |option| BuildError::ZeroDuration { path: own(), option, example };
@@ -184,7 +196,7 @@ fn rules(description: &Description, path: &Path) -> Result<Rules, BuildError> {
     if options.defaults.options.run_time_limit.is_some_and(|limit| limit.is_zero()) {
         return Err(zero("default run-time limit"));
     }
-    if options.leak_timeout.is_some_and(|timeout| timeout.is_zero()) {
+    if rules.leak_timeout.is_zero() {
         return Err(zero("leak timeout"));
     }
     if let Some(backoff) = &options.defaults.options.backoff {
@@ -193,39 +205,5 @@ fn rules(description: &Description, path: &Path) -> Result<Rules, BuildError> {
             BuildError::BadBackoff { path, problem }
         })?;
     }
-    Ok(Rules {
-        strategy: options.strategy,
-        auto_shutdown: options.auto_shutdown,
-        start: options.start,
-        first_start: options
-            .first_start
-            .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
-        on_exhausted,
-        on_exhausted_from: match (options.on_exhausted, preset) {
-            (Some(_), _) => PolicySource::Supervisor,
-            (None, Some(_)) => PolicySource::Preset,
-            (None, None) => PolicySource::Default,
-        },
-        intensity,
-        intensity_from: match options.restarts {
-            Some(_) => PolicySource::Supervisor,
-            None => PolicySource::Preset,
-        },
-        of_each,
-        group_restart: default.group_restart,
-        count_failed_starts: options
-            .count_failed_starts
-            .unwrap_or(preset.is_some_and(|preset| preset.count_failed_starts)),
-        gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
-        forgets_temporary: preset.is_some_and(|preset| preset.forgets_temporary),
-        has_failure_callback: false,
-        leak_timeout: options.leak_timeout.unwrap_or(default.leak_timeout),
-        stop_deadline: options.stop_deadline,
-        max_children: options.max_children,
-        defaults: options.defaults.options.clone(),
-        preset: preset.map(Preset::of_children).unwrap_or_default(),
-        backoff: default.backoff,
-        random: options.random.clone(),
-        ..default
-    })
+    Ok(rules)
 }

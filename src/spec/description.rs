@@ -4,13 +4,11 @@ use std::fmt;
 use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::child::{ChildDefaults, ChildSpec};
 use crate::dead_letter::DeadLetterOptions;
 use crate::policy::{
-    self, AutoShutdown, FailureCallback, FirstStart, Intensity, OnExhausted, Preset, RandomFactory,
-    SetTwice, Start, Strategy,
+    self, FailureCallback, FirstStart, Intensity, Preset, RandomFactory, SetTwice, SupervisorLayer,
 };
 use crate::runtime::Registration;
 
@@ -66,17 +64,10 @@ impl Drop for Description {
 /// The options that both kinds of supervisors have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
-    pub(super) strategy: Strategy,
-    pub(super) auto_shutdown: AutoShutdown,
-    pub(super) start: Start,
+    /// Those that a file can have, too.
+    pub(super) values: SupervisorLayer,
     pub(super) first_start: Option<FirstStart>,
-    pub(super) on_exhausted: Option<OnExhausted>,
-    pub(super) restarts: Option<Restarts>,
-    pub(super) count_failed_starts: Option<bool>,
     pub(super) twice: Option<SetTwice>,
-    pub(super) leak_timeout: Option<Duration>,
-    pub(super) stop_deadline: Option<Duration>,
-    pub(super) max_children: Option<usize>,
     pub(super) preset: Option<Preset>,
     pub(super) defaults: ChildDefaults,
     pub(super) random: Option<RandomFactory>,
@@ -86,18 +77,13 @@ pub(super) struct Options {
     pub(super) version: Option<Arc<str>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Restarts {
-    Unlimited,
-    Within(Intensity),
-}
-
 impl Options {
-    pub(super) fn restarts(&mut self, restarts: Restarts) {
-        let text = |restarts: &Restarts| match restarts {
-            Restarts::Unlimited => "unlimited_restarts()".to_owned(),
-            Restarts::Within(intensity) => intensity.to_string(),
+    /// Sets the limit of all children together. `None`: there is none.
+    pub(super) fn restarts(&mut self, restarts: Option<Intensity>) {
+        let text = |restarts: &Option<Intensity>| match restarts {
+            None => "unlimited_restarts()".to_owned(),
+            Some(intensity) => intensity.to_string(),
         };
-        policy::set(&mut self.restarts, restarts, &mut self.twice, text);
+        policy::set(&mut self.values.intensity, restarts, &mut self.twice, text);
     }
 }

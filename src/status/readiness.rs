@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
-use super::{ChildInfo, Status};
+use super::{ChildInfo, Status, SupervisorInfo};
 use crate::invisible::Visible;
 use crate::path::Path;
 
@@ -51,7 +51,8 @@ impl fmt::Display for Problem {
 
 impl Status {
     /// Returns whether the root and every [essential](crate::ChildSpec::essential) child below it are
-    /// [ready](ChildInfo::ready), at every level.
+    /// [ready](ChildInfo::ready), at every level, and dynamic supervisors have as many active children as
+    /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready) specifies.
     ///
     /// What is below a child that isn't essential doesn't count.
     #[must_use]
@@ -59,7 +60,8 @@ impl Status {
         self.problems().iter().all(|problem| !problem.essential)
     }
 
-    /// Returns every child that isn't [ready](ChildInfo::ready), a supervisor before its children.
+    /// Returns every child that isn't [ready](ChildInfo::ready), and every supervisor that lacks active children, a
+    /// supervisor before its children.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -70,6 +72,12 @@ impl Status {
             if !child.ready {
                 let (path, problem) = (child.path.clone(), problem(child));
                 problems.push(Problem { path, problem, essential });
+            }
+            let lacks = node.supervisor.as_deref().filter(|it| it.lacks_active > 0);
+            if let Some(SupervisorInfo { min_ready, lacks_active, .. }) = lacks {
+                let active = min_ready.saturating_sub(*lacks_active);
+                let problem = format!("{active} of {min_ready} children are active");
+                problems.push(Problem { path: child.path.clone(), problem, essential });
             }
             left.extend(node.children.iter().rev().map(|child| (child, essential)));
         }

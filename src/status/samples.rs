@@ -40,6 +40,8 @@ fn supervisor(strategy: &'static str) -> SupervisorInfo {
         period: Duration::from_secs(420),
         limit_reached: false,
         child_limit: None,
+        min_ready: 0,
+        lacks_active: 0,
         on_child_failure: false,
         configured: Default::default(),
         counts: Counts::default(),

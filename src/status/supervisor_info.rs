@@ -50,6 +50,11 @@ pub struct SupervisorInfo {
     /// It is the built-in limit, or the one of the [defaults](crate::SupervisorBuilder::defaults) or of a preset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_limit: Option<Intensity>,
+    /// How many children have to be active so that the supervisor is ready; see
+    /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready).
+    pub min_ready: u32,
+    /// How many active children it lacks for that.
+    pub lacks_active: u32,
     /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
     /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
     pub on_child_failure: bool,

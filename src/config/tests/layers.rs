@@ -49,7 +49,7 @@ auto_reset = "5s"
     let section_b = section(text, "group_b");
     assert_eq!(section_b.child.policy, always);
     let places: Vec<_> =
-        section_b.child.places.iter().map(|(key, at)| format!("{key} {at}")).collect();
+        section_b.child.places.0.iter().map(|(key, at)| format!("{key} {at}")).collect();
     let expected = [
         "backoff feed.toml:6",
         "consecutive_restarts feed.toml:9",
@@ -59,7 +59,7 @@ auto_reset = "5s"
     assert_eq!(places, expected);
     let section = section(text, "group_c");
     assert_eq!(section.child.policy, RestartPolicy::new());
-    assert!(section.child.places.is_empty() && section.supervisor.places.is_empty());
+    assert!(section.child.places.0.is_empty() && section.supervisor.places.0.is_empty());
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn all_values_of_a_section_are_read_with_their_places() {
         "shutdown:13",
         "watchdog:15",
     ];
-    assert_eq!(lines(&child.places), expected);
+    assert_eq!(lines(&child.places.0), expected);
     let expected = [
         "auto_shutdown:3",
         "intensity:5",
@@ -163,7 +163,7 @@ fn all_values_of_a_section_are_read_with_their_places() {
         "stop_deadline:9",
         "strategy:2",
     ];
-    assert_eq!(lines(&supervisor.places), expected);
+    assert_eq!(lines(&supervisor.places.0), expected);
 }
 
 #[test]

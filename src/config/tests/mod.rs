@@ -12,6 +12,8 @@ mod layers;
 #[cfg(feature = "config-file")]
 mod messages;
 #[cfg(feature = "config-file")]
+mod options;
+#[cfg(feature = "config-file")]
 mod properties;
 
 use super::{Config, Node};

@@ -11,6 +11,7 @@ use crate::config::keys;
 use crate::config::keys::OF_RESTART;
 use crate::config::restart::RestartTable;
 use crate::config::section::SectionTable;
+use crate::policy::{OPTIONS, OptionOf};
 
 /// Captures the keys of a struct, and fails.
 struct Capture<'a>(&'a mut Vec<&'static str>);
@@ -54,8 +55,7 @@ fn written(key: &str) -> &'static str {
         "period" => "a duration such as `\"60s\"`, or `\"infinity\"`, with `max_restarts`",
         "intensity" => "`{ max = 5, period = \"60s\" }`, `{ max = 5.0, half_life = \"30s\" }`",
         "unlimited_restarts" => "`true`, in place of a limit",
-        "own_restarts" => "`{ max = 12, period = \"5m\" }`",
-        "count_failed_starts" => "`true`, `false`",
+        "count_failed_starts" | "enabled" => "`true`, `false`",
         "on_exhausted" => {
             "`\"escalate\"`, `\"park\"`, `\"stop_child\"`, `\"remove\"`, `{ pause = \"15s\" }`, \
              `{ exit = 3 }`"
@@ -66,8 +66,7 @@ fn written(key: &str) -> &'static str {
         "stop_deadline" | "min_backoff" | "max_backoff" | "auto_reset" | "failing_for" => {
             "a duration such as `\"5s\"`"
         }
-        "max_children" | "max_retries" | "consecutive_restarts" => "a whole number",
-        "enabled" => "`true`, `false`",
+        "max_children" | "min_ready" | "max_retries" | "consecutive_restarts" => "a whole number",
         "restart" | "when" => "a restart type such as `\"on_failure\"`, or a table",
         "shutdown" => "a duration, `\"brutal_kill\"`, `\"infinity\"`",
         "on_leak" => "`\"restart\"`, `\"park\"`",
@@ -75,21 +74,28 @@ fn written(key: &str) -> &'static str {
         "factor" => "a number of at least 1",
         "backoff" => "a table such as `{ min = \"200ms\", max = \"30s\", jitter = 0.2 }`",
         "failure_log" => "a table such as `{ level = \"info\" }`",
-        key => panic!("`{key}` is new; say here how it is written"),
+        "own_restarts" => "`{ max = 12, period = \"5m\" }`",
+        key => panic!("`{key}` is new; write here what it takes"),
     }
 }
 
 fn reference() -> String {
     let mut table = "| key | of | what it is written as |\n| --- | --- | --- |\n".to_owned();
-    let (supervisors, _) = keys();
-    let mut row = |key: &str, of: &str| {
-        writeln!(table, "| `{key}` | {of} | {} |", written(key)).expect("a string takes all");
+    let mut row = |key: &str, of: &str, written: &str| {
+        writeln!(table, "| `{key}` | {of} | {written} |").expect("a string takes all");
     };
-    for key in keys_of::<SectionTable>() {
-        row(key, if supervisors.contains(&key) { "a supervisor" } else { "a child" });
+    for option in OPTIONS {
+        let of = match option.of {
+            OptionOf::Supervisor => "a supervisor",
+            OptionOf::OrderedSupervisor => "a supervisor that isn't dynamic",
+            OptionOf::DynamicSupervisor => "a dynamic supervisor",
+            OptionOf::Child => "a child",
+            OptionOf::Worker => "a worker",
+        };
+        row(option.key, of, written(option.key));
     }
     for key in keys_of::<RestartTable>() {
-        row(key, "`restart`");
+        row(key, "`restart`", written(key));
     }
     table
 }

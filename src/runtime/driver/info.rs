@@ -155,6 +155,8 @@ impl Driver {
             period,
             limit_reached: max_restarts.is_some_and(|max| restarts_in_period >= max as usize),
             child_limit: self.blueprint.child_limit(),
+            min_ready: self.blueprint.rules.min_ready,
+            lacks_active: self.machine.lacks_active(),
             on_child_failure: self.blueprint.on_child_failure.is_some(),
             configured: self.blueprint.rules.places(),
             counts: self.counts(),
