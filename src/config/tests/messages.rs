@@ -53,9 +53,8 @@ failing_for = "0s"
 
 ["app/*/x"]
 "#;
-    let known = "write `strategy`, `auto_shutdown`, `start`, `max_restarts`, `period`, `intensity`, \
-                 `unlimited_restarts`, `count_failed_starts`, `on_exhausted`, `leak_timeout`, `stop_deadline`, `max_children`, \
-                 `enabled`, `restart`, `shutdown`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak` or `config`";
+    let known =
+        "write `shutdown`, `auto_shutdown`, `start`, `strategy` or `period`, or one of 16 others";
     let unknown_key = format!(
         "12:1 \"app/writer\".shutdwon: unknown key `shutdwon`; did you mean `shutdown`? {known}"
     );
