@@ -1,4 +1,4 @@
-//! `examples/README.md` lists each example, and its commands select the features that the example needs.
+//! `examples/README.md` lists each example and each directory of `crates`, and its commands select the features that the example needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,15 +21,21 @@ fn rows() -> BTreeMap<String, [String; 3]> {
     rows
 }
 
-/// The files and directories that have to be listed, as far as the rows name them: a directory is listed by itself or by
-/// what is in it.
-fn unlisted(rows: &BTreeMap<String, [String; 3]>) -> Vec<String> {
-    let names = fs::read_dir(root().join("examples")).unwrap().map(|entry| {
+/// Returns the files and directories in a directory, each after this prefix. A `/` follows the name of a directory.
+fn entries(directory: &str, prefix: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(directory)).unwrap().map(|entry| {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        if entry.file_type().unwrap().is_dir() { format!("{name}/") } else { name }
+        let end = if entry.file_type().unwrap().is_dir() { "/" } else { "" };
+        format!("{prefix}{name}{end}")
     });
-    let names: BTreeSet<String> = names.collect();
+    entries.collect()
+}
+
+/// Returns the files and directories that no row names. A directory is named by a link to it or to a file in it.
+fn unlisted(rows: &BTreeMap<String, [String; 3]>) -> Vec<String> {
+    let mut names: BTreeSet<String> = entries("examples", "").into_iter().collect();
+    names.extend(entries("crates", "../crates/"));
     let is_listed = |name: &&String| match name.strip_suffix('/') {
         // A part of the example of the same name.
         Some(part) if names.contains(&format!("{part}.rs")) => true,
@@ -76,7 +82,7 @@ fn assert_features(manifest: &toml::Table, command: &str) {
 }
 
 #[test]
-fn the_index_lists_each_example_and_nothing_else() {
+fn the_index_lists_each_example_and_crate_and_nothing_else() {
     let rows = rows();
     let directory = root().join("examples");
     for target in rows.keys() {
