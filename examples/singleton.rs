@@ -23,7 +23,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use verger::lease::{
-    Acquired, Claim, FencingToken, Lease, LeaseEngine, LeaseError, Released, Renewed,
+    Acquired, Claim, FencingToken, Lease, LeaseEngine, LeaseError, LeaseRecord, Released, Renewed,
 };
 use verger::{Application, Context, Exit, Supervisor, async_trait, worker};
 
@@ -48,10 +48,10 @@ impl Files {
     /// Gives the last grant and the time to a closure, and writes what that has made of it.
     fn change<T>(
         &self,
-        claim: &Claim,
+        name: &str,
         change: impl FnOnce(&mut Grant, Duration) -> T,
     ) -> Result<T, LeaseError> {
-        let file = self.directory.join(format!("{}.json", claim.name()));
+        let file = self.directory.join(format!("{name}.json"));
         let change = || {
             let mut options = OpenOptions::new();
             let mut file =
@@ -75,7 +75,7 @@ impl Files {
 #[async_trait]
 impl LeaseEngine for Files {
     async fn acquire(&self, claim: &Claim) -> Result<Acquired, LeaseError> {
-        self.change(claim, |grant, now| {
+        self.change(claim.name(), |grant, now| {
             if now < grant.expires && *grant.holder != **claim.holder() {
                 return Acquired::Held { by: Some(grant.holder.as_str().into()) };
             }
@@ -86,7 +86,7 @@ impl LeaseEngine for Files {
     }
 
     async fn renew(&self, claim: &Claim, token: FencingToken) -> Result<Renewed, LeaseError> {
-        self.change(claim, |grant, now| {
+        self.change(claim.name(), |grant, now| {
             if grant.token != token.get() || now >= grant.expires {
                 return Renewed::Lost;
             }
@@ -96,12 +96,22 @@ impl LeaseEngine for Files {
     }
 
     async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
-        self.change(claim, |grant, now| {
+        self.change(claim.name(), |grant, now| {
             if grant.token != token.get() || now >= grant.expires {
                 return Released::NotHeld;
             }
             grant.expires = Duration::ZERO;
             Released::Released
+        })
+    }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        self.change(name, |grant, now| match grant.expires.checked_sub(now) {
+            Some(remaining) if !remaining.is_zero() => LeaseRecord::held()
+                .with_holder(grant.holder.as_str())
+                .with_token(FencingToken::new(grant.token))
+                .with_remaining(remaining),
+            _ => LeaseRecord::free(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What a lease engine answers.
+//! The requests to a lease engine, and its answers.
 //!
 //! An engine knows one store and its requests. It doesn't know when they are sent, how long an answer counts, or what
 //! follows from it: that is the guard's part.
@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
+
+use super::memo::Memo;
+use super::record::LeaseRecord;
 
 /// A store of leases: a locked file, a database, a coordination service.
 ///
@@ -28,6 +31,9 @@ use serde::Serialize;
 ///    answers *no*.
 /// 5. A holder that acquires the lease which it holds already is granted it again, with a higher token. A guard does
 ///    this if it never received the first answer.
+/// 6. [`holder`](Self::holder) names the holder of the last grant until that expires or is released, and changes nothing.
+/// 7. A memo is stored by the holder of the last grant alone, with its token, and until that grant expires or is released.
+///    The store returns the memo that was stored last, also after a release, after an expiry, and to the next holders.
 ///
 /// The example of [`File`](super::File) acquires a lease.
 ///
@@ -57,6 +63,80 @@ pub trait LeaseEngine: fmt::Debug + Send + Sync + 'static {
     ///
     /// If the answer is unknown.
     async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError>;
+
+    /// Returns who has the lease with this name, for how long yet, and its memo.
+    ///
+    /// It acquires nothing, so it delays no holder and needs no claim. A lease that was never granted is free. The answer
+    /// is true for the moment at which the store gave it: use it to show or to find a holder, and never in place of a grant.
+    ///
+    /// A holder that reads its memo sends this after its grant. No earlier holder can write the memo any more then.
+    ///
+    /// ```
+    /// use verger::lease::{LeaseEngine, LeaseError, Owner};
+    ///
+    /// /// Says where the present leader can be reached.
+    /// async fn leader(engine: &impl LeaseEngine) -> Result<String, LeaseError> {
+    ///     let record = engine.holder("billing").await?;
+    ///     Ok(match record.holder() {
+    ///         Some(holder) => format!("ask {}", Owner::of(holder.clone())),
+    ///         None if record.is_held() => "somebody has it".to_owned(),
+    ///         None => "nobody has it".to_owned(),
+    ///     })
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the answer is unknown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if the future is dropped.
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError>;
+
+    /// Stores a memo with the lease, if the holder of this claim has it with this token.
+    ///
+    /// The memo replaces the last one, and [`holder`](Self::holder) returns it from then on. A store that can't keep
+    /// one needs no such method: by default, the answer is an error whose
+    /// [`is_unsupported`](LeaseError::is_unsupported) is `true`.
+    ///
+    /// ```
+    /// use verger::lease::{Claim, FencingToken, LeaseEngine, LeaseError, Memo, MemoWrite};
+    ///
+    /// /// Notes which invoice was the last. Returns whether this process still has the lease.
+    /// async fn note(
+    ///     engine: &impl LeaseEngine,
+    ///     claim: &Claim,
+    ///     token: FencingToken,
+    ///     invoice: u64,
+    /// ) -> Result<bool, LeaseError> {
+    ///     let memo = Memo::new(invoice.to_be_bytes()).expect("8 bytes");
+    ///     match engine.write_memo(claim, token, &memo).await {
+    ///         Ok(written) => Ok(written == MemoWrite::Stored),
+    ///         // The next holder begins with the first invoice.
+    ///         Err(error) if error.is_unsupported() => Ok(true),
+    ///         Err(error) => Err(error),
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the answer is unknown, or if the engine can't store a memo.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it has answered, the memo is either the old one or the new one.
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        // An engine that can store one uses them.
+        let _ = (claim, token, memo);
+        Err(LeaseError::unsupported("store a memo"))
+    }
 }
 
 /// So that one engine can be shared by leases, also if it isn't `Clone`.
@@ -72,6 +152,20 @@ impl<E: LeaseEngine + ?Sized> LeaseEngine for Arc<E> {
 
     async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
         (**self).release(claim, token).await
+    }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        (**self).holder(name).await
+    }
+
+    // Not the default of the trait, which the inner engine may replace.
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        (**self).write_memo(claim, token, memo).await
     }
 }
 
@@ -161,6 +255,17 @@ pub enum Released {
     NotHeld,
 }
 
+/// The answer to a request to store a memo.
+///
+/// The example of [`LeaseEngine::write_memo`] compares one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoWrite {
+    /// Yes. The memo is stored.
+    Stored,
+    /// No. The lease has expired or was released, or it was granted again. The last memo is unchanged.
+    NotHeld,
+}
+
 /// A number that grows with every grant of a lease.
 ///
 /// A lease can't stop a process that is paused, with its holder inside: it goes on where it was, after the lease has
@@ -211,12 +316,35 @@ pub struct LeaseError {
     problem: String,
     hint: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    is_unsupported: bool,
 }
 
 impl LeaseError {
     /// Creates an error that says what is wrong, and where.
     pub fn new(problem: impl Into<String>) -> Self {
-        Self { problem: problem.into(), hint: None, source: None }
+        Self { problem: problem.into(), hint: None, source: None, is_unsupported: false }
+    }
+
+    /// Creates the error of an engine that can't do this, even if its store can be reached.
+    ///
+    /// ```
+    /// use verger::lease::LeaseError;
+    ///
+    /// let error = LeaseError::unsupported("store a memo");
+    /// assert!(error.is_unsupported());
+    /// assert_eq!(error.to_string(), "the lease engine can't store a memo: use an engine that can");
+    /// assert!(!LeaseError::new("`db:5432` doesn't answer").is_unsupported());
+    /// ```
+    #[must_use]
+    pub fn unsupported(what: &str) -> Self {
+        let error = Self::new(format!("the lease engine can't {what}"));
+        Self { is_unsupported: true, ..error.with_hint("use an engine that can") }
+    }
+
+    /// Returns whether the engine can't do this at all, so that no later request has a different answer.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        self.is_unsupported
     }
 
     /// Adds what to do about it.
@@ -250,5 +378,44 @@ impl fmt::Display for LeaseError {
 impl std::error::Error for LeaseError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An engine from before there were memos.
+    #[derive(Debug)]
+    struct Old;
+
+    #[async_trait]
+    impl LeaseEngine for Old {
+        async fn acquire(&self, _: &Claim) -> Result<Acquired, LeaseError> {
+            Ok(Acquired::Granted(FencingToken::new(1)))
+        }
+
+        async fn renew(&self, _: &Claim, _: FencingToken) -> Result<Renewed, LeaseError> {
+            Ok(Renewed::Extended)
+        }
+
+        async fn release(&self, _: &Claim, _: FencingToken) -> Result<Released, LeaseError> {
+            Ok(Released::Released)
+        }
+
+        async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+            Ok(LeaseRecord::held().with_holder(name))
+        }
+    }
+
+    #[tokio::test]
+    async fn an_engine_without_memos_has_an_error_that_says_so_also_when_it_is_shared() {
+        let (claim, token) = (Claim::new("a", "x", Duration::from_secs(1)), FencingToken::new(1));
+        let shared: Arc<dyn LeaseEngine> = Arc::new(Old);
+        for engine in [&Old as &dyn LeaseEngine, &shared] {
+            let error = engine.write_memo(&claim, token, &Memo::default()).await.unwrap_err();
+            assert!(error.is_unsupported(), "{error}");
+            assert_eq!(engine.holder("a").await.unwrap().holder().map(|it| &**it), Some("a"));
+        }
     }
 }

@@ -9,6 +9,8 @@
 //! | file | what |
 //! | --- | --- |
 //! | `engine` | what an engine is asked and answers |
+//! | `record` | what a store knows of a lease |
+//! | `memo` | a few bytes that a store keeps with a lease |
 //! | `times` | how long a lease lasts, and when its guard acts |
 //! | `clock` | the time, with that of suspends |
 //! | `spec` | the lease of a child |
@@ -31,22 +33,28 @@ mod file;
 mod guard;
 mod holder;
 mod keeper;
+mod memo;
 mod owner;
 #[cfg(feature = "lease-postgres")]
 mod postgres;
+mod record;
 mod shards;
 mod spec;
 mod times;
 
 pub(crate) use self::change::{LeaseChange, LeaseEnd};
-pub use self::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+pub use self::engine::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, MemoWrite, Released, Renewed,
+};
 #[cfg(unix)]
 pub use self::file::File;
 pub(crate) use self::holder::holder;
 pub(crate) use self::keeper::keep;
+pub use self::memo::{Memo, MemoTooLong};
 pub use self::owner::Owner;
 #[cfg(feature = "lease-postgres")]
 pub use self::postgres::{Fenced, Postgres, fence};
+pub use self::record::LeaseRecord;
 pub use self::shards::{Located, Shard, ShardAddress, ShardError, ShardKey, Sharded, ShardsStatus};
 pub use self::spec::Lease;
 pub use self::times::LeaseProblem;

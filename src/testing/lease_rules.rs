@@ -13,7 +13,10 @@ use tokio::time::{sleep, timeout};
 use super::assertion::Assertion;
 use crate::clock::now;
 use crate::exit::ExitError;
-use crate::lease::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use crate::lease::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,
+    Renewed,
+};
 
 /// How many holders request the lease at once.
 const RIVALS: usize = 8;
@@ -31,7 +34,8 @@ const REQUESTS: u32 = 20;
 /// early.
 ///
 /// It also checks what a guard relies on besides the rules: one of many requests at once is granted, a lease that has
-/// expired can't be renewed, and a request that is dropped before it is answered leaves the engine usable.
+/// expired can't be renewed, and a request that is dropped before it is answered leaves the engine usable. Rule 7 is
+/// checked unless the engine [can't](LeaseError::is_unsupported) store memos; the check overwrites the memo of the lease.
 ///
 /// ```
 /// use std::time::Duration;
@@ -84,6 +88,7 @@ impl<E: LeaseEngine + Clone> Check<E> {
         let last = self.check_tokens(last).await?;
         let last = self.check_expiry(last).await?;
         let last = self.check_rivals(last).await?;
+        let last = self.check_memo(last).await?;
         self.check_dropped(last).await
     }
 
@@ -148,6 +153,12 @@ impl<E: LeaseEngine + Clone> Check<E> {
         sleep(2 * *ttl).await;
         let rule = "a lease that has expired can't be renewed, also if no other holder has it";
         self.renew(a, next, Renewed::Lost, rule).await?;
+        self.shows(None, None).await?;
+        let rule = "rule 7: a memo isn't stored after the expiry";
+        let answer = timeout(self.ttl, self.engine.write_memo(a, next, &Memo::default())).await;
+        if let Ok(Ok(MemoWrite::Stored)) = answer {
+            return Err(unexpected(&MemoWrite::Stored, rule, a, "write_memo"));
+        }
         let last = self.acquire(a, next, rule).await?;
         self.release(a, last, Released::Released, rule).await?;
         Ok(last)
@@ -179,6 +190,51 @@ impl<E: LeaseEngine + Clone> Check<E> {
         is_higher(*token, last, claim, rule)?;
         self.release(claim, *token, Released::Released, rule).await?;
         Ok(*token)
+    }
+
+    /// The lease is free, also afterwards.
+    async fn check_memo(&self, last: FencingToken) -> Checked<FencingToken> {
+        let Self { a, b, engine, .. } = self;
+        let rule = "rule 3: a lease is granted again after a release, with a higher token";
+        let first = self.acquire(a, last, rule).await?;
+        self.shows(Some((a, first)), None).await?;
+        // Different in each run, because a memo of an earlier run is still there.
+        let run = fastrand::u64(..).to_be_bytes();
+        let memo = |number| Memo::new([&run[..], &[number]].concat()).expect("9 bytes");
+        let (kept, other) = (memo(1), memo(2));
+        match timeout(self.ttl, engine.write_memo(a, first, &other)).await {
+            Ok(Err(error)) if error.is_unsupported() => {
+                return self.release(a, first, Released::Released, rule).await.map(|()| first);
+            }
+            _ => {}
+        }
+        let rule = "rule 7: the holder of the last grant stores a memo";
+        let longest = Memo::new([0xff; Memo::MAX_LENGTH]).expect("as long as allowed");
+        for stored in [Memo::default(), longest, other, kept] {
+            self.write_memo(a, first, &stored, MemoWrite::Stored, rule).await?;
+            self.shows(Some((a, first)), Some(stored)).await?;
+        }
+
+        let rule = "rule 7: nobody but the holder of the last grant stores a memo";
+        self.write_memo(b, first, &other, MemoWrite::NotHeld, rule).await?;
+        let never = FencingToken::new(u64::MAX);
+        self.write_memo(a, never, &other, MemoWrite::NotHeld, rule).await?;
+        let second = self.acquire(a, first, rule).await?;
+        self.write_memo(a, first, &other, MemoWrite::NotHeld, rule).await?;
+        self.renew(a, second, Renewed::Extended, rule).await?;
+        self.shows(Some((a, second)), Some(kept)).await?;
+
+        let rule = "rule 7: a memo is kept after a release, and stored by no earlier holder";
+        self.release(a, second, Released::Released, rule).await?;
+        self.write_memo(a, second, &other, MemoWrite::NotHeld, rule).await?;
+        self.shows(None, Some(kept)).await?;
+        let third = self.acquire(b, second, rule).await?;
+        self.write_memo(a, second, &other, MemoWrite::NotHeld, rule).await?;
+        self.shows(Some((b, third)), Some(kept)).await?;
+        self.write_memo(b, third, &other, MemoWrite::Stored, rule).await?;
+        self.release(b, third, Released::Released, rule).await?;
+        self.shows(None, Some(other)).await?;
+        Ok(third)
     }
 
     /// The lease is free.
@@ -239,6 +295,44 @@ impl<E: LeaseEngine + Clone> Check<E> {
         match known(self.engine.acquire(claim), rule, claim, "acquire").await? {
             Acquired::Held { by } if by.as_ref().is_none_or(|by| by == holder) => Ok(()),
             acquired => Err(unexpected(&acquired, rule, claim, "acquire")),
+        }
+    }
+
+    /// Looks at the lease, which this holder has with this token, or nobody. `memo`: the one that has to be there.
+    async fn shows(&self, holder: Option<(&Claim, FencingToken)>, memo: Option<Memo>) -> Checked {
+        let (rule, a) = ("rule 6: `holder` names the holder of the last grant", &self.a);
+        let record: LeaseRecord = known(self.engine.holder(a.name()), rule, a, "holder").await?;
+        let named = |claim: &Claim| record.holder().is_none_or(|it| it == claim.holder());
+        let fits = match holder {
+            Some((claim, token)) => {
+                record.is_held() && named(claim) && record.token().is_none_or(|it| it == token)
+            }
+            None => !record.is_held() && record.holder().is_none(),
+        };
+        // Some stores count in seconds, and round up.
+        let longest = self.ttl + Duration::from_secs(1);
+        if !fits || record.remaining().is_some_and(|remaining| remaining > longest) {
+            return Err(unexpected(&record, rule, a, "holder"));
+        }
+        if memo.is_some_and(|memo| memo != *record.memo()) {
+            let rule = "rule 7: the memo that was stored last is returned";
+            return Err(unexpected(&record, rule, a, "holder"));
+        }
+        Ok(())
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+        expected: MemoWrite,
+        rule: &str,
+    ) -> Checked {
+        let answer = self.engine.write_memo(claim, token, memo);
+        match known(answer, rule, claim, "write_memo").await? {
+            answer if answer == expected => Ok(()),
+            answer => Err(unexpected(&answer, rule, claim, "write_memo")),
         }
     }
 

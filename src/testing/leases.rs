@@ -12,7 +12,10 @@ use async_trait::async_trait;
 use self::store::Record;
 pub use self::store::{LeaseEffect, LeaseEvent, LeaseRequest};
 use crate::clock::now;
-use crate::lease::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use crate::lease::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,
+    Renewed,
+};
 use crate::sync::Mutex;
 
 /// A store of leases in memory, for tests of children with a [`Lease`](crate::lease::Lease).
@@ -145,7 +148,15 @@ impl MemoryLeases {
         self.record(name, |record| record.valid(now()).map(|grant| grant.token))
     }
 
+    /// Returns the memo that was stored last with the lease, and the empty one if there was none.
+    #[must_use]
+    pub fn memo(&self, name: &str) -> Memo {
+        self.record(name, |record| record.memo)
+    }
+
     /// Returns all requests for the lease, also those that didn't reach the store.
+    ///
+    /// [`LeaseEngine::holder`] isn't among them, because it changes nothing.
     #[must_use]
     pub fn history(&self, name: &str) -> Vec<LeaseEvent> {
         self.record(name, |record| record.history.clone())
@@ -193,16 +204,23 @@ impl MemoryLeases {
             });
             effect
         });
-        if faults.hangs {
+        faults.answer(effect).await
+    }
+}
+
+impl Faults {
+    /// Answers a request that had its effect, unless a fault hides the answer.
+    async fn answer<T>(self, answer: T) -> Result<T, LeaseError> {
+        if self.hangs {
             return std::future::pending().await;
         }
-        if !faults.delay.is_zero() {
-            tokio::time::sleep(faults.delay).await;
+        if !self.delay.is_zero() {
+            tokio::time::sleep(self.delay).await;
         }
-        match faults {
-            Faults { unreachable: true, .. } => Err(LeaseError::new("the store is unreachable")),
-            Faults { loses_answers: true, .. } => Err(LeaseError::new("the answer was lost")),
-            _ => Ok(effect),
+        match self {
+            Self { unreachable: true, .. } => Err(LeaseError::new("the store is unreachable")),
+            Self { loses_answers: true, .. } => Err(LeaseError::new("the answer was lost")),
+            _ => Ok(answer),
         }
     }
 }
@@ -228,6 +246,24 @@ impl LeaseEngine for MemoryLeases {
         Ok(match self.send(claim, LeaseRequest::Release(token)).await? {
             LeaseEffect::Released => Released::Released,
             _ => Released::NotHeld,
+        })
+    }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        let faults = *self.faults.lock();
+        let record = self.record(name, |record| record.show(now()));
+        faults.answer(record).await
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        Ok(match self.send(claim, LeaseRequest::WriteMemo(token, *memo)).await? {
+            LeaseEffect::Stored => MemoWrite::Stored,
+            _ => MemoWrite::NotHeld,
         })
     }
 }

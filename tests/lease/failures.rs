@@ -100,23 +100,23 @@ async fn tables() {
     let error = refused(&server.engine()).await;
     assert_says(
         &error,
-        &["has schema version 0, and this program needs 1: call `Postgres::migrate`"],
+        &["has schema version 0, and this program needs 2: call `Postgres::migrate`"],
     );
     server.engine().migrate().await.unwrap();
     assert_eq!(granted(&server.engine(), &claim("app", "a")).await.get(), 3, "the rows are kept");
 
-    server.run_sql(&comment("'verger leases, schema version 2'")).await;
-    let newer = "has schema version 2, and this program knows 1: use the version of verger";
+    server.run_sql(&comment("'verger leases, schema version 3'")).await;
+    let newer = "has schema version 3, and this program knows 2: use the version of verger";
     assert_says(&refused(&server.engine()).await, &[newer]);
     assert_says(&text(&server.engine().migrate().await.unwrap_err()), &[newer]);
 
     server.run_sql(&comment("NULL")).await;
-    let foreign = "has no comment `verger leases, schema version 1`, so it may be a different one";
+    let foreign = "has no comment `verger leases, schema version 2`, so it may be a different one";
     assert_says(&refused(&server.engine()).await, &[foreign]);
     assert_says(&text(&server.engine().migrate().await.unwrap_err()), &[foreign]);
 
     server.run_sql("ALTER TABLE verger_leases RENAME holder TO owner").await;
-    server.run_sql(&comment("'verger leases, schema version 1'")).await;
+    server.run_sql(&comment("'verger leases, schema version 2'")).await;
     assert_says(&refused(&server.engine()).await, &["has different columns", "compare it with"]);
 }
 

@@ -8,7 +8,10 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use tokio::runtime;
-use verger::lease::{Acquired, Claim, FencingToken, File, LeaseEngine, Released, Renewed};
+use verger::lease::{
+    Acquired, Claim, FencingToken, File, LeaseEngine, LeaseRecord, Memo, MemoWrite, Released,
+    Renewed,
+};
 
 use crate::folder::Folder;
 use crate::peer::Peer;
@@ -62,6 +65,88 @@ async fn a_process_excludes_another_one_until_it_is_killed() {
     // At the next request, without a wait, and with a higher token.
     peer.kill();
     assert_eq!(granted(&engine, &claim("app", "a")).await.get(), 3);
+}
+
+#[tokio::test]
+async fn a_look_shows_the_holder_until_its_process_is_killed() {
+    let folder = Folder::new();
+    let engine = File::new(folder.path());
+    let look = async || engine.holder("app").await.unwrap();
+    assert_eq!(look().await, LeaseRecord::free());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "a look creates no file");
+
+    let mut peer = Peer::start(folder.path());
+    assert_eq!(peer.ask("acquire app other"), "granted 1");
+    assert_eq!(peer.ask("memo app other 1 half-way"), "Ok(Stored)");
+    let memo = Memo::new("half-way").unwrap();
+    let held = LeaseRecord::held().with_holder("other").with_token(FencingToken::new(1));
+    assert_eq!(look().await, held.with_memo(memo), "a locked file doesn't expire");
+    peer.kill();
+    assert_eq!(look().await, LeaseRecord::free().with_memo(memo));
+    assert_eq!(granted(&engine, &claim("app", "a")).await.get(), 2);
+    assert_eq!(*look().await.memo(), memo);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looks_refuse_no_request() {
+    let folder = Folder::new();
+    let (engine, a) = (File::new(folder.path()), claim("app", "a"));
+    let looking = File::new(folder.path());
+    let looks = tokio::spawn(async move {
+        loop {
+            looking.holder("app").await.unwrap();
+        }
+    });
+    for number in 1..=300 {
+        let token = granted(&engine, &a).await;
+        assert_eq!(token.get(), number);
+        assert_eq!(engine.release(&a, token).await.unwrap(), Released::Released);
+    }
+    looks.abort();
+}
+
+#[tokio::test]
+async fn a_damaged_memo_is_an_error_and_changes_no_lease() {
+    let folder = Folder::new();
+    let (engine, a) = (File::new(folder.path()), claim("app", "a"));
+    let (path, memo) = (folder.path().join("app.memo"), Memo::new("17").unwrap());
+    let token = granted(&engine, &a).await;
+    engine.write_memo(&a, token, &memo).await.unwrap();
+    let good = fs::read_to_string(&path).unwrap();
+    assert_eq!(good, "verger memo 1 token=00000000000000000001 memo=3137\n");
+
+    fs::write(&path, &good[..good.len() - 3]).unwrap();
+    let error = engine.holder("app").await.unwrap_err().to_string();
+    assert!(
+        error.contains("app.memo` is damaged, or isn't the file of a memo: delete it"),
+        "{error}"
+    );
+    assert_eq!(engine.renew(&a, token).await.unwrap(), Renewed::Extended);
+    assert_eq!(engine.write_memo(&a, token, &memo).await.unwrap(), MemoWrite::Stored);
+    assert_eq!(*engine.holder("app").await.unwrap().memo(), memo);
+
+    // What a crash leaves of a memo that was being written.
+    fs::write(folder.path().join("app.memo~"), "verger memo 1 tok").unwrap();
+    assert_eq!(*engine.holder("app").await.unwrap().memo(), memo);
+    assert_eq!(engine.write_memo(&a, token, &Memo::default()).await.unwrap(), MemoWrite::Stored);
+    assert!(engine.holder("app").await.unwrap().memo().is_empty());
+
+    // Through a link, any file could be read or written.
+    fs::remove_file(&path).unwrap();
+    symlink("/etc/passwd", &path).unwrap();
+    assert!(engine.holder("app").await.is_err());
+    symlink("/etc/passwd", folder.path().join("app.memo~")).unwrap();
+    assert!(engine.write_memo(&a, token, &memo).await.is_err());
+}
+
+#[tokio::test]
+async fn a_lease_whose_file_is_deleted_stores_no_memo() {
+    let folder = Folder::new();
+    let (engine, a) = (File::new(folder.path()), claim("app", "a"));
+    let token = granted(&engine, &a).await;
+    fs::remove_file(folder.path().join("app.lease")).unwrap();
+    let written = engine.write_memo(&a, token, &Memo::new("late").unwrap()).await;
+    assert_eq!(written.unwrap(), MemoWrite::NotHeld);
 }
 
 #[tokio::test]
@@ -216,6 +301,13 @@ async fn errors_say_what_to_do() {
     symlink("/etc/passwd", folder.path().join("link.lease")).unwrap();
     let error = refused(folder.path(), "link").await;
     assert!(error.contains("link.lease` is a symbolic link: delete it"), "{error}");
+
+    let look = async |directory: &Path, name| {
+        File::new(directory).holder(name).await.unwrap_err().to_string()
+    };
+    assert!(look(&missing, "app").await.contains("of the leases doesn't exist: create it"));
+    assert!(look(&file, "app").await.contains("isn't a directory"));
+    assert!(look(folder.path(), "link").await.contains("link.lease` is a symbolic link"));
 
     // Permissions don't bind root, except where the kernel itself refuses.
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::time::SystemTime;
 
-use verger::lease::{Acquired, FencingToken, File, LeaseEngine, Postgres};
+use verger::lease::{Acquired, FencingToken, File, LeaseEngine, Memo, Postgres};
 
 use crate::claim;
 
@@ -102,6 +102,10 @@ async fn answer(engine: &impl LeaseEngine, directory: &Path) {
             }
             ["release", name, holder, number] => {
                 format!("{:?}", engine.release(&claim(name, holder), token(number)).await)
+            }
+            ["memo", name, holder, number, text] => {
+                let memo = Memo::new(text).unwrap();
+                format!("{:?}", engine.write_memo(&claim(name, holder), token(number), &memo).await)
             }
             ["clock"] => {
                 let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

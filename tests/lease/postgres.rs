@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use verger::lease::{Acquired, Claim, LeaseEngine, Postgres, Released, Renewed};
+use verger::lease::{
+    Acquired, Claim, LeaseEngine, LeaseRecord, Memo, MemoWrite, Postgres, Released, Renewed,
+};
 use verger::testing::assert_lease_rules;
 
 use crate::peer::Peer;
@@ -101,6 +103,72 @@ async fn a_killed_process_is_replaced_after_its_ttl() {
     let (most, least) = (before.elapsed(), after.elapsed());
     assert!(most >= TTL, "{most:?}");
     assert!(least < 2 * TTL, "{least:?}");
+}
+
+#[tokio::test]
+async fn a_memo_outlives_the_process_that_has_written_it() {
+    let Some(server) = Server::start() else { return };
+    let engine = server.engine();
+    engine.migrate().await.unwrap();
+    let mut peer = Peer::start(server.own_url());
+    assert_eq!(peer.ask("acquire app other"), "granted 1");
+    assert_eq!(peer.ask("memo app other 1 half-way"), "Ok(Stored)");
+    let remaining = engine.holder("app").await.unwrap().remaining();
+    assert!(remaining.is_some_and(|remaining| remaining <= TTL), "{remaining:?}");
+    peer.kill();
+    assert_eq!(granted_in_time(&engine, &claim("app", "a")).await.get(), 2);
+    let record = engine.holder("app").await.unwrap();
+    assert_eq!(record.memo().as_bytes(), b"half-way");
+}
+
+#[tokio::test]
+async fn a_memo_is_not_written_after_the_expiry() {
+    let Some(server) = Server::start() else { return };
+    let engine = server.engine();
+    engine.migrate().await.unwrap();
+    let none = Claim::new("none", "a", Duration::ZERO);
+    let token = granted(&engine, &none).await;
+    let written = engine.write_memo(&none, token, &Memo::new("late").unwrap()).await;
+    assert_eq!(written.unwrap(), MemoWrite::NotHeld);
+    assert_eq!(engine.holder("none").await.unwrap(), LeaseRecord::free());
+}
+
+#[tokio::test]
+async fn a_table_of_the_first_version_gets_memos_and_keeps_its_tokens() {
+    let Some(server) = Server::start() else { return };
+    let of_first_version = "CREATE TABLE verger_leases (name text PRIMARY KEY, epoch bigint NOT NULL, \
+         holder text NOT NULL, expires_at timestamptz NOT NULL, UNIQUE (name, epoch)); \
+         COMMENT ON TABLE verger_leases IS 'verger leases, schema version 1'; \
+         INSERT INTO verger_leases VALUES ('app', 7, 'a', now() + interval '1 hour')";
+    server.run_sql(of_first_version).await;
+    let engine = server.engine();
+    let error = engine.holder("app").await.unwrap_err().to_string();
+    assert!(error.contains("has schema version 1, and this program needs 2: call"), "{error}");
+    engine.migrate().await.unwrap();
+    let token = verger::lease::FencingToken::new(7);
+    let record = engine.holder("app").await.unwrap();
+    assert_eq!((record.token(), record.memo().is_empty()), (Some(token), true));
+    let memo = Memo::new("kept").unwrap();
+    let written = engine.write_memo(&claim("app", "a"), token, &memo).await;
+    assert_eq!(written.unwrap(), MemoWrite::Stored);
+    engine.migrate().await.unwrap();
+    assert_eq!(*engine.holder("app").await.unwrap().memo(), memo);
+}
+
+#[tokio::test]
+async fn a_memo_waits_for_no_fenced_transaction_and_delays_none() {
+    let Some(server) = Server::start() else { return };
+    let engine = server.engine();
+    engine.migrate().await.unwrap();
+    let token = granted(&engine, &claim("app", "a")).await;
+    let mut client = server.client().await;
+    let transaction = client.transaction().await.unwrap();
+    verger::lease::fence(&transaction, "app", token).await.unwrap();
+    let memo = Memo::new("during").unwrap();
+    let written = engine.write_memo(&claim("app", "a"), token, &memo).await;
+    assert_eq!(written.unwrap(), MemoWrite::Stored);
+    verger::lease::fence(&transaction, "app", token).await.unwrap();
+    transaction.commit().await.unwrap();
 }
 
 #[tokio::test]

@@ -24,6 +24,14 @@ pub(super) struct LockedFile {
     token: FencingToken,
 }
 
+/// Who has the lock of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LockOwner {
+    Nobody,
+    /// With the last grant, if it can be read.
+    Somebody(Option<Record>),
+}
+
 /// The answer to a request for a lock.
 #[derive(Debug)]
 pub(super) enum LockAttempt {
@@ -47,7 +55,43 @@ impl LockedFile {
         Err(problem::replaced(path))
     }
 
-    /// Locks an open file. Returns `None` if it was deleted or replaced since it was opened.
+    /// Returns who has the lock, without taking it.
+    ///
+    /// There is no call that tells it. A shared lock is refused while a holder has its exclusive one, and disturbs no other
+    /// look. [`lock`](Self::lock) is refused for the moment that it lasts, and tries again.
+    ///
+    /// # Errors
+    ///
+    /// If the file can't be opened, locked or read.
+    pub(super) fn owner(path: &Path) -> Result<LockOwner, LeaseError> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        let file = match options.open(path) {
+            Ok(file) => file,
+            // The lease was never granted, unless there is no directory.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let directory = path.parent().unwrap_or(path);
+                return match fs::metadata(directory) {
+                    Ok(_) => Ok(LockOwner::Nobody),
+                    Err(_) => Err(problem::open(path, error)),
+                };
+            }
+            Err(error) => return Err(problem::open(path, error)),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => {
+                // Not by closing alone, as in `drop` below.
+                let _ = flock(&file, FlockOperation::Unlock);
+                Ok(LockOwner::Nobody)
+            }
+            Err(Errno::WOULDBLOCK) => {
+                Ok(LockOwner::Somebody(read(&file).ok().and_then(|it| record::last(&it))))
+            }
+            Err(error) => Err(problem::lock(path, error)),
+        }
+    }
+
+    /// Locks an open file. Returns `None` if it was deleted or replaced since it was opened, or if it is being looked at.
     fn lock_opened(
         file: fs::File,
         path: &Path,
@@ -56,6 +100,12 @@ impl LockedFile {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
+                // A look has a shared lock for a moment, and isn't the holder.
+                if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+                    let _ = flock(&file, FlockOperation::Unlock);
+                    std::thread::yield_now();
+                    return Ok(None);
+                }
                 // Read while the holder may be writing, which is good enough for a name.
                 let last = read(&file).ok().and_then(|it| record::last(&it));
                 return Ok(Some(LockAttempt::Held { by: last.map(|it| it.holder.into()) }));

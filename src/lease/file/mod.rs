@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | `lock` | the lock of a file, and the token in it |
 //! | `record` | the content of a file |
-//! | `name` | the file name of a lease |
+//! | `memo` | the file of a memo |
+//! | `name` | the file names of a lease and of its memo |
 //! | `problem` | errors, with what to do about them |
 //!
 //! # Invariants
@@ -14,6 +15,7 @@
 //! 3. All calls of the file system run on a thread that may block.
 
 mod lock;
+mod memo;
 mod name;
 mod problem;
 mod record;
@@ -26,15 +28,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use self::lock::{LockAttempt, LockedFile};
-use super::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use self::lock::{LockAttempt, LockOwner, LockedFile};
+use super::engine::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, MemoWrite, Released, Renewed,
+};
+use super::memo::Memo;
+use super::record::LeaseRecord;
 use crate::named_task;
 use crate::sync::Mutex;
 
 /// Leases for the processes of one machine: a locked file for each lease. Needs no server.
 ///
 /// The processes give the same directory, which has to exist. It gets a file for each lease, `NAME.lease`, in
-/// which the current token and its holder can be read. The lock is `flock`, so the operating system frees it the
+/// which the current token and its holder can be read, and `NAME.memo` for each lease that has a [`Memo`]. The lock is `flock`, so the operating system frees it the
 /// moment that its process ends, also by `kill -9`. The next holder gets it at its next request.
 ///
 /// Clones of an engine share the leases that they hold. Give each child a clone of one engine.
@@ -162,9 +168,9 @@ impl fmt::Debug for File {
 #[async_trait]
 impl LeaseEngine for File {
     async fn acquire(&self, claim: &Claim) -> Result<Acquired, LeaseError> {
-        let path = self.shared.directory.join(name::file_name(claim.name())?);
+        let path = self.shared.directory.join(name::file_names(claim.name())?.lease);
         let (held, holder) = (self.held(claim), Arc::clone(claim.holder()));
-        let attempt = blocking(claim, move || {
+        let attempt = blocking(claim.name(), move || {
             // Rule 5 of the trait: a second lock would be refused.
             if let Some(held) = held
                 && let Some(file) = &mut *held.file.lock()
@@ -192,7 +198,7 @@ impl LeaseEngine for File {
     async fn renew(&self, claim: &Claim, token: FencingToken) -> Result<Renewed, LeaseError> {
         let Some(held) = self.held(claim) else { return Ok(Renewed::Lost) };
         let current = Arc::clone(&held);
-        let still = blocking(claim, move || match &*current.file.lock() {
+        let still = blocking(claim.name(), move || match &*current.file.lock() {
             Some(file) if file.is_in_place()? => Ok(Some(file.token())),
             _ => Ok(None),
         });
@@ -206,7 +212,7 @@ impl LeaseEngine for File {
     async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
         let Some(held) = self.held(claim) else { return Ok(Released::NotHeld) };
         let current = Arc::clone(&held);
-        let released = blocking(claim, move || {
+        let released = blocking(claim.name(), move || {
             let mut current = current.file.lock();
             // Dropping the file unlocks it, also if its place can't be checked.
             let Some(file) = current.take_if(|it| it.token() == token) else { return Ok(false) };
@@ -218,14 +224,51 @@ impl LeaseEngine for File {
         }
         Ok(if released { Released::Released } else { Released::NotHeld })
     }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        let names = name::file_names(name)?;
+        let directory = self.shared.directory.clone();
+        let look = move || {
+            let record = match LockedFile::owner(&directory.join(names.lease))? {
+                LockOwner::Nobody => LeaseRecord::free(),
+                LockOwner::Somebody(None) => LeaseRecord::held(),
+                LockOwner::Somebody(Some(grant)) => LeaseRecord::held()
+                    .with_holder(grant.holder)
+                    .with_token(FencingToken::new(grant.token)),
+            };
+            // Afterwards, so that it isn't older than the grant.
+            Ok(record.with_memo(memo::load(&directory.join(names.memo))?))
+        };
+        blocking(name, look).await
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        let names = name::file_names(claim.name())?;
+        let Some(held) = self.held(claim) else { return Ok(MemoWrite::NotHeld) };
+        let (directory, memo) = (self.shared.directory.clone(), *memo);
+        // The lock of the file stays with this call until the memo is on the disk.
+        let store = move || match &*held.file.lock() {
+            Some(file) if file.token() == token && file.is_in_place()? => {
+                let (path, new) = (directory.join(names.memo), directory.join(names.new_memo));
+                memo::store(&path, &new, token, &memo).map(|()| MemoWrite::Stored)
+            }
+            _ => Ok(MemoWrite::NotHeld),
+        };
+        blocking(claim.name(), store).await
+    }
 }
 
 /// Runs such work on a thread that may block.
 async fn blocking<T: Send + 'static>(
-    claim: &Claim,
+    name: &str,
     work: impl FnOnce() -> Result<T, LeaseError> + Send + 'static,
 ) -> Result<T, LeaseError> {
-    let name = Arc::clone(claim.name());
+    let name = name.to_owned();
     let task = named_task::spawn_blocking(move || format!("lease {name}"), work);
     task.await.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),

@@ -1,12 +1,36 @@
-//! The file name of a lease.
+//! The file names of a lease and of its memo.
 
 use std::fmt::Write;
 
 use super::super::engine::LeaseError;
 
 const SUFFIX: &str = ".lease";
+/// Not longer than the one of the lease.
+const MEMO: &str = ".memo";
+/// A memo that is being written.
+const NEW_MEMO: &str = ".memo~";
 /// The longest file name that common file systems accept, in bytes.
 const LONGEST: usize = 255;
+
+/// The names of the files that belong to a lease.
+#[derive(Debug)]
+pub(super) struct FileNames {
+    pub(super) lease: String,
+    pub(super) memo: String,
+    pub(super) new_memo: String,
+}
+
+/// Returns the file names of a lease, as [`file_name`] does for each of them.
+///
+/// # Errors
+///
+/// If the name is too long.
+pub(super) fn file_names(name: &str) -> Result<FileNames, LeaseError> {
+    let lease = file_name(name)?;
+    let begin = lease.strip_suffix(SUFFIX).unwrap_or_default();
+    let (memo, new_memo) = (format!("{begin}{MEMO}"), format!("{begin}{NEW_MEMO}"));
+    Ok(FileNames { lease, memo, new_memo })
+}
 
 /// Returns the file name of a lease, which is different for each name, also where upper and lower case are the same.
 ///
@@ -15,7 +39,7 @@ const LONGEST: usize = 255;
 /// # Errors
 ///
 /// If the name is too long.
-pub(super) fn file_name(name: &str) -> Result<String, LeaseError> {
+fn file_name(name: &str) -> Result<String, LeaseError> {
     let mut file = String::with_capacity(name.len() + SUFFIX.len());
     for (at, byte) in name.bytes().enumerate() {
         match byte {
@@ -63,6 +87,18 @@ mod tests {
         let files: HashSet<_> = names.iter().map(|it| file_name(it).unwrap()).collect();
         assert_eq!(files.len(), names.len());
         assert!(files.iter().all(|it| !it.bytes().any(|it| it.is_ascii_uppercase())));
+    }
+
+    #[test]
+    fn the_files_of_all_leases_and_memos_have_different_names() {
+        let names =
+            ["a", "a.memo", "a.lease", "a.memo~", "a.memo.lease", "a.lease.memo", ".memo", ""];
+        let all = names.map(|it| file_names(it).unwrap());
+        let all = all.iter().flat_map(|it| [&it.lease, &it.memo, &it.new_memo]);
+        let all: HashSet<_> = all.collect();
+        assert_eq!(all.len(), 3 * names.len());
+        let longest = all.iter().map(|it| it.len()).max();
+        assert_eq!(longest, Some("a.memo.lease.lease".len()));
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub(super) fn write(path: &Path, error: io::Error) -> LeaseError {
 }
 
 pub(super) fn replaced(path: &Path) -> LeaseError {
-    let problem = format!("`{}` is deleted or replaced all the time", path.display());
-    LeaseError::new(problem).with_hint("find what else writes to this directory")
+    let problem = format!("`{}` is deleted, replaced or looked at all the time", path.display());
+    LeaseError::new(problem).with_hint("find what else uses this directory")
 }
 
 pub(super) fn damaged(path: &Path) -> LeaseError {
@@ -56,6 +56,12 @@ pub(super) fn damaged(path: &Path) -> LeaseError {
         "stop all processes that use it, and delete it; tokens then begin with 1 again, so also reset the \
          highest token in each resource that compares them",
     )
+}
+
+pub(super) fn damaged_memo(path: &Path) -> LeaseError {
+    let problem = format!("`{}` is damaged, or isn't the file of a memo", path.display());
+    LeaseError::new(problem)
+        .with_hint("delete it, so that the next holder of the lease finds no memo")
 }
 
 fn failed(what: &str, path: &Path, error: &io::Error) -> LeaseError {

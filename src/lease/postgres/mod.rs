@@ -29,7 +29,11 @@ use self::connection::{Connection, Connections, Connector};
 pub use self::fence::{Fenced, fence};
 use self::table::Table;
 use self::target::ConnectError;
-use super::engine::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use super::engine::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, MemoWrite, Released, Renewed,
+};
+use super::memo::Memo;
+use super::record::LeaseRecord;
 
 /// The default of [`Postgres::connect_timeout`].
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,7 +42,7 @@ const LONGEST_TTL: i64 = 100 * 366 * 24 * 3600 * 1_000_000;
 
 /// Leases in a table of PostgreSQL 12 or later: a row for each lease.
 ///
-/// A row holds the current token, its holder, and the time at which the lease expires. That time is by the clock of
+/// A row holds the current token, its holder, the time at which the lease expires, and its [`Memo`]. That time is by the clock of
 /// the server, so the clocks of the processes play no part. An advisory lock isn't used.
 ///
 /// Each request is one statement without any state of the session, so a pooler may be between this engine and the
@@ -260,6 +264,26 @@ impl Postgres {
         }
     }
 
+    /// Reads a row of the statement that looks who has a lease.
+    fn record(&self, row: &Row) -> Result<LeaseRecord, LeaseError> {
+        let of_wrong_form = |_| problem::answer(&self.connections.server);
+        let remaining: Option<i64> = row.try_get(3).map_err(of_wrong_form)?;
+        let record = match remaining {
+            Some(microseconds) => {
+                let holder: &str = row.try_get(0).map_err(of_wrong_form)?;
+                let epoch: i64 = row.try_get(1).map_err(of_wrong_form)?;
+                LeaseRecord::held()
+                    .with_holder(holder)
+                    .with_token(FencingToken::new(epoch.unsigned_abs()))
+                    .with_remaining(Duration::from_micros(microseconds.unsigned_abs()))
+            }
+            None => LeaseRecord::free(),
+        };
+        let memo: &[u8] = row.try_get(2).map_err(of_wrong_form)?;
+        let memo = Memo::new(memo).map_err(|error| problem::memo(&self.table, error))?;
+        Ok(record.with_memo(memo))
+    }
+
     /// Checks the schema, once on each connection.
     async fn check(&self, connection: &Connection) -> Result<(), LeaseError> {
         if connection.is_checked() {
@@ -328,6 +352,35 @@ impl LeaseEngine for Postgres {
             return Err(problem::conflict(claim.name()));
         };
         Ok(if rows.is_empty() { Released::NotHeld } else { Released::Released })
+    }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        let Some(rows) = self.request(&self.table.holder, &[(&name, Type::TEXT)]).await? else {
+            return Err(problem::conflict(name));
+        };
+        let Some(row) = rows.first() else { return Ok(LeaseRecord::free()) };
+        self.record(row)
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        let (name, holder) = (&**claim.name(), &**claim.holder());
+        let Ok(epoch) = i64::try_from(token.get()) else { return Ok(MemoWrite::NotHeld) };
+        let bytes = memo.as_bytes();
+        let parameters: [(&(dyn ToSql + Sync), _); 4] = [
+            (&name, Type::TEXT),
+            (&holder, Type::TEXT),
+            (&epoch, Type::INT8),
+            (&bytes, Type::BYTEA),
+        ];
+        let Some(rows) = self.request(&self.table.write_memo, &parameters).await? else {
+            return Err(problem::conflict(claim.name()));
+        };
+        Ok(if rows.is_empty() { MemoWrite::NotHeld } else { MemoWrite::Stored })
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_postgres::error::{DbError, SqlState};
 
 use super::super::engine::LeaseError;
+use super::super::memo::MemoTooLong;
 use super::table::Table;
 use super::target::{ConnectError, Server};
 use crate::exit::causes::chain;
@@ -49,6 +50,13 @@ pub(super) fn query(error: tokio_postgres::Error, table: &Table, server: &Server
 pub(super) fn answer(server: &Server) -> LeaseError {
     LeaseError::new(format!("{server} gives an answer of the wrong form"))
         .with_hint("connect to PostgreSQL")
+}
+
+/// A memo that no engine has written.
+pub(super) fn memo(table: &Table, error: MemoTooLong) -> LeaseError {
+    LeaseError::new(format!("a memo in the table `{}` has {} bytes", table.name(), error.length))
+        .with_hint("let nothing else write to this table")
+        .with_source(error)
 }
 
 pub(super) fn missing_table(

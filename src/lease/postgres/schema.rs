@@ -9,7 +9,7 @@ use super::table::Table;
 use super::target::Server;
 
 /// The version of `schema.sql`.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The begin of the comment of the table. The version follows.
 const COMMENT: &str = "verger leases, schema version ";
 /// The key of the lock of a migration. Any number that no other program uses.
@@ -131,13 +131,13 @@ mod tests {
     fn a_mismatch_says_what_to_do() {
         let text = |version| mismatch(version, &Table::default()).to_string();
         assert_eq!(
-            text(Version::Numbered(0)),
-            "the table `verger_leases` has schema version 0, and this program needs 1: call `Postgres::migrate` \
+            text(Version::Numbered(1)),
+            "the table `verger_leases` has schema version 1, and this program needs 2: call `Postgres::migrate` \
              once, or apply `Postgres::schema`"
         );
         assert_eq!(
-            text(Version::Numbered(2)),
-            "the table `verger_leases` has schema version 2, and this program knows 1: use the version of verger \
+            text(Version::Numbered(3)),
+            "the table `verger_leases` has schema version 3, and this program knows 2: use the version of verger \
              that has created it, or a later one"
         );
         assert!(text(Version::Unknown).contains("select a table with `Postgres::table`"));

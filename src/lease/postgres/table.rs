@@ -21,8 +21,8 @@ const LONGEST: usize = 63;
 
 /// A validated name, and the statements.
 ///
-/// Their parameters are the name of the lease, the holder, the token and the TTL in microseconds, in this order and
-/// as far as a statement needs them.
+/// Their parameters are the name of the lease, the holder, the token and the TTL in microseconds or the memo, in this order
+/// and as far as a statement needs them.
 #[derive(Debug)]
 pub(super) struct Table {
     name: String,
@@ -30,6 +30,8 @@ pub(super) struct Table {
     pub(super) acquire: String,
     pub(super) renew: String,
     pub(super) release: String,
+    pub(super) holder: String,
+    pub(super) write_memo: String,
     pub(super) fence: String,
 }
 
@@ -84,9 +86,19 @@ impl Table {
         // Every clock shows a later time than this.
         let release =
             format!("UPDATE {quoted} SET expires_at = '-infinity' WHERE {held} RETURNING true");
+        // No difference to `-infinity`, which servers before version 17 refuse.
+        let holder = format!(
+            "SELECT holder, epoch, memo, CASE WHEN expires_at > clock_timestamp() \
+             THEN greatest(0, extract(epoch FROM expires_at - clock_timestamp()) * 1000000)::bigint END \
+             FROM {quoted} WHERE name = $1"
+        );
+        let write_memo = format!(
+            "WITH {durable} UPDATE {quoted} SET memo = $4 \
+             WHERE (SELECT yes FROM durable) AND {held} RETURNING true"
+        );
         let fence =
             format!("SELECT true FROM {quoted} WHERE name = $1 AND epoch = $2 FOR KEY SHARE");
-        Self { name, quoted, acquire, renew, release, fence }
+        Self { name, quoted, acquire, renew, release, holder, write_memo, fence }
     }
 
     /// Returns the name as it was given.
@@ -161,8 +173,8 @@ mod tests {
 
     #[test]
     fn all_statements_use_the_clock_of_the_server() {
-        let Table { acquire, renew, release, fence, .. } = Table::default();
-        for statement in [acquire, renew, release] {
+        let Table { acquire, renew, release, holder, write_memo, fence, .. } = Table::default();
+        for statement in [acquire, renew, release, holder, write_memo] {
             let compared = statement.matches("expires_at <= clock_timestamp()").count()
                 + statement.matches("expires_at > clock_timestamp()").count();
             assert_eq!(compared, 1, "{statement}");

@@ -58,6 +58,10 @@ enum Wrong {
     DoesNotRenew,
     RevivesTheExpired,
     IsStuckAfterADrop,
+    ShowsNoHolder,
+    ShowsTheLastHolder,
+    StoresForAnybody,
+    ForgetsTheMemo,
     Fails,
 }
 
@@ -174,6 +178,56 @@ impl LeaseEngine for Faulty {
         }
         Ok(released)
     }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        let record = LeaseEngine::holder(&self.inner, name).await?;
+        Ok(match self.wrong {
+            Wrong::ShowsNoHolder => LeaseRecord::free().with_memo(*record.memo()),
+            Wrong::ShowsTheLastHolder => LeaseRecord::held().with_memo(*record.memo()),
+            Wrong::ForgetsTheMemo if !record.is_held() => LeaseRecord::free(),
+            _ => record,
+        })
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        let written = self.inner.write_memo(claim, token, memo).await;
+        if self.wrong == Wrong::StoresForAnybody { Ok(MemoWrite::Stored) } else { written }
+    }
+}
+
+/// An engine whose store has no place for a memo.
+#[derive(Clone, Debug, Default)]
+struct WithoutMemos(MemoryLeases);
+
+#[async_trait]
+impl LeaseEngine for WithoutMemos {
+    async fn acquire(&self, claim: &Claim) -> Result<Acquired, LeaseError> {
+        self.0.acquire(claim).await
+    }
+
+    async fn renew(&self, claim: &Claim, token: FencingToken) -> Result<Renewed, LeaseError> {
+        self.0.renew(claim, token).await
+    }
+
+    async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
+        self.0.release(claim, token).await
+    }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        LeaseEngine::holder(&self.0, name).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_stores_no_memos_keeps_the_rules() {
+    let engine = WithoutMemos::default();
+    assert_lease_rules(engine.clone(), "a", TTL).await;
+    assert_eq!(engine.0.holder("a"), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,6 +239,7 @@ async fn a_rule_that_is_broken_is_named_with_the_answer() {
         "rule 2: a lease expires one ttl after the last request that renewed it; but `acquire`";
     let old = "rule 4: an older token than the last one has no effect; but";
     let dropped = "a request that is dropped leaves the engine usable; but `acquire`";
+    let shows = "rule 6: `holder` names the holder of the last grant; but `holder`";
     for (wrong, expected, answer) in [
         (
             Wrong::GrantsToAll,
@@ -208,6 +263,26 @@ async fn a_rule_that_is_broken_is_named_with_the_answer() {
             "answered with Extended",
         ),
         (Wrong::IsStuckAfterADrop, dropped, "not answered within 2s"),
+        (
+            Wrong::ShowsNoHolder,
+            shows,
+            "is_held: false, holder: None, token: None, remaining: None, memo: Memo(\"\") }",
+        ),
+        (
+            Wrong::ShowsTheLastHolder,
+            shows,
+            "is_held: true, holder: None, token: None, remaining: None, memo: Memo(\"\") }",
+        ),
+        (
+            Wrong::StoresForAnybody,
+            "rule 7: a memo isn't stored after the expiry; but `write_memo`",
+            "answered with Stored",
+        ),
+        (
+            Wrong::ForgetsTheMemo,
+            "rule 7: the memo that was stored last is returned; but `holder`",
+            "memo: Memo(\"\") }",
+        ),
         (
             Wrong::Fails,
             "at the beginning; but `acquire` of `a` by `a-",

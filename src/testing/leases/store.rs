@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::lease::{Claim, FencingToken};
+use crate::lease::{Claim, FencingToken, LeaseRecord, Memo};
 use crate::policy::later;
 
 /// One lease.
@@ -12,6 +12,7 @@ use crate::policy::later;
 pub(super) struct Record {
     grant: Option<Grant>,
     last_token: u64,
+    pub(super) memo: Memo,
     /// The highest token that the resource has accepted.
     accepted: Option<FencingToken>,
     pub(super) history: Vec<LeaseEvent>,
@@ -39,6 +40,21 @@ impl Record {
 
     pub(super) fn expire(&mut self) {
         self.grant = None;
+    }
+
+    /// Returns what [`LeaseEngine::holder`](crate::lease::LeaseEngine::holder) answers.
+    pub(super) fn show(&mut self, now: Instant) -> LeaseRecord {
+        let shown = match self.valid(now) {
+            Some(Grant { holder, token, expires }) => {
+                let shown = LeaseRecord::held().with_holder(Arc::clone(holder)).with_token(*token);
+                match expires {
+                    Some(at) => shown.with_remaining(at.saturating_duration_since(now)),
+                    None => shown,
+                }
+            }
+            None => LeaseRecord::free(),
+        };
+        shown.with_memo(self.memo)
     }
 
     pub(super) fn accepts(&mut self, token: FencingToken) -> bool {
@@ -77,6 +93,15 @@ impl Record {
                     Some(_) => {
                         self.expire();
                         LeaseEffect::Released
+                    }
+                    None => LeaseEffect::NotHeld,
+                }
+            }
+            LeaseRequest::WriteMemo(token, memo) => {
+                match valid.filter(own).filter(|grant| grant.token == token) {
+                    Some(_) => {
+                        self.memo = memo;
+                        LeaseEffect::Stored
                     }
                     None => LeaseEffect::NotHeld,
                 }
@@ -122,6 +147,8 @@ pub enum LeaseRequest {
     Renew(FencingToken),
     /// [`LeaseEngine::release`](crate::lease::LeaseEngine::release), with this token.
     Release(FencingToken),
+    /// [`LeaseEngine::write_memo`](crate::lease::LeaseEngine::write_memo), with this token and memo.
+    WriteMemo(FencingToken, Memo),
 }
 
 /// What a request to [`MemoryLeases`](super::MemoryLeases) has done.
@@ -143,7 +170,9 @@ pub enum LeaseEffect {
     Lost,
     /// The lease is free.
     Released,
-    /// The lease isn't released: the holder doesn't have it, or has a newer token.
+    /// The memo is stored.
+    Stored,
+    /// The lease isn't released, or the memo isn't stored: the holder doesn't have it, or has a newer token.
     NotHeld,
     /// Nothing: the store is [unreachable](super::MemoryLeases::set_unreachable).
     Unreachable,
@@ -169,6 +198,7 @@ impl fmt::Display for LeaseRequest {
             Self::Acquire => f.write_str("acquire"),
             Self::Renew(token) => write!(f, "renew {token}"),
             Self::Release(token) => write!(f, "release {token}"),
+            Self::WriteMemo(token, _) => write!(f, "write memo {token}"),
         }
     }
 }
@@ -181,6 +211,7 @@ impl fmt::Display for LeaseEffect {
             Self::Extended => "extended",
             Self::Lost => "lost",
             Self::Released => "released",
+            Self::Stored => "stored",
             Self::NotHeld => "not held",
             Self::Unreachable => "unreachable",
             Self::Hangs => "hangs",

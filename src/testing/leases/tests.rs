@@ -113,3 +113,48 @@ fn a_resource_accepts_no_token_below_the_highest_of_this_lease() {
     assert!(accepts("b", 1), "a different lease");
     assert!(accepts("a", 6) && !accepts("a", 5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_look_shows_the_holder_and_how_long_it_has_the_lease() {
+    let leases = MemoryLeases::new();
+    let look = async || LeaseEngine::holder(&leases, "a").await.unwrap();
+    assert_eq!(look().await, LeaseRecord::free());
+    leases.acquire(&claim("x")).await.unwrap();
+    advance(Duration::from_secs(10)).await;
+    let held = LeaseRecord::held().with_holder("x").with_token(FencingToken::new(1));
+    assert_eq!(look().await, held.with_remaining(Duration::from_secs(5)));
+    advance(Duration::from_secs(5)).await;
+    assert_eq!(look().await, LeaseRecord::free());
+
+    leases.take_away("a");
+    assert_eq!(look().await.remaining(), None, "an outsider has it until it is expired");
+    leases.set_unreachable(true);
+    assert!(LeaseEngine::holder(&leases, "a").await.is_err());
+    assert_eq!(history(&leases), ["x: acquire -> granted 1"], "a look is no request");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memo_is_written_by_the_holder_and_stays() {
+    let (leases, memo) = (MemoryLeases::new(), Memo::new("17").unwrap());
+    let write = async |holder, token| {
+        leases.write_memo(&claim(holder), FencingToken::new(token), &memo).await.unwrap()
+    };
+    leases.acquire(&claim("x")).await.unwrap();
+    assert_eq!(write("y", 1).await, MemoWrite::NotHeld);
+    assert_eq!(write("x", 2).await, MemoWrite::NotHeld);
+    assert!(leases.memo("a").is_empty());
+    assert_eq!(write("x", 1).await, MemoWrite::Stored);
+    leases.expire("a");
+    assert_eq!((leases.memo("a"), leases.holder("a")), (memo, None));
+    assert_eq!(write("x", 1).await, MemoWrite::NotHeld);
+    assert_eq!(
+        history(&leases),
+        [
+            "x: acquire -> granted 1",
+            "y: write memo 1 -> not held",
+            "x: write memo 2 -> not held",
+            "x: write memo 1 -> stored",
+            "x: write memo 1 -> not held",
+        ]
+    );
+}

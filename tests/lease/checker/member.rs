@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use verger::lease::{
-    Acquired, Claim, FencingToken, File, Lease, LeaseEngine, LeaseError, Postgres, Released,
-    Renewed,
+    Acquired, Claim, FencingToken, File, Lease, LeaseEngine, LeaseError, LeaseRecord, Postgres,
+    Released, Renewed,
 };
 use verger::{Context, Exit, Shutdown, Supervisor, signals, worker};
 
@@ -189,5 +189,9 @@ impl<E: LeaseEngine> LeaseEngine for Observed<E> {
 
     async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
         self.engine.release(claim, token).await
+    }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        self.engine.holder(name).await
     }
 }

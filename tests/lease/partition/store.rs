@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
 use turmoil::net::{TcpListener, TcpStream};
-use verger::lease::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use verger::lease::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Released, Renewed,
+};
 
 use super::record::{Record, nanos, now};
 use crate::checker::history::Nanos;
@@ -64,8 +66,11 @@ impl Store {
         let (at, mut row) = (now(), self.row.lock().unwrap());
         let words: Vec<_> = request.split(' ').collect();
         let number = |at: usize| words[at].parse::<u64>().unwrap();
-        let (what, holder) = (words[0], words[1]);
         let is_held = row.expires > at;
+        if words == ["show"] {
+            return if is_held { format!("held {}", row.holder) } else { "free".to_owned() };
+        }
+        let (what, holder) = (words[0], words[1]);
         if what == "acquire" && is_held && row.holder != holder {
             return format!("held {}", row.holder);
         }
@@ -170,5 +175,13 @@ impl LeaseEngine for Remote {
     async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
         let answer = self.ask(format!("release {} {token}", claim.holder())).await?;
         Ok(if answer == "no" { Released::NotHeld } else { Released::Released })
+    }
+
+    async fn holder(&self, _: &str) -> Result<LeaseRecord, LeaseError> {
+        let answer = self.ask("show".to_owned()).await?;
+        Ok(match answer.strip_prefix("held ") {
+            Some(by) => LeaseRecord::held().with_holder(by),
+            None => LeaseRecord::free(),
+        })
     }
 }

@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
-use verger::lease::{Acquired, Claim, FencingToken, LeaseEngine, Released, Renewed};
+use verger::lease::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseRecord, Memo, MemoWrite, Released, Renewed,
+};
 
 pub use self::peer::{Takeover, measure_takeovers, serve_peer};
 pub use self::server::{Folder, Process, free_port, wait_for_port};
@@ -63,6 +65,71 @@ pub async fn answered(engine: &impl LeaseEngine, claim: &Claim) -> Acquired {
         assert!(began.elapsed() < RECOVERY, "no answer within {RECOVERY:?}: {answer:?}");
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// Checks that one engine of a store sees who has the lease by the other, and the memo, before and after each way in which
+/// the lease ends. Takes about twice the TTL.
+///
+/// # Panics
+///
+/// If it doesn't.
+pub async fn check_holder_and_memo(
+    one: &impl LeaseEngine,
+    two: &impl LeaseEngine,
+    name: &str,
+    ttl: Duration,
+) {
+    let (a, b) = (Claim::new(name, "a", ttl), Claim::new(name, "b", ttl));
+    assert_eq!(two.holder(name).await.unwrap(), LeaseRecord::free(), "never granted");
+    let shows = async |claim: Option<(&Claim, FencingToken)>, memo: &Memo| {
+        for engine in [one as &dyn LeaseEngine, two] {
+            let record = engine.holder(name).await.unwrap();
+            let shown = (record.holder(), record.token());
+            assert_eq!(shown, (claim.map(|it| it.0.holder()), claim.map(|it| it.1)));
+            assert_eq!((record.is_held(), record.memo()), (claim.is_some(), memo));
+            // In whole seconds, rounded up.
+            let longest = ttl + Duration::from_secs(1);
+            assert!(record.remaining().is_none_or(|it| it <= longest), "{record:?}");
+        }
+    };
+    let stored = async |engine: &dyn LeaseEngine, claim: &Claim, token, memo: &Memo| {
+        engine.write_memo(claim, token, memo).await.unwrap() == MemoWrite::Stored
+    };
+    let [first, second, late] = ["first", "second", "late"].map(|it| Memo::new(it).unwrap());
+    let longest = Memo::new([0xff; Memo::MAX_LENGTH]).unwrap();
+
+    let token = granted(one, &a).await;
+    shows(Some((&a, token)), &Memo::default()).await;
+    for memo in [longest, Memo::default(), first] {
+        assert!(stored(one, &a, token, &memo).await);
+        shows(Some((&a, token)), &memo).await;
+    }
+    // Each with an error in one of the two.
+    assert!(!stored(one, &b, token, &late).await);
+    assert!(!stored(two, &b, token, &late).await);
+    assert!(!stored(one, &a, FencingToken::new(u64::MAX), &late).await);
+    // Renewals and memos of one grant don't get in each other's way.
+    for _ in 0..5 {
+        let renewed = async { one.renew(&a, token).await.unwrap() };
+        let (renewed, stored) = tokio::join!(renewed, one.write_memo(&a, token, &second));
+        assert_eq!((renewed, stored.unwrap()), (Renewed::Extended, MemoWrite::Stored));
+    }
+    shows(Some((&a, token)), &second).await;
+
+    // An expiry, after which another holder writes.
+    let (next, _) = granted_within(two, &b, 3 * ttl).await;
+    shows(Some((&b, next)), &second).await;
+    assert!(!stored(one, &a, token, &late).await, "an earlier holder");
+    assert!(stored(two, &b, next, &first).await);
+
+    // A release, and a new grant to the same holder.
+    assert_eq!(two.release(&b, next).await.unwrap(), Released::Released);
+    shows(None, &first).await;
+    assert!(!stored(two, &b, next, &late).await, "released");
+    let last = granted(two, &b).await;
+    assert!(!stored(two, &b, next, &late).await, "an earlier grant");
+    shows(Some((&b, last)), &first).await;
+    assert_eq!(two.release(&b, last).await.unwrap(), Released::Released);
 }
 
 /// Lets twenty holders, each with an engine of its own, compete for the lease. At no time do two of them have it, and

@@ -6,6 +6,8 @@
 //!    so its `mod_revision` is the same for the whole grant: the token.
 //! 2. A keep-alive alone is no yes: the lease of etcd may be alive while the key belongs to a later grant.
 //! 3. All reads are linearizable.
+//! 4. A memo has a separate key, without a lease of etcd. It is written by a transaction that compares the key of the
+//!    lease, so an earlier holder can't write it.
 
 mod problem;
 
@@ -18,12 +20,18 @@ use async_trait::async_trait;
 use etcd_client::{
     Client, Compare, CompareOp, Error, KeyValue, PutOptions, Txn, TxnOp, TxnOpResponse,
 };
-use verger::lease::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use verger::lease::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,
+    Renewed,
+};
 
 /// The longest TTL: a hundred years. The server refuses much longer ones.
 const LONGEST_TTL: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
 /// Leases in etcd: a key for each lease, which the server removes at its expiry.
+///
+/// The memo of a lease is a second key, which stays: the name of the lease, a zero byte, and `memo`. So the name of a lease
+/// may contain no zero byte.
 ///
 /// Clones share the client. Give each child a clone of one engine.
 ///
@@ -93,6 +101,10 @@ impl Etcd {
         format!("{}{name}", self.prefix)
     }
 
+    fn memo_key(&self, name: &str) -> String {
+        format!("{}{name}\0memo", self.prefix)
+    }
+
     fn granted<T>(&self, with: impl FnOnce(&mut HashMap<Arc<str>, Granted>) -> T) -> T {
         with(&mut self.granted.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -151,6 +163,7 @@ impl fmt::Debug for Etcd {
 #[async_trait]
 impl LeaseEngine for Etcd {
     async fn acquire(&self, claim: &Claim) -> Result<Acquired, LeaseError> {
+        check_name(claim.name())?;
         // A standby writes nothing while the lease is held.
         let current = self.read(claim.name()).await?.key;
         let expected = match &current {
@@ -212,6 +225,59 @@ impl LeaseEngine for Etcd {
         let answer = answer.map_err(|error| problem::request("delete a lease", error))?;
         Ok(if answer.succeeded() { Released::Released } else { Released::NotHeld })
     }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        check_name(name)?;
+        let mut client = self.client.clone();
+        // Both keys at one moment. A transaction that only reads is as linearizable as a read.
+        let reads = [TxnOp::get(self.key(name), None), TxnOp::get(self.memo_key(name), None)];
+        let answer = client.txn(Txn::new().and_then(reads)).await;
+        let answer = answer.map_err(|error| problem::request("read a lease", error))?;
+        let keys = answer.op_responses().into_iter().map(|read| match read {
+            TxnOpResponse::Get(mut read) => read.take_kvs().into_iter().next(),
+            _ => None,
+        });
+        let keys: Vec<_> = keys.collect();
+        let [lease, memo] = &keys[..] else { return Err(problem::no_header()) };
+        let mut record = match lease {
+            Some(key) => LeaseRecord::held()
+                .with_holder(String::from_utf8_lossy(key.value()))
+                .with_token(FencingToken::new(key.mod_revision().unsigned_abs())),
+            None => LeaseRecord::free(),
+        };
+        if let Some(key) = lease
+            // Without an answer, only the time is unknown. It is negative if the lease of etcd is gone.
+            && let Ok(left) = client.lease_time_to_live(key.lease(), None).await
+            && let Ok(seconds) = u64::try_from(left.ttl())
+        {
+            record = record.with_remaining(Duration::from_secs(seconds));
+        }
+        let Some(memo) = memo else { return Ok(record) };
+        let memo = Memo::new(memo.value()).map_err(|error| problem::memo(name, error))?;
+        Ok(record.with_memo(memo))
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        check_name(claim.name())?;
+        let key = self.key(claim.name());
+        let holds = Compare::value(key, CompareOp::Equal, &**claim.holder());
+        let transaction = Txn::new()
+            .when([self.fence(claim.name(), token), holds])
+            .and_then([TxnOp::put(self.memo_key(claim.name()), memo.as_bytes(), None)]);
+        let answer = self.client.clone().txn(transaction).await;
+        let answer = answer.map_err(|error| problem::request("write a memo", error))?;
+        Ok(if answer.succeeded() { MemoWrite::Stored } else { MemoWrite::NotHeld })
+    }
+}
+
+/// Checks that no memo of another lease has the key of this one.
+fn check_name(name: &str) -> Result<(), LeaseError> {
+    if name.contains('\0') { Err(problem::name(name)) } else { Ok(()) }
 }
 
 fn held(key: Option<&KeyValue>) -> Acquired {
@@ -231,6 +297,16 @@ fn seconds(ttl: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_could_be_a_memo_is_refused() {
+        let error = check_name("app\0memo").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the name `app\\u{0}memo` has a zero byte: choose a name of a lease without one"
+        );
+        check_name("it's \"quoted\"/ ä").unwrap();
+    }
 
     #[test]
     fn a_ttl_is_rounded_up() {

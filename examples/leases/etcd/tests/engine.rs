@@ -5,7 +5,10 @@ mod server;
 use std::time::{Duration, Instant};
 
 use etcd_client::{Txn, TxnOp};
-use lease_checks::{answered, compete, granted, granted_within, measure_takeovers, serve_peer};
+use lease_checks::{
+    answered, check_holder_and_memo, compete, granted, granted_within, measure_takeovers,
+    serve_peer,
+};
 use tokio::time::{sleep, timeout};
 use verger::lease::{Acquired, Claim, FencingToken, LeaseEngine, Released, Renewed};
 use verger::testing::assert_lease_rules;
@@ -24,6 +27,14 @@ async fn it_keeps_the_rules_of_an_engine() {
     let server = Server::start().await;
     assert_lease_rules(server.engine().await, "app", TTL).await;
     assert_lease_rules(server.engine().await, "it's \"quoted\"/ ä", TTL).await;
+}
+
+#[tokio::test]
+async fn others_see_the_holder_and_the_memo_of_each() {
+    let server = Server::start().await;
+    let (one, two) = (server.engine().await, server.engine().await);
+    check_holder_and_memo(&one, &two, "app", TTL).await;
+    check_holder_and_memo(&one, &two, "app.2", TTL).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

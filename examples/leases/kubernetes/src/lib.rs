@@ -26,7 +26,10 @@ use async_trait::async_trait;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use verger::lease::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use verger::lease::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,
+    Renewed,
+};
 
 use self::observed::Observed;
 use self::record::Record;
@@ -35,6 +38,9 @@ use self::record::Record;
 const ATTEMPTS: u32 = 3;
 
 /// Leases in Kubernetes: an object of the kind `Lease` for each lease.
+///
+/// The memo of a lease is an annotation of its object. Other processes see only that the object has changed, so to them
+/// the memo renews the lease.
 ///
 /// Clones share the client, and what they have seen. Give each child a clone of one engine.
 ///
@@ -163,6 +169,40 @@ impl LeaseEngine for Kubernetes {
             record.release();
             if self.write(claim.name(), record).await?.is_some() {
                 return Ok(Released::Released);
+            }
+        }
+        Err(problem::conflict(claim.name()))
+    }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        record::check_name(name)?;
+        let Some(record) = self.read(name).await? else { return Ok(LeaseRecord::free()) };
+        // As a standby counts: this process may have seen the object a moment ago for the first time.
+        let unchanged = self.observed.since_seen(name, record.version(), Instant::now());
+        let shown = match (record.holder(), record.duration().checked_sub(unchanged)) {
+            (Some(holder), Some(remaining)) if !remaining.is_zero() => LeaseRecord::held()
+                .with_holder(holder)
+                .with_token(record.token())
+                .with_remaining(remaining),
+            _ => LeaseRecord::free(),
+        };
+        Ok(shown.with_memo(*record.memo()))
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        record::check_name(claim.name())?;
+        for _ in 0..ATTEMPTS {
+            let Some(mut record) = self.own(claim, token).await? else {
+                return Ok(MemoWrite::NotHeld);
+            };
+            record.set_memo(memo);
+            if self.write(claim.name(), record).await?.is_some() {
+                return Ok(MemoWrite::Stored);
             }
         }
         Err(problem::conflict(claim.name()))

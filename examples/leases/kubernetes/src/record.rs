@@ -5,37 +5,45 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use verger::lease::{Claim, FencingToken, LeaseError};
+use verger::lease::{Claim, FencingToken, LeaseError, Memo};
 
 use crate::{problem, seconds};
 
 /// Holds the token of the last grant. `leaseTransitions` alone would not do: it has 31 bits, and by its meaning it stays
 /// the same when a holder is granted its own lease again.
 const TOKEN: &str = "verger/fencing-token";
+/// Holds the memo: two hexadecimal digits for each byte.
+const MEMO: &str = "verger/memo";
 
 /// An object, which isn't changed by others as long as it has this `resourceVersion`.
 pub(crate) struct Record {
     lease: Lease,
     version: String,
     token: u64,
+    memo: Memo,
 }
 
 impl Record {
     pub(crate) fn new(lease: Lease) -> Result<Self, LeaseError> {
         let version = lease.metadata.resource_version.clone().ok_or_else(problem::version)?;
         let name = lease.metadata.name.as_deref().unwrap_or_default();
-        let token = match lease.metadata.annotations.as_ref().and_then(|it| it.get(TOKEN)) {
+        let annotation = |key| lease.metadata.annotations.as_ref().and_then(|it| it.get(key));
+        let token = match annotation(TOKEN) {
             Some(token) => token.parse().map_err(|_| problem::annotation(name, TOKEN))?,
             None => 0,
         };
-        Ok(Self { lease, version, token })
+        let memo = match annotation(MEMO) {
+            Some(digits) => from_digits(digits).ok_or_else(|| problem::annotation(name, MEMO))?,
+            None => Memo::default(),
+        };
+        Ok(Self { lease, version, token, memo })
     }
 
     /// An object that doesn't exist yet.
     pub(crate) fn empty(name: &str) -> Self {
         let mut lease = Lease::default();
         lease.metadata.name = Some(name.to_owned());
-        Self { lease, version: String::new(), token: 0 }
+        Self { lease, version: String::new(), token: 0, memo: Memo::default() }
     }
 
     pub(crate) fn into_lease(self) -> Lease {
@@ -55,6 +63,22 @@ impl Record {
     pub(crate) fn duration(&self) -> Duration {
         let seconds = self.lease.spec.as_ref().and_then(|it| it.lease_duration_seconds);
         Duration::from_secs(u64::try_from(seconds.unwrap_or_default()).unwrap_or_default())
+    }
+
+    /// Returns the token of the last grant.
+    pub(crate) fn token(&self) -> FencingToken {
+        FencingToken::new(self.token)
+    }
+
+    pub(crate) fn memo(&self) -> &Memo {
+        &self.memo
+    }
+
+    pub(crate) fn set_memo(&mut self, memo: &Memo) {
+        self.memo = *memo;
+        let digits = memo.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let annotations = self.lease.metadata.annotations.get_or_insert_default();
+        annotations.insert(MEMO.to_owned(), digits);
     }
 
     pub(crate) fn is_granted(&self, holder: &str, token: FencingToken) -> bool {
@@ -101,6 +125,13 @@ impl Record {
     }
 }
 
+fn from_digits(digits: &str) -> Option<Memo> {
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    if rest.is_empty() { Memo::new(bytes?).ok() } else { None }
+}
+
 /// Checks whether an object can have this name.
 pub(crate) fn check_name(name: &str) -> Result<(), LeaseError> {
     let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
@@ -142,6 +173,20 @@ mod tests {
         let mut record = record(0, Some("18446744073709551615")).unwrap();
         assert!(record.grant(&claim).is_err());
         assert!(self::record(0, Some("x")).is_err());
+    }
+
+    #[test]
+    fn a_memo_is_an_annotation_that_a_release_keeps() {
+        let memo = Memo::new([0, b'a', 0xff]).unwrap();
+        let mut record = record(7, Some("9")).unwrap();
+        record.set_memo(&memo);
+        record.release();
+        let lease = record.into_lease();
+        assert_eq!(lease.metadata.annotations.as_ref().unwrap()[MEMO], "0061ff");
+        assert_eq!(*Record::new(lease).unwrap().memo(), memo);
+        for bad in ["0", "0g", &"00".repeat(65)] {
+            assert_eq!(from_digits(bad), None, "{bad}");
+        }
     }
 
     #[test]

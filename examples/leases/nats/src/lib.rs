@@ -9,8 +9,10 @@
 //! # Invariants
 //!
 //! 1. A yes is only ever the server's answer to a compare-and-set. A read decides what to compare with, or answers *no*.
-//! 2. Each message that is published has a TTL. Without one it would never expire.
+//! 2. Each message of a lease has a TTL. Without one it would never expire.
 //! 3. The token of a grant is the sequence of the message that granted it. The messages that renew it contain that token.
+//! 4. A memo is a message on a separate subject, without a TTL. The server stores it only while the last message of the
+//!    lease is the one of its holder, so an earlier holder can't replace it.
 
 mod problem;
 mod store;
@@ -22,7 +24,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_nats::Client;
 use async_trait::async_trait;
-use verger::lease::{Acquired, Claim, FencingToken, LeaseEngine, LeaseError, Released, Renewed};
+use verger::lease::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,
+    Renewed,
+};
 
 use self::store::{Record, Store};
 
@@ -30,6 +35,9 @@ use self::store::{Record, Store};
 const ATTEMPTS: u32 = 3;
 
 /// Leases in a stream of NATS JetStream: a message for each lease, which the server removes at its expiry.
+///
+/// The memo of a lease is a second message, which stays. How long a lease lasts yet is unknown to
+/// [`holder`](LeaseEngine::holder), because the server doesn't tell its time.
 ///
 /// Clones share the client. Give each child a clone of one engine.
 ///
@@ -195,6 +203,41 @@ impl LeaseEngine for Nats {
             if store.delete(sequence).await? {
                 return Ok(Released::Released);
             }
+        }
+        Err(problem::conflict(claim.name()))
+    }
+
+    async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
+        let store = &self.shared.store;
+        let (subject, memo) = (store.subject(name)?, store.memo_subject(name)?);
+        let record = match store.read(&subject).await? {
+            Some(Record { holder, token, .. }) => {
+                LeaseRecord::held().with_holder(holder).with_token(token)
+            }
+            None => LeaseRecord::free(),
+        };
+        // Afterwards, so that it isn't older than the grant.
+        Ok(record.with_memo(store.read_memo(&memo).await?))
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        let store = &self.shared.store;
+        let (subject, to) = (store.subject(claim.name())?, store.memo_subject(claim.name())?);
+        store.check().await?;
+        for _ in 0..ATTEMPTS {
+            // Read each time: what is known without a read doesn't tell the holder.
+            let Some(sequence) = self.current(claim, token, &subject).await? else {
+                return Ok(MemoWrite::NotHeld);
+            };
+            if store.write_memo(&to, memo, &subject, sequence).await? {
+                return Ok(MemoWrite::Stored);
+            }
+            // The lease may be lost, or it was renewed meanwhile.
         }
         Err(problem::conflict(claim.name()))
     }

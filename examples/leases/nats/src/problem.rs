@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use verger::lease::LeaseError;
+use verger::lease::{LeaseError, MemoTooLong};
 
 type Source = Box<dyn Error + Send + Sync>;
 
@@ -44,4 +44,13 @@ pub(crate) fn record(subject: &str, error: serde_json::Error) -> LeaseError {
 pub(crate) fn conflict(name: &str) -> LeaseError {
     LeaseError::new(format!("several requests about the lease `{name}` were sent at once"))
         .with_hint("repeat the request")
+}
+
+pub(crate) fn memo(subject: &str, error: MemoTooLong) -> LeaseError {
+    LeaseError::new(format!(
+        "the message on `{subject}` has {} bytes, so it isn't a memo",
+        error.length
+    ))
+    .with_hint("let no other program publish to the subjects of the stream")
+    .with_source(error)
 }

@@ -5,17 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::context::{Context, PublishError, PublishErrorKind};
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::response::Response;
 use async_nats::jetstream::stream::{Config, RawMessageErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{Client, HeaderMap, header};
 use serde::{Deserialize, Serialize};
-use verger::lease::{Claim, FencingToken, LeaseError};
+use verger::lease::{Claim, FencingToken, LeaseError, Memo};
 
 use crate::problem;
 
 /// The longest TTL: a hundred years. The server can't parse much longer ones.
 const LONGEST_TTL: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
+/// The subject whose last message has to have the expected sequence, if it isn't the one of the message itself.
+const EXPECTED_LAST_SEQUENCE_OF: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 
 /// A stream with one message for each lease that is held.
 pub(crate) struct Store {
@@ -58,6 +62,10 @@ impl Store {
 
     pub(crate) fn subject(&self, name: &str) -> Result<String, LeaseError> {
         crate::subject::subject(&self.stream, name)
+    }
+
+    pub(crate) fn memo_subject(&self, name: &str) -> Result<String, LeaseError> {
+        crate::subject::memo_subject(&self.stream, name)
     }
 
     pub(crate) async fn create(&self, replicas: usize) -> Result<(), LeaseError> {
@@ -117,17 +125,42 @@ impl Store {
 
     /// Reads the last message of a lease from the leader of the stream.
     pub(crate) async fn read(&self, subject: &str) -> Result<Option<Record>, LeaseError> {
-        let stream = self.context.get_stream_no_info(&self.stream).await;
-        let stream = stream.map_err(|error| problem::request("read a lease", error))?;
-        let message = match stream.get_last_raw_message_by_subject(subject).await {
-            Ok(message) => message,
-            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(None),
-            Err(error) => return Err(problem::request("read a lease", error)),
-        };
+        let Some(message) = self.last(subject).await? else { return Ok(None) };
         let content: Content = serde_json::from_slice(&message.payload)
             .map_err(|error| problem::record(subject, error))?;
         let token = FencingToken::new(content.token.unwrap_or(message.sequence));
         Ok(Some(Record { sequence: message.sequence, holder: content.holder, token }))
+    }
+
+    async fn last(&self, subject: &str) -> Result<Option<StreamMessage>, LeaseError> {
+        let stream = self.context.get_stream_no_info(&self.stream).await;
+        let stream = stream.map_err(|error| problem::request("read a lease", error))?;
+        match stream.get_last_raw_message_by_subject(subject).await {
+            Ok(message) => Ok(Some(message)),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(problem::request("read a lease", error)),
+        }
+    }
+
+    /// Reads a memo from the leader of the stream. Empty if there is none.
+    pub(crate) async fn read_memo(&self, subject: &str) -> Result<Memo, LeaseError> {
+        let Some(message) = self.last(subject).await? else { return Ok(Memo::default()) };
+        Memo::new(&message.payload).map_err(|error| problem::memo(subject, error))
+    }
+
+    /// Publishes a memo if the last message of its lease has this sequence. Returns whether it has.
+    pub(crate) async fn write_memo(
+        &self,
+        subject: &str,
+        memo: &Memo,
+        lease: &str,
+        expected: u64,
+    ) -> Result<bool, LeaseError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
+        headers.insert(EXPECTED_LAST_SEQUENCE_OF, lease);
+        let payload = memo.as_bytes().to_vec();
+        Ok(self.publish(subject, headers, payload, "write a memo").await?.is_some())
     }
 
     /// Publishes a message if the last one has this sequence, 0 for none. Returns the new sequence, or `None` if it hasn't.
@@ -145,6 +178,17 @@ impl Store {
         headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
         // Also on a renewal: the message replaces the one before together with its TTL.
         headers.insert(header::NATS_MESSAGE_TTL, format!("{}s", seconds(claim.ttl())));
+        self.publish(subject, headers, payload, "write a lease").await
+    }
+
+    /// Publishes a message. Returns its sequence, or `None` if the last one doesn't have the expected sequence.
+    async fn publish(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        payload: Vec<u8>,
+        what: &str,
+    ) -> Result<Option<u64>, LeaseError> {
         let sent =
             self.context.publish_with_headers(subject.to_owned(), headers, payload.into()).await;
         let answer = match sent {
@@ -154,7 +198,7 @@ impl Store {
         match answer {
             Ok(answer) => Ok(Some(answer.sequence)),
             Err(error) if is_conflict(&error) => Ok(None),
-            Err(error) => Err(problem::request("write a lease", error)),
+            Err(error) => Err(problem::request(what, error)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The subject of a lease.
+//! The subjects of a lease and of its memo.
 
 use std::fmt::Write;
 
@@ -29,6 +29,17 @@ pub(crate) fn subject(stream: &str, name: &str) -> Result<String, LeaseError> {
     Ok(subject)
 }
 
+/// Returns the subject of the memo of a lease. No lease has the same one: it has a `~` after the dot.
+///
+/// # Errors
+///
+/// As [`subject`].
+pub(crate) fn memo_subject(stream: &str, name: &str) -> Result<String, LeaseError> {
+    let lease = subject(stream, name)?;
+    let name = lease.strip_prefix(stream).and_then(|it| it.strip_prefix('.')).unwrap_or_default();
+    Ok(format!("{stream}.~{name}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +50,13 @@ mod tests {
         assert_eq!(subject("billing-2_B"), "leases.billing-2_B");
         assert_eq!(subject("app.billing"), "leases.app=2ebilling");
         assert_eq!(subject("a *>=ä"), "leases.a=20=2a=3e=3d=c3=a4");
+    }
+
+    #[test]
+    fn the_memo_of_a_lease_has_a_subject_that_no_lease_has() {
+        assert_eq!(memo_subject("leases", "app.billing").unwrap(), "leases.~app=2ebilling");
+        assert_eq!(subject("leases", "~app").unwrap(), "leases.=7eapp");
+        assert!(memo_subject("leases", "").is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tracing::subscriber::{DefaultGuard, set_default};
 
 use super::*;
-use crate::lease::{LeaseError, Released, Renewed};
+use crate::lease::{LeaseError, LeaseRecord, Released, Renewed};
 
 /// Panics in the calls that the test has chosen.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +44,10 @@ impl LeaseEngine for Panicking {
 
     async fn release(&self, _: &Claim, _: FencingToken) -> Result<Released, LeaseError> {
         panic!("in release");
+    }
+
+    async fn holder(&self, _: &str) -> Result<LeaseRecord, LeaseError> {
+        panic!("no keeper looks");
     }
 }
 
