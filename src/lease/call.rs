@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use super::engine::{Claim, LeaseEngine};
 use super::guard::{Answer, Request};
+use super::record::LeaseRecord;
 use crate::exit::ExitError;
 use crate::panic::{CatchPanic, Foreign, PanicMessage, catch_panic};
 
@@ -62,6 +63,18 @@ pub(super) fn request(
             Request::Release(token) => engine.release(&claim, token).await.map(Answer::Released),
         };
         answer.unwrap_or_else(|error| unknown(ExitError::from(error)))
+    })
+}
+
+/// Asks who has the lease with this name. The error is the reason why that is unknown.
+pub(super) fn look_up(
+    engine: &Foreign<dyn LeaseEngine>,
+    name: &Arc<str>,
+) -> Call<Result<LeaseRecord, Arc<str>>> {
+    let (engine, name) = (engine.clone(), Arc::clone(name));
+    Call::new(async move {
+        let record = engine.holder(&name).await;
+        record.map_err(|error| Arc::from(ExitError::from(error).to_string()))
     })
 }
 

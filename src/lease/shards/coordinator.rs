@@ -4,7 +4,6 @@
 //!
 //! 1. The rules make all decisions. The coordinator reads the clock for them.
 //! 2. Shards are children of a supervisor beside the coordinator, so they run on while it restarts.
-//! 3. A request in flight is waited for at the end, so that a lease that was granted to a look is given back.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::sleep_until;
 
 use super::super::change::{LeaseChange, LeaseEnd};
 use super::super::holder::holder;
 use super::super::keeper;
 use super::super::owner::Owner;
 use super::children::Children;
-use super::look::{Sight, keep, look, looking, only_looks};
+use super::look::{Sight, keep, look};
 use super::member::Member;
 use super::shared::{Notice, Shared};
 use super::steps::{Seen, Step};
@@ -33,9 +32,6 @@ use crate::policy::later;
 
 /// From one look at the children to the next. It finds those that have ended by themselves.
 const LIST: Duration = Duration::from_secs(5);
-
-/// How long a request in flight is waited for at the end.
-const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 type Request = Pin<Box<dyn Future<Output = Sight> + Send>>;
 
@@ -148,12 +144,10 @@ impl Coordinator {
                 self.ask(step, Box::pin(keep(self.shared.slot_lease(slot), holder)));
             }
             Step::Look(slot) => {
-                let request = look(self.shared.slot_lease(slot), looking(&self.holder));
-                self.ask(step, Box::pin(request));
+                self.ask(step, Box::pin(look(self.shared.slot_lease(slot))));
             }
             Step::Find(shard) => {
-                let request = look(self.shared.shard_lease(shard), looking(&self.holder));
-                self.ask(step, Box::pin(request));
+                self.ask(step, Box::pin(look(self.shared.shard_lease(shard))));
             }
             Step::Claim(shard) => self.children.start(shard),
             Step::Withdraw(shard) | Step::Drain(shard) => self.children.stop(shard),
@@ -172,13 +166,13 @@ impl Coordinator {
                 self.keep_slot(slot);
                 Seen::Mine
             }
-            (Some(Step::Find(_)), Some(holder)) if holder.starts_with(&*self.own) => Seen::Looked,
+            (Some(Step::Find(_)), Some(holder)) if holder.starts_with(&*self.own) => Seen::Mine,
             (Some(Step::Join(slot) | Step::Look(slot)), holder) => {
                 let owner = holder.clone().map(Owner::of);
                 self.shared.with(|state| match sight.seen {
                     Seen::Taken => drop(state.members.insert(slot, owner)),
                     Seen::Free => drop(state.members.remove(&slot)),
-                    Seen::Mine | Seen::Looked | Seen::Unknown => {}
+                    Seen::Mine | Seen::Unknown => {}
                 });
                 sight.seen
             }
@@ -217,8 +211,7 @@ impl Coordinator {
                     LeaseChange::Granted(_) | LeaseChange::Standby { problem: Some(_), .. } => {
                         false
                     }
-                    LeaseChange::Standby { holder: Some(holder), .. } => !only_looks(holder),
-                    LeaseChange::Standby { holder: None, .. } | LeaseChange::Lost(_) => true,
+                    LeaseChange::Standby { problem: None, .. } | LeaseChange::Lost(_) => true,
                 };
                 if is_current && is_lost {
                     self.lose_slot();
@@ -260,25 +253,15 @@ impl Coordinator {
 
     /// Releases the slot, so that others take over the shards, which end next.
     async fn end(self) {
-        let Self { shared, slot, mut request, .. } = self;
-        shared.with(|state| {
+        self.shared.with(|state| {
             state.own = None;
             state.members.clear();
         });
-        let release = async move {
-            if let Some(Slot { end, keeping, .. }) = slot {
-                // A keeper that has ended has lost the lease.
-                let _ = end.send(LeaseEnd::Release);
-                keeping.await;
-            }
-        };
-        let last = async {
-            if request.is_some() {
-                // A look that takes longer keeps its lease until that expires.
-                let _ = timeout(LAST_REQUEST, answered(&mut request)).await;
-            }
-        };
-        tokio::join!(release, last);
+        if let Some(Slot { end, keeping, .. }) = self.slot {
+            // A keeper that has ended has lost the lease.
+            let _ = end.send(LeaseEnd::Release);
+            keeping.await;
+        }
     }
 }
 

@@ -1,23 +1,14 @@
 //! Requests that show who has a lease.
-//!
-//! An engine has no request to read a lease. So a member asks for it under a name that marks it as one that only looks,
-//! and gives it back at once if it is granted.
 
 use std::sync::Arc;
 
 use tokio::time::timeout;
 
-use super::super::call::request;
-use super::super::engine::{Acquired, Claim, FencingToken};
+use super::super::call::{Call, look_up, request};
+use super::super::engine::{Acquired, Claim};
 use super::super::guard::{Answer, Request};
 use super::super::spec::Lease;
 use super::steps::Seen;
-
-/// The first character of the name of a holder that only looks.
-const LOOKS: char = '?';
-
-/// How often a lease that was granted to a look is given back, if it isn't known whether that was done.
-const RELEASES: u32 = 3;
 
 /// What a request has shown.
 #[derive(Clone, Debug)]
@@ -29,71 +20,41 @@ pub(super) struct Sight {
     pub(super) problem: Option<Arc<str>>,
 }
 
-/// Returns the name under which `holder` looks.
-pub(super) fn looking(holder: &str) -> Arc<str> {
-    format!("{LOOKS}{holder}").into()
-}
-
-/// Returns whether the holder only looks.
-pub(super) fn only_looks(holder: &str) -> bool {
-    holder.starts_with(LOOKS)
-}
-
 /// Requests the lease for a holder that keeps it.
 pub(super) async fn keep(lease: Lease, holder: Arc<str>) -> Sight {
-    match acquire(&lease, &claim(&lease, holder)).await {
-        Ok(Acquired::Granted(_)) => Sight { seen: Seen::Mine, holder: None, problem: None },
-        Ok(Acquired::Held { by }) => held(by),
-        Err(problem) => unknown(problem),
-    }
-}
-
-/// Requests the lease for a holder that [only looks](looking).
-pub(super) async fn look(lease: Lease, holder: Arc<str>) -> Sight {
-    let claim = claim(&lease, holder);
-    match acquire(&lease, &claim).await {
-        Ok(Acquired::Granted(token)) => {
-            release(&lease, &claim, token).await;
-            Sight { seen: Seen::Free, holder: None, problem: None }
+    let claim = Claim::new(Arc::clone(lease.name()), holder, lease.times.ttl);
+    match in_time(&lease, request(&lease.engine, &claim, Request::Acquire)).await {
+        Ok(Answer::Acquired(Acquired::Granted(_))) => {
+            Sight { seen: Seen::Mine, holder: None, problem: None }
         }
-        Ok(Acquired::Held { by }) => held(by),
-        Err(problem) => unknown(problem),
-    }
-}
-
-fn claim(lease: &Lease, holder: Arc<str>) -> Claim {
-    Claim::new(Arc::clone(lease.name()), holder, lease.times.ttl)
-}
-
-async fn acquire(lease: &Lease, claim: &Claim) -> Result<Acquired, Arc<str>> {
-    match send(lease, claim, Request::Acquire).await {
-        Answer::Acquired(acquired) => Ok(acquired),
-        Answer::Unknown(problem) => Err(problem),
-        Answer::Renewed(_) | Answer::Released(_) => Err("the answer to a different request".into()),
-    }
-}
-
-async fn release(lease: &Lease, claim: &Claim, token: FencingToken) {
-    for _ in 0..RELEASES {
-        // Otherwise the lease expires.
-        if let Answer::Released(_) = send(lease, claim, Request::Release(token)).await {
-            return;
+        Ok(Answer::Acquired(Acquired::Held { by })) => taken(by),
+        Ok(Answer::Unknown(problem)) | Err(problem) => unknown(problem),
+        Ok(Answer::Renewed(_) | Answer::Released(_)) => {
+            unknown("the answer to a different request".into())
         }
     }
 }
 
-async fn send(lease: &Lease, claim: &Claim, what: Request) -> Answer {
+/// Looks who has the lease. Cancel safe: it changes nothing in the store.
+pub(super) async fn look(lease: Lease) -> Sight {
+    match in_time(&lease, look_up(&lease.engine, lease.name())).await {
+        Ok(Ok(record)) if record.is_held() => taken(record.holder().cloned()),
+        Ok(Ok(_)) => Sight { seen: Seen::Free, holder: None, problem: None },
+        Ok(Err(problem)) | Err(problem) => unknown(problem),
+    }
+}
+
+async fn in_time<T>(lease: &Lease, call: Call<T>) -> Result<T, Arc<str>> {
     let within = lease.times.request_timeout();
-    match timeout(within, request(&lease.engine, claim, what)).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(panic)) => Answer::Unknown(format!("the engine panicked: {panic}").into()),
-        Err(_elapsed) => Answer::Unknown(format!("no answer within {within:?}").into()),
+    match timeout(within, call).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(panic)) => Err(format!("the engine panicked: {panic}").into()),
+        Err(_elapsed) => Err(format!("no answer within {within:?}").into()),
     }
 }
 
-fn held(by: Option<Arc<str>>) -> Sight {
-    let seen = if by.as_deref().is_some_and(only_looks) { Seen::Looked } else { Seen::Taken };
-    Sight { seen, holder: by, problem: None }
+fn taken(holder: Option<Arc<str>>) -> Sight {
+    Sight { seen: Seen::Taken, holder, problem: None }
 }
 
 fn unknown(problem: Arc<str>) -> Sight {

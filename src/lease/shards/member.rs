@@ -184,7 +184,7 @@ impl Member {
         *self.asked.insert(shard.map_or(slot, Step::Find))
     }
 
-    /// Returns the shard to request, to see who has it.
+    /// Returns the shard to look at.
     fn looked_for(&mut self, now: Instant) -> Option<usize> {
         if let Some(Handing::Released(shard, at)) = self.handing
             && at <= now
@@ -235,15 +235,14 @@ impl Member {
                 self.place = Place::Joined { view, since: now, claims: false };
                 self.on_view();
             }
-            Seen::Free | Seen::Looked | Seen::Unknown => {}
+            Seen::Free | Seen::Unknown => {}
         }
     }
 
     fn on_look(&mut self, slot: usize, seen: Seen, now: Instant) {
         let Place::Joined { view, .. } = &mut self.place else { return };
         let is_taken = match seen {
-            // If it is granted to a look, no member keeps it.
-            Seen::Free | Seen::Looked => Some(false),
+            Seen::Free => Some(false),
             Seen::Taken => Some(true),
             Seen::Mine | Seen::Unknown => None,
         };

@@ -5,15 +5,15 @@
 //!
 //! # How members know each other
 //!
-//! Each member keeps the lease of a *slot*, `orders/member-3`: the lowest one that is free when it starts. To see whether
-//! another slot is taken, it requests its lease, and gives it back at once if it is granted. The set of taken slots is all
-//! that a member knows, and from it follows how many shards each member is to have, and which ones first.
+//! Each member keeps the lease of a *slot*, `orders/member-3`: the lowest one that is free when it starts. It asks the engine
+//! for the [holder](super::LeaseEngine::holder) of each other slot. The set of taken slots is all that a member knows, and
+//! from it follows how many shards each member is to have, and which ones first.
 //!
-//! This needs nothing but the three requests of a [`LeaseEngine`](super::LeaseEngine), so it works with a directory, a
-//! database and a coordination service alike. No member leads, so there is no election, and a decision needs no message
+//! This needs nothing but the requests of a [`LeaseEngine`](super::LeaseEngine), so it works with a directory, a database
+//! and a coordination service alike. No member leads, so there is no election, and a decision needs no message
 //! that could be lost. The price is that each member asks about each other one: at most ten requests per second of each
 //! member, so that a change is noticed within 6 s among 50 members, and within two minutes among 1,000. A list that one member
-//! writes and all read would be cheaper there, but an engine has no place for one.
+//! writes and all read would be cheaper there, but a [memo](super::Memo) is too short for one.
 //!
 //! | file | what |
 //! | --- | --- |

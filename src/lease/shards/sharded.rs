@@ -4,7 +4,6 @@ use std::any::type_name;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
@@ -16,20 +15,16 @@ use super::super::spec::Lease;
 use super::coordinator::coordinate;
 use super::found::{Located, ShardAddress, ShardError, ShardsStatus};
 use super::key::{Shard, ShardKey};
-use super::look::{Sight, look, looking};
+use super::look::{Sight, look};
 use super::shared::{Phase, Shared};
 use super::steps::Seen;
 use crate::child::{ChildSpec, worker};
 use crate::clock::now;
 use crate::error::ControlError;
 use crate::mailbox::Address;
-use crate::named_task;
 use crate::path::Path;
 use crate::policy::Strategy;
 use crate::spec::{DynamicSupervisor, Supervisor};
-
-/// How often a lookup asks again if it meets another one.
-const LOOKS: u32 = 5;
 
 /// A service in shards, which all processes that run it divide among themselves.
 ///
@@ -320,7 +315,7 @@ impl Sharded {
         if let Some(located) = known {
             return Ok(located);
         }
-        let sight = self.look(number).await;
+        let sight = look(self.shared.shard_lease(number)).await;
         let located = match sight.seen {
             Seen::Taken if self.is_own(&sight) => Located::Nowhere,
             Seen::Taken => Located::Elsewhere { owner: sight.holder.map(Owner::of) },
@@ -328,7 +323,7 @@ impl Sharded {
                 let problem = sight.problem.as_deref().unwrap_or("the store gives no answer");
                 return Err(LeaseError::new(problem));
             }
-            Seen::Free | Seen::Looked | Seen::Mine => Located::Nowhere,
+            Seen::Free | Seen::Mine => Located::Nowhere,
         };
         self.shared.with(|state| match &located {
             Located::Elsewhere { owner } => {
@@ -350,36 +345,6 @@ impl Sharded {
             .as_deref()
             .and_then(|it| it.strip_prefix(&*own))
             .is_some_and(|rest| rest.starts_with('/'))
-    }
-
-    /// Asks the store who has the shard. In a task, so that a lease that is granted to this look is given back.
-    async fn look(&self, shard: usize) -> Sight {
-        /// Each look has a name of its own, so that it never has the lease of another.
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-
-        let path = Path::root("look");
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = looking(&holder(&path.join(&number.to_string()), 0, None));
-        let lease = self.shared.shard_lease(shard);
-        let poll = lease.times.poll;
-        let looks = async move {
-            let mut sight = look(lease.clone(), Arc::clone(&name)).await;
-            for _ in 1..LOOKS {
-                if sight.seen != Seen::Looked {
-                    break;
-                }
-                tokio::time::sleep(poll / 50).await;
-                sight = look(lease.clone(), Arc::clone(&name)).await;
-            }
-            sight
-        };
-        #[expect(clippy::disallowed_methods, reason = "it ends within the time of its requests")]
-        let looking = named_task::spawn(|| format!("locate shard {shard}"), looks);
-        looking.await.unwrap_or_else(|_| Sight {
-            seen: Seen::Unknown,
-            holder: None,
-            problem: Some("the runtime shuts down".into()),
-        })
     }
 }
 

@@ -18,7 +18,6 @@ use super::super::change::LeaseChange;
 use super::super::owner::Owner;
 use super::super::spec::Lease;
 use super::key::Shard;
-use super::look::only_looks;
 use super::steps::Times;
 use crate::child::ChildSpec;
 use crate::handle::SupervisorHandle;
@@ -179,8 +178,6 @@ impl Shared {
                 LeaseChange::Lost(_) => {
                     (Phase::Waiting { holder: None }, Notice::Standby { shard, claim })
                 }
-                // It is about to be free.
-                LeaseChange::Standby { holder: Some(holder), .. } if only_looks(holder) => return,
                 LeaseChange::Standby { problem: Some(_), .. } => return,
                 LeaseChange::Standby { holder, problem: None } => {
                     let holder = holder.clone().map(Owner::of);

@@ -28,9 +28,9 @@ impl Times {
 pub(super) enum Step {
     /// Request the lease of this slot, to keep it.
     Join(usize),
-    /// Request the lease of this slot, to see who has it.
+    /// Look who has the lease of this slot.
     Look(usize),
-    /// Request the lease of this shard, to see who has it.
+    /// Look who has the lease of this shard.
     Find(usize),
     /// Start the shard, as soon as its lease is granted.
     Claim(usize),
@@ -47,13 +47,11 @@ pub(super) enum Step {
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// The lease is kept.
+    /// This member has the lease: it keeps it, or is about to release it.
     Mine,
     /// Nobody has the lease.
     Free,
-    /// A member has the lease.
+    /// Another member has the lease.
     Taken,
-    /// The lease is about to be free: a member that only looks has it for a moment, or this member still has it.
-    Looked,
     Unknown,
 }

@@ -34,8 +34,6 @@ enum Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Grant {
     member: usize,
-    /// The member has it for a moment, to see whether it is free.
-    looks: bool,
     /// Set while it isn't renewed.
     expires: Option<u64>,
     /// The guard of the lease has ended, and couldn't release it.
@@ -348,40 +346,40 @@ impl World {
         self.after(latency, Event::Request { member, lease, keeps });
     }
 
-    /// Returns what a request sees, and grants the lease if it is free.
-    fn acquire(&mut self, member: usize, lease: Lease, looks: bool) -> Option<Grant> {
-        let now = self.now;
+    /// Returns who has the lease now.
+    fn held(&self, lease: Lease) -> Option<Grant> {
         let held = self.leases.get(&lease).copied();
-        let held = held.filter(|grant| grant.expires.is_none_or(|expires| expires > now));
-        let again = |grant: &Grant| grant.member == member && !looks && !grant.looks;
-        if held.is_none_or(|grant| again(&grant)) {
+        held.filter(|grant| grant.expires.is_none_or(|expires| expires > self.now))
+    }
+
+    /// Grants the lease if it is free or the member's own. Returns who has it otherwise.
+    fn acquire(&mut self, member: usize, lease: Lease) -> Option<Grant> {
+        let other = self.held(lease).filter(|grant| grant.member != member);
+        if other.is_none() {
             if let Lease::Shard(shard) = lease
-                && let Some(before) = self.last[shard].filter(|_| !looks)
+                && let Some(before) = self.last[shard]
             {
                 self.members[before].handed.take_if(|handed| *handed == shard);
             }
-            self.leases.insert(lease, Grant { member, looks, expires: None, is_abandoned: false });
-            return None;
+            self.leases.insert(lease, Grant { member, expires: None, is_abandoned: false });
         }
-        held
+        other
     }
 
     fn on_request(&mut self, member: usize, lease: Lease, keeps: bool) {
-        let seen = match self.acquire(member, lease, !keeps) {
-            Some(grant) if grant.looks || grant.member == member => LOOKED,
-            Some(_) => TAKEN,
-            None if keeps => MINE,
-            None => {
-                self.members[member].requests += 1;
-                let released = 2 * self.latency();
-                self.after(released, Event::Release { member, lease });
-                self.after(2 * released, Event::Answer { member, seen: FREE });
-                return;
+        let seen = if keeps {
+            let other = self.acquire(member, lease);
+            if !self.members[member].is_up {
+                self.expire(member);
+            }
+            if other.is_some() { TAKEN } else { MINE }
+        } else {
+            match self.held(lease) {
+                Some(grant) if grant.member == member => MINE,
+                Some(_) => TAKEN,
+                None => FREE,
             }
         };
-        if !self.members[member].is_up {
-            self.expire(member);
-        }
         let latency = self.latency();
         self.after(latency, Event::Answer { member, seen });
     }
@@ -395,14 +393,11 @@ impl World {
         let is_cut = it.is_cut;
         let latency = self.latency();
         if !is_cut {
-            match self.acquire(member, Lease::Shard(shard), false) {
-                None => {
-                    self.after(latency, Event::Granted { member, shard, claim });
-                    return;
-                }
-                Some(Grant { looks: true, .. }) => {}
-                Some(_) => self.after(latency, Event::Standby { member, shard, claim }),
+            if self.acquire(member, Lease::Shard(shard)).is_none() {
+                self.after(latency, Event::Granted { member, shard, claim });
+                return;
             }
+            self.after(latency, Event::Standby { member, shard, claim });
         }
         let poll = self.random.u64(500 * MILLI..600 * MILLI);
         self.after(poll, Event::Poll { member, shard, claim });
@@ -445,7 +440,6 @@ impl World {
         let lease = Lease::Shard(shard);
         if let Some(grant) = self.leases.get_mut(&lease)
             && grant.member == member
-            && !grant.looks
         {
             grant.is_abandoned = true;
             if !self.members[member].is_cut {
@@ -535,9 +529,8 @@ impl World {
     }
 }
 
-const SEEN: [Seen; 5] = [Seen::Mine, Seen::Free, Seen::Taken, Seen::Looked, Seen::Unknown];
+const SEEN: [Seen; 4] = [Seen::Mine, Seen::Free, Seen::Taken, Seen::Unknown];
 const MINE: u8 = 0;
 const FREE: u8 = 1;
 const TAKEN: u8 = 2;
-const LOOKED: u8 = 3;
-const UNKNOWN: u8 = 4;
+const UNKNOWN: u8 = 3;
