@@ -105,7 +105,7 @@
 //!
 //! # Crate features
 //!
-//! Without features, verger adds 33 other crates to a program; with all of them, 131. A row counts what its feature adds to the 33,
+//! Without features, verger adds 33 other crates to a program; with all of them, 97. A row counts what its feature adds to the 33,
 //! on Linux. Features add items and never change what an item does.
 //!
 //! | feature | what it gives | turns on | direct dependencies | crates |
@@ -119,7 +119,6 @@
 //! | `health` | HTTP probes of an [`Application`]: `Application::probes` | | `axum` | 28 |
 //! | `json` | `Status::json` | | `serde_json` | 4 |
 //! | `lease` | the module `lease`, `ChildSpec::lease`, and an engine that locks files on Unix | | `rustix` | 3 |
-//! | `lease-postgres` | the lease engine for PostgreSQL: `lease::Postgres` | `lease` | `rustix`, `tokio-postgres` | 43 |
 //! | `log-lines` | the module `log_lines`: a layer that keeps the last log lines of each child | | `tracing-subscriber` | 4 |
 //! | `metrics` | the module `metrics`: what supervisors do, through the facade `metrics` | | `metrics` | 3 |
 //! | `process` | the module `process` and `command`, on Unix | | `rustix` | 7 |

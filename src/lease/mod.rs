@@ -21,7 +21,6 @@
 //! | `owner` | the address in such a name |
 //! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
-//! | `postgres` | the engine for PostgreSQL |
 //! | `shards` | which of many members has which of many leases |
 
 mod call;
@@ -35,8 +34,6 @@ mod holder;
 mod keeper;
 mod memo;
 mod owner;
-#[cfg(feature = "lease-postgres")]
-mod postgres;
 mod record;
 mod shards;
 mod spec;
@@ -52,8 +49,6 @@ pub(crate) use self::holder::holder;
 pub(crate) use self::keeper::keep;
 pub use self::memo::{Memo, MemoTooLong};
 pub use self::owner::Owner;
-#[cfg(feature = "lease-postgres")]
-pub use self::postgres::{Fenced, Postgres, fence};
 pub use self::record::LeaseRecord;
 pub use self::shards::{Located, Shard, ShardAddress, ShardError, ShardKey, Sharded, ShardsStatus};
 pub use self::spec::Lease;

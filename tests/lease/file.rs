@@ -13,9 +13,10 @@ use verger::lease::{
     Renewed,
 };
 
-use crate::folder::Folder;
-use crate::peer::Peer;
-use crate::{claim, compete, granted, held_by, rules};
+use crate::shared::folder::Folder;
+use crate::shared::peer::Peer;
+use crate::shared::requests::{claim, compete, granted, held_by};
+use crate::shared::rules;
 
 async fn refused(directory: impl AsRef<Path>, name: &str) -> String {
     File::new(directory.as_ref()).acquire(&claim(name, "a")).await.unwrap_err().to_string()

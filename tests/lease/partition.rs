@@ -6,7 +6,7 @@
 //!
 //! # Rules
 //!
-//! Those of the [judge](crate::checker::judge), without exceptions, because no host is paused here, and:
+//! Those of the [judge](crate::shared::checker::judge), without exceptions, because no host is paused here, and:
 //!
 //! 1. Each run is over before the store lets its lease expire. This is what the renew deadline and the grace are for,
 //!    and stricter than that no two runs overlap.
@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use self::network::{Fault, Network, SETTLES_WITHIN, TTL};
 use self::record::nanos;
 use self::store::Plant;
-use crate::checker::history::{History, Nanos};
-use crate::checker::judge::{Violation, explain};
-use crate::checker::number;
+use crate::shared::checker::history::{History, Nanos};
+use crate::shared::checker::judge::{Violation, explain};
+use crate::shared::checker::number;
 
 /// How often hosts fail, for each seed.
 const ROUNDS: u32 = 6;

@@ -133,14 +133,14 @@ fn selection() -> Vec<String> {
     vec!["--no-default-features".into(), "--features".into(), enabled.join(",")]
 }
 
-fn features() -> [Option<&'static str>; 15] {
+fn features() -> [Option<&'static str>; 14] {
     macro_rules! enabled {
         ($($feature:literal)*) => {
             [$(cfg!(feature = $feature).then_some($feature)),*]
         };
     }
     enabled!(
-        "macros" "signal" "json" "config" "config-file" "health" "log-lines" "cron" "metrics" "lease" "lease-postgres"
+        "macros" "signal" "json" "config" "config-file" "health" "log-lines" "cron" "metrics" "lease"
         "process" "console" "systemd" "testing"
     )
 }

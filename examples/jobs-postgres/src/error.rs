@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 use verger::ExitError;
-use verger::lease::Fenced;
+use verger_lease_postgres::Fenced;
 
 /// What the database has answered, or why it has answered nothing.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
-use verger::lease::{FencingToken, fence};
+use verger::lease::FencingToken;
+use verger_lease_postgres::fence;
 
 use crate::database::{ANSWER, CHANNEL, Database};
 use crate::error::DatabaseError;

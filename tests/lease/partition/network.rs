@@ -13,7 +13,7 @@ use verger::{Context, Exit, Supervisor, worker};
 
 use super::record::{Record, nanos};
 use super::store::{Plant, Remote, STORE, Store};
-use crate::checker::history::Nanos;
+use crate::shared::checker::history::Nanos;
 
 pub(crate) const MEMBERS: u32 = 3;
 pub(crate) const TTL: Duration = Duration::from_secs(6);

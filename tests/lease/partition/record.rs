@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::checker::history::{Grant, History, Nanos, Run};
-use crate::checker::judge::{Violation, judge};
+use crate::shared::checker::history::{Grant, History, Nanos, Run};
+use crate::shared::checker::judge::{Violation, judge};
 
 /// Returns the clock of the simulation. Call it on a host.
 pub(crate) fn now() -> Nanos {

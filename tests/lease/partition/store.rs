@@ -15,7 +15,7 @@ use verger::lease::{
 };
 
 use super::record::{Record, nanos, now};
-use crate::checker::history::Nanos;
+use crate::shared::checker::history::Nanos;
 
 pub(crate) const STORE: &str = "store";
 const PORT: u16 = 5432;

@@ -9,8 +9,9 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
-use verger::lease::{FencingToken, fence};
+use verger::lease::FencingToken;
 use verger::{Context, Exit, ExitError, SupervisorHandle};
+use verger_lease_postgres::fence;
 
 use super::cast::{Cast, Scheduler};
 use super::process::signal;

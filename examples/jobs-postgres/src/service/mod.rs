@@ -28,13 +28,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
-use verger::lease::{Lease, Postgres};
+use verger::lease::Lease;
 use verger::policy::{OnExit, Reset};
 use verger::status::{Event, EventKind, Subscription};
 use verger::{
     Application, Backoff, BuildError, ChildSpec, Lifecycle, Path, Readiness, RestartType,
     Supervisor, SupervisorHandle, worker_with,
 };
+use verger_lease_postgres::Postgres;
 
 use crate::database::Database;
 use crate::error::{DatabaseError, Failure, chain};

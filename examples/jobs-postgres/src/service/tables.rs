@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use verger::lease::Postgres;
 use verger::{Context, Exit};
+use verger_lease_postgres::Postgres;
 
 use super::Shared;
 use crate::error::DatabaseError;

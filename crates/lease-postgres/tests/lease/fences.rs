@@ -7,12 +7,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
-use verger::lease::{
-    Acquired, Claim, Fenced, FencingToken, LeaseEngine, Postgres, Released, Renewed, fence,
-};
+use verger::lease::{Acquired, Claim, FencingToken, LeaseEngine, Released, Renewed};
+use verger_lease_postgres::{Fenced, Postgres, fence};
 
 use crate::server::Server;
-use crate::{claim, granted, granted_in_time, held_by, in_time};
+use crate::shared::requests::{claim, granted, granted_in_time, held_by, in_time};
 
 async fn start() -> Option<(Server, Postgres, Client)> {
     let server = Server::start()?;

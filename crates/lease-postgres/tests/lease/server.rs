@@ -6,10 +6,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use tokio_postgres::{Client, NoTls};
-use verger::lease::Postgres;
+use verger_lease_postgres::Postgres;
 
-use crate::folder::Folder;
-use crate::process::{Process, find, free_port, hand_over, required, unprivileged};
+use crate::process::{Process, free_port, hand_over, unprivileged};
+use crate::shared::folder::Folder;
+use crate::shared::installed::{find, required};
 
 pub(crate) const PASSWORD: &str = "hunter2";
 

@@ -10,7 +10,7 @@
 //! 4. A request that isn't granted locks no row and writes nothing, so that standbys cost no writes.
 //! 5. A request for a lease never waits for a transaction of the program: it skips a row that is locked.
 
-use super::super::engine::LeaseError;
+use verger::lease::LeaseError;
 
 /// The name of the table by default.
 pub(super) const DEFAULT: &str = "verger_leases";

@@ -1,13 +1,10 @@
-//! Programs of the system that tests start: found, run without the rights of root, and ended with their test.
+//! Programs of the system that tests start: run without the rights of root, and ended with their test.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-
-/// Set by `.ci/run lease`: a missing server is an error then.
-const REQUIRED: &str = "VERGER_LEASE_SERVERS";
 
 /// Runs the program, and ends it once the standard input is closed: also if this process is killed.
 const KEEPER: &str = r#"
@@ -94,31 +91,7 @@ pub(crate) fn hand_over(folder: &Path) {
     }
 }
 
-/// Finds a program in these directories.
-pub(crate) fn find(
-    name: &str,
-    directories: Vec<PathBuf>,
-    package: &str,
-) -> Result<PathBuf, String> {
-    let found = directories.into_iter().map(|it| it.join(name)).find(|it| it.is_file());
-    found.ok_or_else(|| format!("`{name}` is missing: install the Debian package `{package}`"))
-}
-
 /// Returns a port of this machine that is free now.
 pub(crate) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Returns what was found. If a server is missing, the test fails where servers are required, and checks nothing
-/// elsewhere, as the conformance tests do without Erlang.
-#[expect(clippy::print_stdout, reason = "a line for `--nocapture`")]
-pub(crate) fn required<T>(found: Result<T, String>) -> Option<T> {
-    match found {
-        Ok(found) => Some(found),
-        Err(missing) if std::env::var_os(REQUIRED).is_some() => panic!("{missing}"),
-        Err(missing) => {
-            println!("lease: nothing was checked: {missing}");
-            None
-        }
-    }
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use verger::lease::{Lease, Postgres};
+use verger::lease::Lease;
 use verger::{Context, Lifecycle, Supervisor, worker};
+use verger_lease_postgres::Postgres;
 
-use crate::in_time;
 use crate::process::free_port;
 use crate::server::{self, PASSWORD, Server};
+use crate::shared::requests::in_time;
 
 /// Starts a tree, and returns what its child waits for once the engine has answered.
 async fn waits_for(engine: Postgres) -> String {

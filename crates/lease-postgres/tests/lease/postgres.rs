@@ -1,15 +1,18 @@
-//! `lease::Postgres`: the rules, several processes, poolers, crashes of the server, and the table.
+//! The rules, several processes, poolers, crashes of the server, and the table.
 
 use std::time::{Duration, Instant};
 
 use verger::lease::{
-    Acquired, Claim, LeaseEngine, LeaseRecord, Memo, MemoWrite, Postgres, Released, Renewed,
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseRecord, Memo, MemoWrite, Released, Renewed,
 };
 use verger::testing::assert_lease_rules;
+use verger_lease_postgres::{Postgres, fence};
 
-use crate::peer::Peer;
+use crate::recovers;
 use crate::server::{self, Bouncer, Server, connect};
-use crate::{TTL, claim, compete, granted, granted_in_time, held_by, recovers, rules};
+use crate::shared::peer::Peer;
+use crate::shared::requests::{TTL, claim, compete, granted, granted_in_time, held_by};
+use crate::shared::rules;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -84,7 +87,7 @@ async fn it_works_through_pgbouncer_in_transaction_mode() {
     let mut client = connect(&bouncer.url()).await;
     let token = granted(&one, &claim("fenced", "a")).await;
     let transaction = client.transaction().await.unwrap();
-    verger::lease::fence(&transaction, "fenced", token).await.unwrap();
+    fence(&transaction, "fenced", token).await.unwrap();
     transaction.commit().await.unwrap();
 }
 
@@ -145,7 +148,7 @@ async fn a_table_of_the_first_version_gets_memos_and_keeps_its_tokens() {
     let error = engine.holder("app").await.unwrap_err().to_string();
     assert!(error.contains("has schema version 1, and this program needs 2: call"), "{error}");
     engine.migrate().await.unwrap();
-    let token = verger::lease::FencingToken::new(7);
+    let token = FencingToken::new(7);
     let record = engine.holder("app").await.unwrap();
     assert_eq!((record.token(), record.memo().is_empty()), (Some(token), true));
     let memo = Memo::new("kept").unwrap();
@@ -163,11 +166,11 @@ async fn a_memo_waits_for_no_fenced_transaction_and_delays_none() {
     let token = granted(&engine, &claim("app", "a")).await;
     let mut client = server.client().await;
     let transaction = client.transaction().await.unwrap();
-    verger::lease::fence(&transaction, "app", token).await.unwrap();
+    fence(&transaction, "app", token).await.unwrap();
     let memo = Memo::new("during").unwrap();
     let written = engine.write_memo(&claim("app", "a"), token, &memo).await;
     assert_eq!(written.unwrap(), MemoWrite::Stored);
-    verger::lease::fence(&transaction, "app", token).await.unwrap();
+    fence(&transaction, "app", token).await.unwrap();
     transaction.commit().await.unwrap();
 }
 

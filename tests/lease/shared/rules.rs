@@ -3,7 +3,7 @@
 
 use verger::lease::{FencingToken, LeaseEngine, LeaseRecord, Memo, MemoWrite, Released, Renewed};
 
-use crate::{claim, granted, held_by};
+use super::requests::{claim, granted, held_by};
 
 /// Checks all rules but the expiry, with two engines of the same store.
 pub(crate) async fn check(one: &impl LeaseEngine, two: &impl LeaseEngine, name: &str) {

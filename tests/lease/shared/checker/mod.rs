@@ -7,15 +7,11 @@
 //! `VERGER_LEASE_ROUNDS` sets the number of rounds, 20 by default. `VERGER_LEASE_SEED` repeats the faults of an earlier run,
 //! though not their exact times. Two faults are planted in the members to show that the judge finds what they lead to.
 
-mod crowd;
-mod faults;
+pub(crate) mod crowd;
+pub(crate) mod faults;
 pub(crate) mod history;
 pub(crate) mod judge;
-mod judge_tests;
-mod member;
-mod proxy;
-mod register;
-mod store;
+pub(crate) mod member;
 
 use std::time::Duration;
 
@@ -24,11 +20,11 @@ use self::faults::Takeovers;
 use self::history::History;
 use self::judge::{Violation, explain, judge};
 use self::member::Plant;
-use self::store::Store;
+use crate::store::Store;
 
-const LEASE: &str = "checked";
-const TTL: Duration = Duration::from_secs(1);
-const MEMBERS: usize = 3;
+pub(crate) const LEASE: &str = "checked";
+pub(crate) const TTL: Duration = Duration::from_secs(1);
+pub(crate) const MEMBERS: usize = 3;
 
 pub(crate) fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
@@ -51,7 +47,7 @@ async fn end(crowd: Crowd, store: &Store) -> History {
 }
 
 /// Runs the faults, and fails if the judge finds anything.
-async fn check(mut store: Store) {
+pub(crate) async fn check(mut store: Store) {
     let seed = seed();
     let mut crowd = Crowd::start(store.addresses(), None);
     let takeovers = faults::run(&mut crowd, &mut store, rounds(), seed).await;
@@ -59,7 +55,7 @@ async fn check(mut store: Store) {
 }
 
 /// Runs members whose resource accepts each token.
-async fn check_without_fencing(store: Store) {
+pub(crate) async fn check_without_fencing(store: Store) {
     let crowd = Crowd::start(store.addresses(), Some(Plant::Unfenced));
     faults::outlive(&crowd, &store, crowd.holder().await).await;
     let history = end(crowd, &store).await;
@@ -69,7 +65,7 @@ async fn check_without_fencing(store: Store) {
 }
 
 /// Runs members that release the lease soon after it is granted, and go on.
-async fn check_with_early_release(store: Store) {
+pub(crate) async fn check_with_early_release(store: Store) {
     let crowd = Crowd::start(store.addresses(), Some(Plant::EarlyRelease));
     crowd.two_run().await;
     tokio::time::sleep(2 * TTL).await;
@@ -104,41 +100,5 @@ fn conclude(engine: &str, seed: u64, history: &History, takeovers: Takeovers) {
             let says_much = what == "a stop" || number >= 10;
             assert!(*median < limit || !says_much, "VERGER_LEASE_SEED={seed}: {median:?}");
         }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_keep_their_promise_under_faults() {
-    check(Store::files()).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_keep_their_promise_under_faults() {
-    if let Some(store) = Store::rows().await {
-        check(store).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_fencing_a_write_to_a_file_goes_back() {
-    check_without_fencing(Store::files()).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_fencing_a_write_to_a_table_goes_back() {
-    if let Some(store) = Store::rows().await {
-        check_without_fencing(store).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_early_release_of_a_file_makes_runs_overlap() {
-    check_with_early_release(Store::files()).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_early_release_of_a_row_makes_runs_overlap() {
-    if let Some(store) = Store::rows().await {
-        check_with_early_release(store).await;
     }
 }

@@ -5,12 +5,11 @@ use std::io;
 use std::time::Duration;
 
 use tokio_postgres::error::{DbError, SqlState};
+use verger::lease::{LeaseError, MemoTooLong};
 
-use super::super::engine::LeaseError;
-use super::super::memo::MemoTooLong;
 use super::table::Table;
 use super::target::{ConnectError, Server};
-use crate::exit::causes::chain;
+use crate::causes::chain;
 
 /// The beginning of the only parse errors that quote nothing of the connection string but the name of an option.
 const INVALID_VALUE: &str = "invalid value for option `";

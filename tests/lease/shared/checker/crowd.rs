@@ -25,7 +25,7 @@ struct Member {
 impl Member {
     fn start(number: u32, store: &str, plant: Option<Plant>, history: Arc<Mutex<History>>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "checker::member::program", "--nocapture"]);
+        command.args(["--exact", "shared::checker::member::program", "--nocapture"]);
         command.env(STORE, store).env(NUMBER, number.to_string());
         if let Some(plant) = plant {
             command.env(PLANT, plant.name());

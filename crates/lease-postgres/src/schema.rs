@@ -2,8 +2,8 @@
 
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
+use verger::lease::LeaseError;
 
-use super::super::engine::LeaseError;
 use super::problem;
 use super::table::Table;
 use super::target::Server;

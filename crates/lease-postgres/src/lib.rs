@@ -1,4 +1,23 @@
-//! The lease engine for PostgreSQL: a row for each lease.
+//! A lease engine of [verger](https://docs.rs/verger) for PostgreSQL: a row for each lease.
+//!
+//! [`Postgres`] is a [`LeaseEngine`], so a child with a [`Lease`](verger::lease::Lease) in it runs in one of many processes at a
+//! time. [`fence()`] refuses the writes of a holder that has lost its lease.
+//!
+//! ```no_run
+//! use verger::lease::Lease;
+//! use verger::{Context, Supervisor, worker};
+//! use verger_lease_postgres::Postgres;
+//!
+//! # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Postgres::new("postgres://app:password@db.internal/app")?;
+//! engine.migrate().await?;
+//!
+//! let scheduler = worker("scheduler", async |ctx: Context| ctx.cancelled().await);
+//! let scheduler = scheduler.lease(Lease::new("scheduler", engine));
+//! Supervisor::builder("app").child(scheduler).build()?.run().await?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! | file | what |
 //! | --- | --- |
@@ -8,7 +27,9 @@
 //! | `connection` | the connection that all requests share |
 //! | `fence` | transactions that an older token can't commit |
 //! | `problem` | errors, with what to do about them |
+//! | `causes` | the causes of an error, in one text |
 
+mod causes;
 mod connection;
 mod fence;
 mod problem;
@@ -24,16 +45,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, GenericClient, Row};
+use verger::lease::{
+    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,
+    Renewed,
+};
 
 use self::connection::{Connection, Connections, Connector};
 pub use self::fence::{Fenced, fence};
 use self::table::Table;
 use self::target::ConnectError;
-use super::engine::{
-    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, MemoWrite, Released, Renewed,
-};
-use super::memo::Memo;
-use super::record::LeaseRecord;
 
 /// The default of [`Postgres::connect_timeout`].
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -84,7 +104,8 @@ const LONGEST_TTL: i64 = 100 * 366 * 24 * 3600 * 1_000_000;
 /// # Example
 ///
 /// ```no_run
-/// use verger::lease::{Lease, Postgres};
+/// use verger::lease::Lease;
+/// use verger_lease_postgres::Postgres;
 ///
 /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = Postgres::new("postgres://app:password@db.internal/app")?;
@@ -148,7 +169,7 @@ impl Postgres {
     ///
     /// # use tokio_postgres::NoTls as MakeTls;
     /// use tokio_postgres::Config;
-    /// use verger::lease::Postgres;
+    /// use verger_lease_postgres::Postgres;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let mut config: Config = "postgres://app@db.internal/app?sslmode=require".parse()?;
@@ -383,6 +404,11 @@ impl LeaseEngine for Postgres {
         Ok(if rows.is_empty() { MemoWrite::NotHeld } else { MemoWrite::Stored })
     }
 }
+
+/// So that the listing in it compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// Returns a TTL in the unit of the statements, rounded up.
 fn microseconds(ttl: Duration) -> i64 {

@@ -2,17 +2,18 @@
 
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::{ToSql, Type};
+use verger::lease::FencingToken;
 
-use super::super::engine::FencingToken;
 use super::table::Table;
-use crate::exit::causes::chain;
+use crate::causes::chain;
 
 /// Why a write isn't made: the answer of [`fence`].
 ///
 /// Roll the transaction back in each case.
 ///
 /// ```
-/// use verger::lease::{Fenced, FencingToken, fence};
+/// use verger::lease::FencingToken;
+/// use verger_lease_postgres::{Fenced, fence};
 ///
 /// async fn is_current(transaction: &tokio_postgres::Transaction<'_>, token: FencingToken) -> bool {
 ///     match fence(transaction, "billing", token).await {
@@ -96,7 +97,8 @@ pub enum Fenced {
 /// # Example
 ///
 /// ```no_run
-/// use verger::lease::{FencingToken, fence};
+/// use verger::lease::FencingToken;
+/// use verger_lease_postgres::fence;
 ///
 /// async fn pay(
 ///     client: &mut tokio_postgres::Client,

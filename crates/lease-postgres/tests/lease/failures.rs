@@ -1,13 +1,15 @@
-//! `lease::Postgres` when something is wrong: what an error says, and that the engine works again afterwards.
+//! The engine when something is wrong: what an error says, and that the engine works again afterwards.
 
 use std::time::Duration;
 
 use tokio::time::timeout;
-use verger::lease::{Acquired, Claim, LeaseEngine, LeaseError, Postgres, Renewed};
+use verger::lease::{Acquired, Claim, LeaseEngine, LeaseError, Renewed};
+use verger_lease_postgres::Postgres;
 
 use crate::process::free_port;
+use crate::recovers;
 use crate::server::{self, PASSWORD, Server};
-use crate::{claim, granted, held_by, in_time, recovers};
+use crate::shared::requests::{claim, granted, held_by, in_time};
 
 /// Returns the text of an error, after a look at all that could be logged.
 fn text(error: &LeaseError) -> String {

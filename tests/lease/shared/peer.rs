@@ -10,9 +10,10 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::time::SystemTime;
 
-use verger::lease::{Acquired, FencingToken, File, LeaseEngine, Memo, Postgres};
+use verger::lease::{Acquired, FencingToken, LeaseEngine, Memo};
 
-use crate::claim;
+use super::requests::{claim, granted_in_time};
+use crate::store;
 
 const STORE: &str = "VERGER_TEST_LEASES";
 
@@ -31,7 +32,7 @@ impl Peer {
     /// Starts it with these environment variables.
     pub(crate) fn with_environment(store: impl AsRef<OsStr>, variables: &[(&str, &str)]) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "peer::program", "--nocapture"])
+            .args(["--exact", "shared::peer::program", "--nocapture"])
             .env(STORE, store)
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
@@ -80,11 +81,8 @@ impl Drop for Peer {
 /// The entry point of the process. As an ordinary test, it finds no store selected and returns.
 #[tokio::test]
 async fn program() {
-    let Some(store) = std::env::var_os(STORE) else { return };
-    match store.to_str().filter(|it| it.starts_with("postgres://")) {
-        Some(url) => answer(&Postgres::new(url).unwrap(), Path::new("")).await,
-        None => answer(&File::new(&store), Path::new(&store)).await,
-    }
+    let Ok(store) = std::env::var(STORE) else { return };
+    answer(&store::engine(&store), Path::new(&store)).await;
 }
 
 async fn answer(engine: &impl LeaseEngine, directory: &Path) {
@@ -126,7 +124,7 @@ async fn answer(engine: &impl LeaseEngine, directory: &Path) {
 /// Acquires the lease, checks that no other process has it, writes the token to the journal, and releases the lease.
 async fn round(engine: &impl LeaseEngine, directory: &Path, name: &str, holder: &str) {
     let claim = claim(name, holder);
-    let token = crate::granted_in_time(engine, &claim).await;
+    let token = granted_in_time(engine, &claim).await;
     let inside = directory.join("inside");
     let entered = OpenOptions::new().write(true).create_new(true).open(&inside);
     entered.expect("another process is inside");

@@ -7,8 +7,7 @@ use fastrand::Rng;
 use super::TTL;
 use super::crowd::Crowd;
 use super::history::Nanos;
-use super::proxy::Network;
-use super::store::Store;
+use crate::store::{Store, StoreFault};
 
 /// What happens in a round.
 #[derive(Clone, Copy, Debug)]
@@ -25,45 +24,20 @@ pub(crate) enum Fault {
     PauseStandby,
     /// A member on standby is killed.
     KillStandby,
-    /// As `Pause`, and meanwhile the file is replaced by a copy of it, which isn't locked.
-    ReplaceFile,
-    /// The server crashes, and starts again.
-    RestartServer,
-    /// All processes of the server are stopped by SIGSTOP.
-    FreezeServer,
-    /// What the holder and the server send each other is late.
-    Delay,
-    /// What the holder and the server send each other arrives after a long time.
-    Hold,
-    /// The holder can't reach the server.
-    Cut,
-    /// No member can reach the server.
-    CutAll,
+    /// One of the store, or of the way to it.
+    OfStore(StoreFault),
 }
 
-/// The order is random, so that each fault follows each other one.
-const WITH_FILES: &[Fault] = &[
-    Fault::Stop,
-    Fault::Kill,
-    Fault::Pause,
-    Fault::PauseAndKill,
-    Fault::PauseStandby,
-    Fault::KillStandby,
-    Fault::ReplaceFile,
-];
-const WITH_ROWS: &[Fault] = &[
-    Fault::Stop,
-    Fault::Kill,
-    Fault::Pause,
-    Fault::PauseAndKill,
-    Fault::PauseStandby,
-    Fault::RestartServer,
-    Fault::FreezeServer,
-    Fault::Delay,
-    Fault::Hold,
-    Fault::Cut,
-    Fault::CutAll,
-];
+/// The moment at which a fault of the store begins, and how long it may last.
+#[allow(dead_code, reason = "a file needs the first two only")]
+pub(crate) struct Moment<'a> {
+    pub(crate) crowd: &'a Crowd,
+    pub(crate) holder: usize,
+    pub(crate) longer_than_ttl: Duration,
+    /// Sometimes the lease survives it, sometimes not.
+    pub(crate) any_time: Duration,
+    pub(crate) random: &'a mut Rng,
+}
 
 /// How long it took after a fault until a different member ran.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +53,8 @@ pub(crate) async fn run(crowd: &mut Crowd, store: &mut Store, rounds: u32, seed:
     let mut left = Vec::new();
     for round in 0..rounds {
         if left.is_empty() {
-            left = if matches!(store, Store::Files(_)) { WITH_FILES } else { WITH_ROWS }.to_vec();
+            // The order is random, so that each fault follows each other one.
+            left = Store::FAULTS.to_vec();
             random.shuffle(&mut left);
         }
         let Some(fault) = left.pop() else { return takeovers };
@@ -134,43 +109,18 @@ async fn apply(
         Fault::KillStandby => {
             crowd.kill(standby);
         }
-        Fault::ReplaceFile => outlive(crowd, store, holder).await,
-        Fault::RestartServer => {
-            let Store::Rows { server, .. } = store else { return };
-            server.stop();
-            // It takes some time to start as well.
-            tokio::time::sleep(any_time / 2).await;
-            server.start_again();
-        }
-        Fault::FreezeServer => {
-            let frozen = store.freeze();
-            tokio::time::sleep(any_time).await;
-            drop(frozen);
-        }
-        Fault::Delay => {
-            let delay = TTL.mul_f64(0.01 + 0.2 * random.f64());
-            break_network(store, &[holder], Network::Delays(delay), longer_than_ttl).await;
-        }
-        Fault::Hold => break_network(store, &[holder], Network::Holds, any_time).await,
-        Fault::Cut => break_network(store, &[holder], Network::Cuts, any_time).await,
-        Fault::CutAll => {
-            let all: Vec<_> = crowd.places().collect();
-            break_network(store, &all, Network::Cuts, any_time).await;
+        Fault::OfStore(fault) => {
+            let moment = Moment { crowd, holder, longer_than_ttl, any_time, random };
+            store.apply(fault, moment).await;
         }
     }
-}
-
-async fn break_network(store: &Store, places: &[usize], network: Network, time: Duration) {
-    places.iter().for_each(|place| store.set_network(*place, network));
-    tokio::time::sleep(time).await;
-    places.iter().for_each(|place| store.set_network(*place, Network::Works));
 }
 
 /// Pauses the holder, lets a different member have the lease, and resumes the first one: it doesn't know.
 pub(crate) async fn outlive(crowd: &Crowd, store: &Store, holder: usize) {
     let at = crowd.pause(holder);
     tokio::time::sleep(TTL).await;
-    store.replace_file();
+    store.free_lease();
     crowd.next_start(at).await;
     crowd.resume(holder);
     crowd.one_left().await;

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use verger::lease::{
-    Acquired, Claim, FencingToken, File, Lease, LeaseEngine, LeaseError, LeaseRecord, Postgres,
-    Released, Renewed,
+    Acquired, Claim, FencingToken, Lease, LeaseEngine, LeaseError, LeaseRecord, Released, Renewed,
 };
 use verger::{Context, Exit, Shutdown, Supervisor, signals, worker};
 
 use super::history::{Line, Nanos, now};
-use super::register::{Answer, Register};
 use super::{LEASE, TTL};
+use crate::register::Register;
+use crate::store;
 
 pub(crate) const STORE: &str = "VERGER_TEST_MEMBER";
 pub(crate) const NUMBER: &str = "VERGER_TEST_MEMBER_NUMBER";
@@ -54,6 +54,16 @@ impl Plant {
     }
 }
 
+/// The answer to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Accepted,
+    /// A higher token is known.
+    Refused,
+    /// It may be accepted, also later.
+    Unknown,
+}
+
 /// The entry point of the process. As an ordinary test, it finds no store selected and returns.
 #[tokio::test]
 async fn program() {
@@ -66,11 +76,7 @@ async fn program() {
     });
     tokio::spawn(report_stalls());
     let register = Register::new(&store, number, plant != Some(Plant::Unfenced));
-    if store.starts_with("postgres://") {
-        run(Postgres::new(&store).unwrap(), register, plant).await;
-    } else {
-        run(File::new(&store), register, plant).await;
-    }
+    run(store::engine(&store), register, plant).await;
 }
 
 async fn run(engine: impl LeaseEngine, register: Register, plant: Option<Plant>) {

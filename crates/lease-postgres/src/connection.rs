@@ -8,20 +8,18 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
+use verger::lease::LeaseError;
 
-use super::super::engine::LeaseError;
 use super::problem;
 use super::target::{ConnectError, Server};
-use crate::sync::Mutex;
-use crate::{clock, named_task};
 
 /// How long a connection may take to close.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -119,8 +117,13 @@ async fn open(config: &Config) -> Result<(Client, oneshot::Sender<()>), tokio_po
         }
     };
     #[expect(clippy::disallowed_methods, reason = "ends soon after its connection is dropped")]
-    drop(named_task::spawn(|| "lease (PostgreSQL)".to_owned(), task));
+    drop(tokio::spawn(task));
     Ok((client, closing))
+}
+
+/// Returns the time of tokio, which a test may have paused.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 fn address(config: &Config) -> String {
@@ -149,6 +152,10 @@ impl Connections {
         Self { connector, server, current: tokio::sync::Mutex::default(), silence }
     }
 
+    fn silence(&self) -> MutexGuard<'_, Silence> {
+        self.silence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn connector(&self) -> Connector {
         self.connector.clone()
     }
@@ -160,7 +167,7 @@ impl Connections {
     /// If none can be opened within this time.
     pub(super) async fn get(&self, within: Duration) -> Result<Arc<Connection>, LeaseError> {
         let mut current = self.current.lock().await;
-        let is_silent = self.silence.lock().is_over(clock::now());
+        let is_silent = self.silence().is_over(now());
         if let Some(open) = &*current
             && !open.client.is_closed()
             && !is_silent
@@ -178,13 +185,13 @@ impl Connections {
 
     /// Records that a request is sent.
     pub(super) fn sent(&self) {
-        let now = clock::now();
-        self.silence.lock().since.get_or_insert(now);
+        let now = now();
+        self.silence().since.get_or_insert(now);
     }
 
     /// Records that a request was answered, or that its connection is closed.
     pub(super) fn answered(&self) {
-        *self.silence.lock() = Silence { since: None, limit: SILENCE };
+        *self.silence() = Silence { since: None, limit: SILENCE };
     }
 
     /// Lets the next request open a new connection, because this one leads to a server of no use.
@@ -235,7 +242,7 @@ mod tests {
     #[test]
     fn a_silent_connection_is_replaced_less_and_less_often() {
         let mut silence = Silence { since: None, limit: SILENCE };
-        let began = clock::real();
+        let began = Instant::now();
         assert!(!silence.is_over(began + 100 * SILENCE), "no request was sent");
         for times in [1, 2, 4, 8] {
             silence.since = Some(began);

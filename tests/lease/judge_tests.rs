@@ -1,7 +1,7 @@
 //! The judge, on histories that are written down here. Times are milliseconds.
 
-use super::history::{History, Write};
-use super::judge::{Violation, judge};
+use crate::shared::checker::history::{History, Write};
+use crate::shared::checker::judge::{Violation, judge};
 
 /// Reads lines `MEMBER WHAT NUMBERS`, with the accepted writes as `MEMBER wrote TOKEN` in their order.
 fn history(text: &str) -> History {
