@@ -208,6 +208,7 @@ pub use crate::child::{
     Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child,
     child_with_mailbox, component, local, once, worker, worker_with, worker_with_mailbox,
 };
+pub use crate::core::RULES;
 pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
 pub use crate::handle::{ChildRef, SupervisorHandle};

@@ -72,5 +72,14 @@ pub(crate) use self::user_code::UserCalls;
 pub(crate) use self::view::View;
 pub(crate) use self::waits::{Operation, WaitReason};
 
+/// The version of the rules of supervision: raised whenever a supervisor may decide differently in the same situation.
+///
+/// Two versions of verger with the same number have the same rules. What else changes is in the changelog.
+///
+/// ```
+/// assert_eq!(verger::RULES, 1);
+/// ```
+pub const RULES: u32 = 1;
+
 /// How many children one event may visit, so that no event takes long.
 pub(crate) const SLICE: usize = 64;

@@ -40,6 +40,38 @@ fn read(file: &[u8]) -> (String, Vec<Recorded>) {
     (head.otp, lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
+/// The traces of all scenarios as 64 bits, by FNV-1a, which is the same everywhere.
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    fn take(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// Checks that verger's own traces are those that the number of its rules stands for. Each number has a line, which is
+/// never changed.
+fn check_rules(digest: &Digest) {
+    let (number, now) = (::verger::RULES, format!("{:016x}", digest.0));
+    let mut versions = include_str!("rules.txt").lines().filter_map(|line| line.split_once(' '));
+    let (last, recorded) = versions.next_back().expect("a line for each number");
+    assert_eq!(last, number.to_string(), "the last line of `rules.txt` is that of `RULES`");
+    assert_eq!(
+        recorded,
+        now,
+        "a trace has changed, and with it a rule: raise `RULES`, and add the line `{} {now}` to `rules.txt`",
+        number + 1
+    );
+}
+
 #[test]
 #[expect(clippy::print_stdout, reason = "a summary for `--nocapture`")]
 fn recorded_scenarios_have_the_same_traces() {
@@ -47,12 +79,16 @@ fn recorded_scenarios_have_the_same_traces() {
     assert!(recorded.len() >= 2000, "there are {} scenarios", recorded.len());
 
     let verdicts = parallel(&recorded, 50, |batch| {
-        let compared = batch.iter().map(|(it, trace)| compare(it, trace, &verger::run(it)));
+        let compared = batch.iter().map(|(it, trace)| {
+            let own = verger::run(it);
+            (compare(it, trace, &own), serde_json::to_string(&own).unwrap())
+        });
         compared.collect()
     });
 
-    let mut known = 0;
-    for ((scenario, _), verdict) in recorded.iter().zip(verdicts) {
+    let (mut known, mut digest) = (0, Digest::default());
+    for ((scenario, _), (verdict, own)) in recorded.iter().zip(verdicts) {
+        digest.take(&own);
         match verdict {
             Verdict::Same => {}
             Verdict::Known(_) => known += 1,
@@ -63,5 +99,6 @@ fn recorded_scenarios_have_the_same_traces() {
         }
     }
     let count = recorded.len();
+    check_rules(&digest);
     println!("conformance: {count} scenarios of Erlang/OTP {otp}, {known} with known deviations");
 }
