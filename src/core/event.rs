@@ -124,7 +124,7 @@ pub(crate) enum ChildRequest {
 #[cfg_attr(test, derive(Hash, PartialOrd, Ord))]
 pub(crate) enum IfRunning {
     Refuse,
-    /// It goes on, and its incarnation is the answer. One that is being stopped is started when it is down.
+    /// It keeps running, and its incarnation is the answer. One that is being stopped is started when it is down.
     Keep,
     /// Its range is stopped and started again.
     Replace,
@@ -141,10 +141,10 @@ pub(crate) enum IfWaiting {
 }
 
 impl ChildRequest {
-    /// Runs a new incarnation of the child, in whatever state it is.
+    /// Runs a new incarnation of the child in any state.
     pub(crate) const RESTART: Self =
         Self::Start { running: IfRunning::Replace, waiting: IfWaiting::Start };
-    /// Brings the child up, in whatever state it is.
+    /// Brings the child up in any state.
     pub(crate) const RESUME: Self =
         Self::Start { running: IfRunning::Keep, waiting: IfWaiting::Start };
     /// OTP's `restart_child`: starts a child that is down.

@@ -48,7 +48,7 @@ pub(crate) struct UserCalls {
 }
 
 impl UserCalls {
-    /// `seed` is that of the generator, unless there is a custom one.
+    /// `seed` starts the generator, unless there is a custom one.
     pub(crate) fn new(random: Option<&RandomFactory>, seed: u64) -> Self {
         Self { random: RandomSource::new(random, seed), iterators: BTreeMap::new() }
     }

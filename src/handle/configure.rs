@@ -102,7 +102,7 @@ impl SupervisorHandle {
         Ok(())
     }
 
-    /// Makes a supervisor look up its own values again, and those of its children if they have changed.
+    /// Makes a supervisor look up its own values again, and the values of its children if they have changed.
     pub(crate) async fn refresh_rules(
         &self,
         supervisor: &Arc<SupervisorShared>,

@@ -278,7 +278,7 @@ impl SupervisorHandle {
         self.act(path, "restart_child", core::ChildRequest::RESTART_CHILD).await
     }
 
-    /// Runs a new incarnation of a child, in whatever state the child is. Resolves when the child has passed its start:
+    /// Runs a new incarnation of a child in any state. Resolves when the child has passed its start:
     /// when it is active, has declined to start, or waits for a requirement ([`ChildRef::is_gated`]).
     ///
     /// The restart doesn't count as a failure. What it does depends on the state of the child:
@@ -323,7 +323,7 @@ impl SupervisorHandle {
         self.act(path, "restart", core::ChildRequest::RESTART).await
     }
 
-    /// Brings a child up, in whatever state the child is. Resolves as [`restart`](Self::restart) does.
+    /// Brings a child up in any state. Resolves as [`restart`](Self::restart) does.
     ///
     /// A child that runs is left alone, and its incarnation is the answer. In every other state it does what
     /// [`restart`](Self::restart) does.

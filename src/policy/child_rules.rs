@@ -40,7 +40,7 @@ pub(crate) struct ChildRules {
     /// With the exceptions of the spec before its own.
     pub(crate) trigger: Trigger,
     pub(crate) backoff: Backoff,
-    /// The functions of the spec, then those of the defaults.
+    /// The functions of the spec, then the functions of the defaults.
     pub(crate) retry_after: RetryAfter,
     pub(crate) limits: ChildLimits,
     pub(crate) on_exhausted: OnExhausted,
@@ -317,7 +317,7 @@ impl ChildRules {
         Some(self.spec.lease_grace?.saturating_sub(self.leak_timeout))
     }
 
-    /// Returns where the values that replace those of the code come from, by name: a place such as
+    /// Returns where the values that replace the code come from, by name: a place such as
     /// `feed.toml:12`, or `call`.
     pub(crate) fn places(&self) -> Places {
         let Layers { file, call, .. } = &self.layers;

@@ -54,7 +54,7 @@ pub enum OnExhausted {
     /// stopped.
     ///
     /// Unlike [`Park`](Self::Park), the child doesn't count as failed in the status.
-    /// [`retry`](crate::SupervisorHandle::retry) starts the range again.
+    /// [`resume`](crate::SupervisorHandle::resume) starts the range again.
     StopChild,
     /// Removes the child. The default of a [`DynamicSupervisor`](crate::DynamicSupervisor), whose other
     /// children keep running.

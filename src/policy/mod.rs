@@ -94,7 +94,9 @@ pub use self::failure_log::{FailureLog, LogLevel};
 pub(crate) use self::health::{HealthCounter, HealthSettings};
 pub(crate) use self::instant::later;
 pub use self::intensity::Intensity;
-pub(crate) use self::layers::{ChildLayer, ForWorkers, Places, SupervisorLayer, WrittenAt};
+#[cfg(feature = "config")]
+pub(crate) use self::layers::WrittenAt;
+pub(crate) use self::layers::{ChildLayer, ForWorkers, Places, SupervisorLayer};
 pub(crate) use self::limits::{Limits, SetTwice, WrittenLimits, set};
 pub use self::limits::{OnExhausted, OnLeak};
 pub use self::on_exit::OnExit;

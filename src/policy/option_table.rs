@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //!
-//! 1. The order is that of the fields of the type that reads a section: options of supervisors, then those of children.
+//! 1. The order is that of the fields of the type that reads a section: options of supervisors, then options of children.
 //! 2. `text` returns a value in the words of a file, so that what a plan shows can be written.
 
 use std::time::Duration;

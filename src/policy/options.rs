@@ -169,7 +169,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Returns the rules with the values of a layer, which are those of the builder or of a file.
+    /// Returns the rules with the values of a layer, which a builder or a file sets.
     pub(crate) fn with(self, layer: &SupervisorLayer, source: PolicySource) -> Self {
         let mut rules = self;
         rules.strategy = layer.strategy.unwrap_or(rules.strategy);

@@ -77,8 +77,8 @@ pub(crate) enum Request {
         trial: bool,
         answer: Responder<Started>,
     },
-    /// Look up the values of the supervisor again. Answers whether they have changed, so that those of its children
-    /// have to be looked up, too.
+    /// Look up the values of the supervisor again. Answers whether they have changed, so that the values of
+    /// its children have to be looked up, too.
     RefreshRules {
         answer: Responder<bool>,
     },

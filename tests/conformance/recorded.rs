@@ -63,7 +63,7 @@ fn check_rules(digest: &Digest) {
     let (number, now) = (::verger::RULES, format!("{:016x}", digest.0));
     let mut versions = include_str!("rules.txt").lines().filter_map(|line| line.split_once(' '));
     let (last, recorded) = versions.next_back().expect("a line for each number");
-    assert_eq!(last, number.to_string(), "the last line of `rules.txt` is that of `RULES`");
+    assert_eq!(last, number.to_string(), "the last line of `rules.txt` names `RULES`");
     assert_eq!(
         recorded,
         now,

@@ -28,7 +28,11 @@ async fn an_operator_restarts_stops_and_resumes_a_child() {
     assert_eq!(act("kill").await.0, 409);
     for _ in 0..2 {
         assert_eq!(act("resume").await, ok("resumed app/db"));
-        assert_eq!(state(&tree, "db").await, (Lifecycle::Active, 3), "a running child goes on");
+        assert_eq!(
+            state(&tree, "db").await,
+            (Lifecycle::Active, 3),
+            "a running child keeps running"
+        );
     }
     assert_eq!(act("kill").await, ok("killed app/db"));
 }

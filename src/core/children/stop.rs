@@ -116,13 +116,13 @@ impl Children {
         });
     }
 
-    /// Starts a stopping child when it is gone, whatever it is stopped for.
+    /// Starts a stopping child when it is gone.
     pub(in crate::core) fn start_when_down(&mut self, key: Key) {
         self.set_why(key, |why| match why {
             StopReason::Failing { active, .. } => {
                 StopReason::Failing { active, then: AfterFailing::Start }
             }
-            // The lease is sought anew.
+            // The lease is sought again.
             StopReason::Lease => StopReason::Lease,
             _ => StopReason::Restart,
         });

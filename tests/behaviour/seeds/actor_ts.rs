@@ -109,7 +109,7 @@ async fn seed0_13_a_backoff_cut_short_starts_no_second_incarnation() {
     settle().await;
     assert_eq!(fakes.log(), ["start a", "end a", "dead a", "start a"]);
     for _ in 0..2 {
-        assert_eq!(app.resume("a").await.unwrap().incarnation(), Some(2), "it goes on");
+        assert_eq!(app.resume("a").await.unwrap().incarnation(), Some(2), "it keeps running");
         let restarted = app.restart_child("a").await.unwrap_err();
         assert!(matches!(restarted, ControlError::Running { .. }), "{restarted}");
         let started = app.start_child(fakes.child("a")).await.unwrap_err();

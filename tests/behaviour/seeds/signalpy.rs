@@ -32,7 +32,7 @@ async fn seed3_08_a_child_parked_at_boot_is_retried_only_manually() {
     assert_eq!(app.resume("b").await.unwrap().incarnation(), Some(3));
     assert_eq!(lifecycle(&app, "b").await, Lifecycle::Active);
 
-    assert_eq!(app.resume("b").await.unwrap().incarnation(), Some(3), "it goes on");
+    assert_eq!(app.resume("b").await.unwrap().incarnation(), Some(3), "it keeps running");
     let error = app.resume("z").await.unwrap_err();
     assert_eq!(error.to_string(), "there is no `app/z`");
     assert!(matches!(error, ControlError::NotFound { .. }));

@@ -1,6 +1,6 @@
 //! Clients whose wall clock is a year off: no engine reads it.
 //!
-//! The clock is that of `libfaketime`. It leaves the monotonic clock alone, as a wrong date does.
+//! `libfaketime` sets the clock. It leaves the monotonic clock alone, as a wrong date does.
 
 use std::fs;
 use std::path::PathBuf;

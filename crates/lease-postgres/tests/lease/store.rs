@@ -148,7 +148,7 @@ fn numbers(file: &Path) -> Vec<i32> {
     fs::read_to_string(file).unwrap().split_whitespace().map(|it| it.parse().unwrap()).collect()
 }
 
-/// Processes that are stopped by SIGSTOP. They go on when this is dropped: the server couldn't be ended otherwise.
+/// Processes that are stopped by SIGSTOP. They continue when this is dropped: the server couldn't be ended otherwise.
 struct Frozen(Vec<i32>);
 
 impl Drop for Frozen {
