@@ -10,12 +10,13 @@ use tokio::task::JoinHandle;
 use tracing::Span;
 
 use super::context::Context;
-use super::helpers::{HelperAbort, HelperGuard, OwnSupervisor};
+use super::helpers::{HelperAbort, HelperGuard};
 use super::incarnation::Incarnation;
 use super::polls::watched;
 use super::span::InSpan;
 use super::task::{ExitFuture, catch, drop_after, log_failure, log_panics};
 use crate::exit::{Exit, ExitError, Outcome};
+use crate::runtime::SupervisorShared;
 use crate::{named_task, subscriber};
 
 impl Context {
@@ -89,7 +90,7 @@ impl Context {
 
     /// Runs the child's own supervisor, which isn't aborted with the other helpers. Returns `false`, and doesn't run it,
     /// if the child has one already, or has ended.
-    pub(crate) fn spawn_own<F>(&self, own: Arc<dyn OwnSupervisor>, run: impl FnOnce() -> F) -> bool
+    pub(crate) fn spawn_own<F>(&self, own: Arc<SupervisorShared>, run: impl FnOnce() -> F) -> bool
     where
         F: Future<Output = Exit> + Send + 'static,
     {

@@ -11,11 +11,8 @@
 //! 3. Once it is closed, no helper is admitted.
 //! 4. Nothing is dropped or aborted while the lock is held.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::task::AbortHandle;
@@ -24,17 +21,8 @@ use tokio_util::sync::CancellationToken;
 use super::cell::StopLevel;
 use crate::exit::ExitError;
 use crate::panic::catch_panic;
+use crate::runtime::SupervisorShared;
 use crate::sync::Mutex;
-
-/// A supervisor that belongs to one incarnation of a worker, as the worker sees it.
-pub(crate) trait OwnSupervisor: Any + fmt::Debug + Send + Sync {
-    /// Stops it as urgently as `level`.
-    fn stop(&self, level: StopLevel);
-
-    fn until_ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-
-    fn has_ended(&self) -> bool;
-}
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -51,7 +39,7 @@ struct State {
     failure: Option<ExitError>,
     /// Whether the child's function has returned, or has failed.
     settled: bool,
-    own: Option<Arc<dyn OwnSupervisor>>,
+    own: Option<Arc<SupervisorShared>>,
     /// Whether `own` is being stopped in order.
     own_stops: bool,
     closed: bool,
@@ -117,13 +105,13 @@ impl Helpers {
     }
 
     /// Returns the child's own supervisor, unless it has ended.
-    pub(super) fn own(&self) -> Option<Arc<dyn OwnSupervisor>> {
+    pub(super) fn own(&self) -> Option<Arc<SupervisorShared>> {
         self.state.lock().own().cloned()
     }
 
     /// Sets the child's own supervisor, in place of one that has ended. Returns `false` if the child has one already, or
     /// has ended.
-    pub(super) fn set_own(&self, own: Arc<dyn OwnSupervisor>) -> bool {
+    pub(super) fn set_own(&self, own: Arc<SupervisorShared>) -> bool {
         let mut state = self.state.lock();
         if state.closed || state.own().is_some() {
             return false;
@@ -135,7 +123,7 @@ impl Helpers {
     }
 
     /// Returns the child's own supervisor to the one caller that stops it in order.
-    pub(super) fn own_to_stop(&self) -> Option<Arc<dyn OwnSupervisor>> {
+    pub(super) fn own_to_stop(&self) -> Option<Arc<SupervisorShared>> {
         let mut state = self.state.lock();
         let own = state.own.clone()?;
         (!std::mem::replace(&mut state.own_stops, true)).then_some(own)
@@ -197,7 +185,7 @@ impl Helpers {
 }
 
 impl State {
-    fn own(&self) -> Option<&Arc<dyn OwnSupervisor>> {
+    fn own(&self) -> Option<&Arc<SupervisorShared>> {
         self.own.as_ref().filter(|own| !own.has_ended())
     }
 

@@ -9,7 +9,7 @@ use std::task::Waker;
 use tracing::Span;
 
 use super::cell::{IncarnationCell, StopLevel};
-use super::helpers::{HelperGuard, Helpers, OwnSupervisor};
+use super::helpers::{HelperGuard, Helpers};
 use super::identity::ChildIdentity;
 use super::message_span::message_span;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
@@ -19,13 +19,14 @@ use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use crate::path::{Path, SerialName};
 use crate::policy::{LetterLine, RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
+use crate::runtime::SupervisorShared;
 use crate::sync::{AtomicU16, Ordering};
 
-/// The supervisor of a child, as the child sees it.
-///
-/// `Any`, so that [`Context::parent`](crate::Context::parent) finds the type that a module above
-/// this one gives it.
-pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
+/// The supervisor of a child, as the child sees it. Tests of children have one that isn't a supervisor.
+pub(crate) trait Parent: fmt::Debug + Send + Sync {
+    /// Returns the supervisor itself.
+    fn supervisor(self: Arc<Self>) -> Arc<SupervisorShared>;
+
     fn path(&self) -> Path;
 
     /// Pushes an event into the supervisor's inbox. Never blocks.
@@ -220,7 +221,7 @@ impl Incarnation {
     }
 
     /// Returns the child's own supervisor, unless it has ended.
-    pub(crate) fn own_supervisor(&self) -> Option<Arc<dyn OwnSupervisor>> {
+    pub(crate) fn own_supervisor(&self) -> Option<Arc<SupervisorShared>> {
         self.helpers()?.own()
     }
 
@@ -356,6 +357,10 @@ pub(crate) mod orphan {
     struct NoParent;
 
     impl Parent for NoParent {
+        fn supervisor(self: Arc<Self>) -> Arc<SupervisorShared> {
+            unreachable!("the child of a test has no supervisor")
+        }
+
         fn path(&self) -> Path {
             Path::root("app")
         }

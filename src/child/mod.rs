@@ -70,7 +70,7 @@ pub use self::defaults::ChildDefaults;
 pub(crate) use self::graces::ExplicitGraces;
 pub use self::health::HealthCheck;
 pub use self::helper::{DetachedErrors, Helper};
-pub(crate) use self::helpers::{HelperAbort, HelperGuard, OwnSupervisor};
+pub(crate) use self::helpers::{HelperAbort, HelperGuard};
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};

@@ -21,6 +21,8 @@ use crate::mailbox::MailboxControl;
 use crate::panic::Foreign;
 use crate::path::Path;
 use crate::policy::{ChildOptions, FailsAfter, WrittenLimits};
+#[cfg(feature = "config")]
+use crate::runtime::Blueprint;
 
 /// A description of a child: the factory of its incarnations, and its options.
 ///
@@ -242,9 +244,9 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
         &[]
     }
 
-    /// The blueprint of a supervisor whose children are declared, which only the upper rows know.
-    #[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
-    fn blueprint(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    /// The blueprint of a supervisor whose children are declared.
+    #[cfg(feature = "config")]
+    fn blueprint(&self) -> Option<Arc<Blueprint>> {
         None
     }
 
@@ -401,7 +403,7 @@ impl ChildFactory {
     }
 
     #[cfg(feature = "config")]
-    pub(crate) fn blueprint(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    pub(crate) fn blueprint(&self) -> Option<Arc<Blueprint>> {
         self.meta().blueprint()
     }
 

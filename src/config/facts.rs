@@ -204,7 +204,7 @@ impl SupervisorFacts {
 
 /// Returns the blueprint of a child that is a supervisor with declared children.
 pub(super) fn declared(spec: &ChildSpec) -> Option<Arc<Blueprint>> {
-    spec.factory.blueprint()?.downcast().ok()
+    spec.factory.blueprint()
 }
 
 /// Returns the root and all supervisors that are declared below it, by their paths.

@@ -1,6 +1,5 @@
 //! The shared state of a root, and of a supervisor that is a child.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::route::SupervisorHandle;
@@ -20,20 +19,13 @@ impl Context {
 }
 
 /// Returns the supervisor of a child.
-///
-/// A downcast, because the types are recursive: a supervisor's inbox holds child specs, whose
-/// factories take a `Context`, so a context can't name the supervisor's type.
 pub(crate) fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
-    downcast(Arc::clone(&ctx.incarnation.parent) as _)
+    Arc::clone(&ctx.incarnation.parent).supervisor()
 }
 
 /// Returns the supervisor of a child's own children, unless it has ended.
 pub(crate) fn own_supervisor(ctx: &Context) -> Option<Arc<SupervisorShared>> {
-    ctx.incarnation.own_supervisor().map(|own| downcast(own as _))
-}
-
-fn downcast(supervisor: Arc<dyn Any + Send + Sync>) -> Arc<SupervisorShared> {
-    supervisor.downcast().expect("it is a supervisor")
+    ctx.incarnation.own_supervisor()
 }
 
 /// Creates the shared state of a supervisor that is this child, or that this child has started as a worker.

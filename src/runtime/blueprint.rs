@@ -1,6 +1,5 @@
 //! A checked supervisor, which can be run any number of times.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::iter;
@@ -8,6 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::shared::SupervisorShared;
 use crate::child::{ChildSpec, ExplicitGraces};
 use crate::core::Key;
 use crate::dead_letter::DeadLetterOptions;
@@ -23,8 +23,8 @@ use crate::status::{ChildKind, ChildSpecInfo};
 
 /// A value outside of the tree that knows where the supervisor of a description runs.
 pub(crate) trait Registration: fmt::Debug + Send + Sync {
-    /// The supervisor runs. It is a `SupervisorShared`, which this file can't name.
-    fn registered(&self, supervisor: Arc<dyn Any + Send + Sync>);
+    /// The supervisor runs.
+    fn registered(&self, supervisor: &Arc<SupervisorShared>);
 }
 
 #[derive(Clone, Debug)]

@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 #[cfg(feature = "signal")]
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,7 +24,7 @@ use super::request::Request;
 use super::settings::Settings;
 use super::stop_chain::StopChain;
 use super::tree::Tree;
-use crate::child::{Incarnation, OwnSupervisor, Parent, StopLevel};
+use crate::child::{Incarnation, Parent, StopLevel};
 use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
@@ -152,7 +150,7 @@ impl SupervisorShared {
     /// Tells the value that its description was made with where the supervisor runs.
     fn announce(self: &Arc<Self>) {
         if let Some(registration) = &self.blueprint().registration {
-            registration.registered(Arc::clone(self) as _);
+            registration.registered(self);
         }
     }
 
@@ -354,6 +352,10 @@ impl SupervisorShared {
 }
 
 impl Parent for SupervisorShared {
+    fn supervisor(self: Arc<Self>) -> Arc<SupervisorShared> {
+        self
+    }
+
     fn path(&self) -> Path {
         self.path.clone()
     }
@@ -407,20 +409,20 @@ impl Parent for SupervisorShared {
     }
 }
 
-impl OwnSupervisor for SupervisorShared {
-    fn stop(&self, level: StopLevel) {
+/// As the worker sees it whose incarnation it belongs to.
+impl SupervisorShared {
+    /// Stops it as urgently as `level`.
+    pub(crate) fn stop(&self, level: StopLevel) {
         let reason =
             self.stop_reason().unwrap_or_else(|| format!("`{}` stops", self.path()).into());
         self.inbox.push_stop(StopRequest { reason, level });
     }
 
-    fn until_ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async {
-            self.progress.until_ended().await;
-        })
+    pub(crate) async fn until_ended(&self) {
+        self.progress.until_ended().await;
     }
 
-    fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(self.progress.phase(), SupervisorPhase::Ended { .. })
     }
 }

@@ -1,6 +1,5 @@
 //! The checked tree, and the same tree as a child of a supervisor.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -174,8 +173,9 @@ impl ChildMeta for Below {
         &self.0.children
     }
 
-    fn blueprint(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        Some(Arc::clone(&self.0) as _)
+    #[cfg(feature = "config")]
+    fn blueprint(&self) -> Option<Arc<Blueprint>> {
+        Some(Arc::clone(&self.0))
     }
 
     fn explicit_graces(&self) -> ExplicitGraces {

@@ -51,9 +51,11 @@ pub struct SupervisorInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_limit: Option<Intensity>,
     /// How many children have to be active so that the supervisor is ready; see
-    /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready).
+    /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready). The serialised form leaves out zero.
+    #[serde(skip_serializing_if = "is_zero")]
     pub min_ready: u32,
-    /// How many active children it lacks for that.
+    /// How many active children it lacks for that. The serialised form leaves out zero.
+    #[serde(skip_serializing_if = "is_zero")]
     pub lacks_active: u32,
     /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
     /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
@@ -66,6 +68,11 @@ pub struct SupervisorInfo {
     pub counts: Counts,
     /// The children that were removed within the last minute, at most 32, the latest last.
     pub gone: Vec<GoneChild>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// How many children a supervisor has, not counting children of its children.

@@ -4,7 +4,6 @@
 //!
 //! 1. A place keeps no supervisor alive, so that a description and its supervisor don't keep each other.
 
-use std::any::Any;
 use std::sync::{Arc, Weak};
 
 use tokio::task::coop::consume_budget;
@@ -142,9 +141,7 @@ impl LastStart {
 }
 
 impl Registration for Place {
-    fn registered(&self, supervisor: Arc<dyn Any + Send + Sync>) {
-        if let Ok(supervisor) = supervisor.downcast::<SupervisorShared>() {
-            self.set(&supervisor);
-        }
+    fn registered(&self, supervisor: &Arc<SupervisorShared>) {
+        self.set(supervisor);
     }
 }

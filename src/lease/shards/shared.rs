@@ -5,7 +5,6 @@
 //! 1. It keeps no supervisor alive, so that a description and its supervisor don't keep each other.
 //! 2. Values of the user's are dropped after the lock is released.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -208,12 +207,10 @@ pub(super) fn shard_of(child: &str) -> Option<usize> {
 
 /// Each incarnation of the supervisor of the shards begins without any.
 impl Registration for Shared {
-    fn registered(&self, supervisor: Arc<dyn Any + Send + Sync>) {
-        if let Ok(supervisor) = supervisor.downcast::<SupervisorShared>() {
-            *self.supervisor.lock() = Arc::downgrade(&supervisor);
-            let before = self.with(|state| std::mem::take(&mut state.here));
-            drop(before);
-        }
+    fn registered(&self, supervisor: &Arc<SupervisorShared>) {
+        *self.supervisor.lock() = Arc::downgrade(supervisor);
+        let before = self.with(|state| std::mem::take(&mut state.here));
+        drop(before);
     }
 }
 
