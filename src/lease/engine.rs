@@ -126,7 +126,8 @@ pub trait LeaseEngine: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped before it has answered, the memo is either the old one or the new one.
+    /// A write that is dropped before it has answered may still be stored, even after a later one, until the grant expires or
+    /// is released. The memo is never a mixture of two.
     async fn write_memo(
         &self,
         claim: &Claim,

@@ -4,7 +4,8 @@
 //! and not a failure. If the lease is lost or can't be renewed in time, the child is stopped, and is on standby again.
 //! That is no failure either, and costs no restart.
 //!
-//! The leases themselves are those of an existing store, which a [`LeaseEngine`] asks.
+//! The leases themselves are those of an existing store, which a [`LeaseEngine`] asks. [`File`] locks files of one machine. The
+//! crate `verger-lease-postgres` keeps rows of PostgreSQL.
 //!
 //! | file | what |
 //! | --- | --- |

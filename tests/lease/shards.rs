@@ -180,6 +180,22 @@ async fn a_member_that_joins_gets_its_share_one_shard_at_a_time_once_it_is_calm(
 }
 
 #[tokio::test(start_paused = true)]
+async fn members_see_each_other_without_requesting_their_leases() {
+    let (leases, owners) = (MemoryLeases::new(), Owners::default());
+    let one = Member::start("one", &leases, &owners, 8, secs(0)).await;
+    let _two = Member::start("two", &leases, &owners, 8, secs(0)).await;
+    until(secs(10), "all are owned", || owners.count() == 8).await;
+    let settled = Instant::now();
+    sleep(secs(60)).await;
+    assert_eq!(one.orders.status().members.len(), 1, "it sees the other one");
+    for (slot, member) in [(0, ":one/"), (1, ":two/"), (2, ":nobody/")] {
+        let mut requests = leases.history(&format!("orders/member-{slot}"));
+        requests.retain(|event| event.at > settled && !event.holder.contains(member));
+        assert!(requests.is_empty(), "{requests:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn shards_of_a_member_that_leaves_are_taken_over() {
     let (leases, owners) = (MemoryLeases::new(), Owners::default());
     let one = Member::start("one", &leases, &owners, 9, secs(0)).await;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use verger::lease::{
-    Acquired, Claim, FencingToken, Lease, LeaseEngine, LeaseError, LeaseRecord, Released, Renewed,
+    Acquired, Claim, FencingToken, Lease, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite,
+    Released, Renewed,
 };
 use verger::{Context, Exit, Shutdown, Supervisor, signals, worker};
 
@@ -199,5 +200,14 @@ impl<E: LeaseEngine> LeaseEngine for Observed<E> {
 
     async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
         self.engine.holder(name).await
+    }
+
+    async fn write_memo(
+        &self,
+        claim: &Claim,
+        token: FencingToken,
+        memo: &Memo,
+    ) -> Result<MemoWrite, LeaseError> {
+        self.engine.write_memo(claim, token, memo).await
     }
 }
