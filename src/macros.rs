@@ -194,7 +194,7 @@
 /// | `restart_on_change`, `start_when_configured` | with `config`: none |
 /// | `config_section` | with `config`: the path of a section that several children share, below the root: `"storage"` |
 ///
-/// A `#[dynamic]` field also has the keys of its builder: `max_children`, `max_restarts` and
+/// A `#[dynamic]` field also has the keys of its builder: `max_children`, `min_ready`, `max_restarts` and
 /// `period`, `intensity`, `unlimited_restarts`, `count_failed_starts`, `on_exhausted`, `on_child_failure`, `leak_timeout`,
 /// `stop_deadline`, `preset`, `defaults(…)`. A key of both is the builder's. The limits of the
 /// dynamic supervisor as a child are written in `child(…)`.

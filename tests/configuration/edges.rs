@@ -379,8 +379,9 @@ async fn new_defaults_and_requirements_are_changes_of_the_children() {
     let plan = tree.plan_tree(&new.build().unwrap(), &Config::new()).await.unwrap();
     assert_eq!(
         plan.to_string(),
-        "~ app/a  shutdown  5s → 1m 39s  live\n~ app/b  requires  none → a  at the next failure\n\
-         ~ app/b  shutdown  5s → 1m 39s  live"
+        r#"~ app/a  shutdown  "5s" → "1m 39s"  live
+~ app/b  requires  none → a  at the next failure
+~ app/b  shutdown  "5s" → "1m 39s"  live"#
     );
 }
 

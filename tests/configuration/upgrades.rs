@@ -39,9 +39,9 @@ async fn otp_87_new_flags_apply_and_a_bad_one_changes_nothing() {
     assert_eq!(
         changes,
         [
-            "~ app  restarts  none → restarts(1, 1m)  live",
-            "~ app  stop_deadline  none → 20s  live",
-            "~ app  strategy  one_for_one → one_for_all  live",
+            r#"~ app  intensity  none → { max = 1, period = "1m" }  live"#,
+            r#"~ app  stop_deadline  none → "20s"  live"#,
+            r#"~ app  strategy  "one_for_one" → "one_for_all"  live"#,
         ]
     );
     fakes.end("a", End::Error).await;
@@ -71,9 +71,9 @@ async fn otp_88_added_children_start_changed_ones_keep_their_task_and_omitted_on
     assert_eq!(
         changes,
         [
-            "~ app/a  restart  permanent → transient  at the next failure",
+            r#"~ app/a  restart  "permanent" → "transient"  at the next failure"#,
             "- app/b  live",
-            "~ app/c  shutdown  5s → 9s  live",
+            r#"~ app/c  shutdown  "5s" → "9s"  live"#,
             "+ app/d  live",
         ]
     );
