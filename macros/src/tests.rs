@@ -310,6 +310,18 @@ fn every_key_is_documented() {
 }
 
 #[test]
+fn every_option_of_a_file_is_a_key() {
+    const OPTIONS: &str = include_str!("../../src/policy/option_table.rs");
+    let key = |line: &'static str| line.trim().strip_prefix("key: \"")?.strip_suffix("\",");
+    let options: Vec<_> = OPTIONS.lines().filter_map(key).collect();
+    assert!(options.contains(&"strategy"), "{options:?}");
+    // A child that isn't enabled isn't written in the code at all.
+    for option in options.into_iter().filter(|option| *option != "enabled") {
+        assert!(crate::keys::KEYS.iter().any(|key| key.name == option), "{option}");
+    }
+}
+
+#[test]
 fn every_word_is_documented() {
     for words in crate::keys::KEYS.iter().filter_map(|key| key.takes.words()) {
         for word in words.words {

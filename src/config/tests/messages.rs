@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::mistakes;
 use crate::config::de::decode;
 use crate::config::{Config, Secret};
+use crate::policy::OPTIONS;
 
 #[test]
 fn an_empty_file_is_an_empty_configuration() {
@@ -53,8 +54,10 @@ failing_for = "0s"
 
 ["app/*/x"]
 "#;
-    let known =
-        "write `shutdown`, `auto_shutdown`, `start`, `strategy` or `period`, or one of 16 others";
+    let others = OPTIONS.len() - 5;
+    let known = format!(
+        "write `shutdown`, `auto_shutdown`, `start`, `strategy` or `period`, or one of {others} others"
+    );
     let unknown_key = format!(
         "12:1 \"app/writer\".shutdwon: unknown key `shutdwon`; did you mean `shutdown`? {known}"
     );

@@ -11,7 +11,7 @@ use crate::config::keys;
 use crate::config::keys::OF_RESTART;
 use crate::config::restart::RestartTable;
 use crate::config::section::SectionTable;
-use crate::policy::{OPTIONS, OptionOf};
+use crate::policy::{OPTIONS, OptionOf, TakesEffect};
 
 /// Captures the keys of a struct, and fails.
 struct Capture<'a>(&'a mut Vec<&'static str>);
@@ -117,4 +117,26 @@ fn the_book_has_all_keys() {
     let (table, _) = rest.split_once("<!-- end of keys -->").expect("the second marker");
     let reference = reference();
     assert!(table == reference, "replace the table by:\n{reference}");
+}
+
+#[test]
+fn the_book_says_what_a_plan_says_of_each_option() {
+    let page = include_str!("../../../book/src/reloading.md");
+    // The time at which a child reads its own values is the child's.
+    for option in OPTIONS.iter().filter(|option| option.key != "config") {
+        let key = match option.key {
+            "restart" => "everything below `restart`".to_owned(),
+            key => format!("`{key}`"),
+        };
+        let row = page.lines().find(|line| {
+            let cell = line.strip_prefix("| ").and_then(|line| line.split(" |").next());
+            cell.is_some_and(|cell| cell.split(", ").any(|it| it == key))
+        });
+        let row = row.unwrap_or_else(|| panic!("{key} is missing in *What changes when*"));
+        let says = match option.takes_effect {
+            TakesEffect::Live => "live",
+            TakesEffect::AtNextFailure => "at the next failure",
+        };
+        assert_eq!(row.split(" | ").nth(1), Some(says), "{key}");
+    }
 }
