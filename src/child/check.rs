@@ -26,7 +26,7 @@ pub(crate) fn check_limits(
     options: &ChildOptions,
     path: &dyn Fn() -> Path,
 ) -> Result<(), BuildError> {
-    check_limits_and_answer(&options.limits, options.on_exhausted, path)
+    check_limits_and_answer(&options.values.policy.limits, options.values.policy.on_exhausted, path)
 }
 
 fn check_limits_and_answer(

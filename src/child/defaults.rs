@@ -41,7 +41,7 @@ pub struct ChildDefaults {
 }
 
 impl ChildDefaults {
-    policy_setters!(self => self.options);
+    policy_setters!(self => self.options.values.policy);
 
     child_setters!(self => self.options);
 }

@@ -45,7 +45,7 @@ impl ChildSpec {
         self
     }
 
-    policy_setters!(self => self.edit());
+    policy_setters!(self => self.edit().values.policy);
 
     child_setters!(self => self.edit());
 

@@ -110,7 +110,7 @@ impl ChildSpec {
         check_name(self.factory.name())
             .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
         let path = || parent.join(self.name());
-        if let Some(backoff) = &self.options.backoff {
+        if let Some(backoff) = &self.options.values.policy.backoff {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
         check_limits(&self.options, &path)?;
@@ -131,15 +131,15 @@ impl ChildSpec {
                 problem: problem.to_string(),
             })?;
         }
-        if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
+        if self.options.values.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
             let (path, example) = (path(), Duration::from_secs(10));
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
         }
-        if self.options.run_time_limit.is_some_and(|limit| limit.is_zero()) {
+        if self.options.values.run_time_limit.is_some_and(|limit| limit.is_zero()) {
             let (path, example) = (path(), Duration::from_secs(300));
             return Err(BuildError::ZeroDuration { path, option: "run-time limit", example });
         }
-        if let Some(interval) = self.options.watchdog {
+        if let Some(interval) = self.options.values.watchdog {
             let (path, example) = (path(), Duration::from_secs(30));
             if interval.is_zero() {
                 return Err(BuildError::ZeroDuration { path, option: "watchdog", example });

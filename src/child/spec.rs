@@ -138,8 +138,8 @@ impl ChildSpec {
 
     /// Marks the limits so far as those of the child's type. Later limits take precedence.
     pub(crate) fn layer(mut self) -> Self {
-        if self.options.limits != WrittenLimits::default() {
-            self.edit().limits.layer();
+        if self.options.values.policy.limits != WrittenLimits::default() {
+            self.edit().values.policy.limits.layer();
         }
         self
     }

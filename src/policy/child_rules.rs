@@ -117,63 +117,38 @@ impl Layers {
     }
 }
 
-/// The values of one layer.
-struct LayerValues<'a> {
+/// The values that are written in one place.
+#[derive(Clone, Copy)]
+struct Written<'a> {
     source: PolicySource,
-    restart: Option<&'a Trigger>,
-    backoff: Option<&'a Backoff>,
-    limits: Limits,
-    on_exhausted: Option<OnExhausted>,
-    failure_log: Option<FailureLog>,
-    shutdown: Option<Shutdown>,
-    activation_timeout: Option<Duration>,
-    watchdog: Option<Duration>,
-    run_time_limit: Option<Duration>,
-    on_leak: Option<OnLeak>,
+    values: &'a ChildLayer,
+    /// The values that aren't the child's, because it is a supervisor.
+    skips: ForWorkers,
 }
 
-impl<'a> LayerValues<'a> {
-    fn of_options(options: &'a ChildOptions, source: PolicySource) -> Self {
-        Self {
-            source,
-            restart: options.restart.as_ref(),
-            backoff: options.backoff.as_ref(),
-            limits: options.limits.get(),
-            on_exhausted: options.on_exhausted,
-            failure_log: options.failure_log,
-            shutdown: options.shutdown,
-            activation_timeout: options.activation_timeout,
-            watchdog: options.watchdog,
-            run_time_limit: options.run_time_limit,
-            on_leak: options.on_leak,
-        }
+impl<'a> Written<'a> {
+    fn new(source: PolicySource, values: &'a ChildLayer, skips: ForWorkers) -> Self {
+        Self { source, values, skips }
     }
 
-    fn of_layer(layer: &'a ChildLayer, source: PolicySource) -> Self {
-        let policy = &layer.policy;
-        Self {
-            source,
-            restart: policy.restart.as_ref(),
-            backoff: policy.backoff.as_ref(),
-            limits: policy.limits.get(),
-            on_exhausted: policy.on_exhausted,
-            failure_log: policy.failure_log,
-            shutdown: layer.shutdown,
-            activation_timeout: layer.activation_timeout,
-            watchdog: layer.watchdog,
-            run_time_limit: layer.run_time_limit,
-            on_leak: layer.on_leak,
-        }
+    fn policy(&self) -> &'a RestartPolicy {
+        &self.values.policy
     }
 
-    /// Returns the values without those that are for workers only.
-    fn without(self, for_workers: ForWorkers) -> Self {
-        Self {
-            shutdown: self.shutdown.filter(|_| !for_workers.shutdown),
-            watchdog: self.watchdog.filter(|_| !for_workers.watchdog),
-            run_time_limit: self.run_time_limit.filter(|_| !for_workers.run_time_limit),
-            ..self
-        }
+    fn limits(&self) -> Limits {
+        self.policy().limits.get()
+    }
+
+    fn shutdown(&self) -> Option<Shutdown> {
+        self.values.shutdown.filter(|_| !self.skips.shutdown)
+    }
+
+    fn watchdog(&self) -> Option<Duration> {
+        self.values.watchdog.filter(|_| !self.skips.watchdog)
+    }
+
+    fn run_time_limit(&self) -> Option<Duration> {
+        self.values.run_time_limit.filter(|_| !self.skips.run_time_limit)
     }
 }
 
@@ -185,59 +160,57 @@ impl ChildRules {
         layers: Layers,
     ) -> Arc<Self> {
         let is_supervisor = spec.supervisor.is_some();
-        let defaults = LayerValues::of_options(&supervisor.defaults, PolicySource::Defaults);
-        let defaults = if is_supervisor { defaults.without(ForWorkers::ALL) } else { defaults };
-        let written = |layer: &Option<Arc<ChildLayer>>| layer.clone().filter(|_| !spec.is_fallback);
-        let (call, file) = (written(&layers.call), written(&layers.file));
-        let call = call.as_deref().map(|it| LayerValues::of_layer(it, PolicySource::Call));
-        let file = file.as_deref().map(|it| {
-            let values = LayerValues::of_layer(it, PolicySource::File);
-            if is_supervisor { values.without(it.for_workers) } else { values }
+        let nothing = ForWorkers::default();
+        let of_workers = |skips| if is_supervisor { skips } else { nothing };
+        let call = layers.call.iter().map(|it| Written::new(PolicySource::Call, it, nothing));
+        let file = layers.file.iter().map(|it| {
+            let skips = of_workers(it.for_workers);
+            Written::new(PolicySource::File, it, skips)
         });
+        let defaults = &supervisor.defaults.values;
         let all: Vec<_> = call
-            .into_iter()
             .chain(file)
+            .filter(|_| !spec.is_fallback)
             .chain([
-                LayerValues::of_options(spec, PolicySource::Spec),
-                defaults,
-                LayerValues::of_options(&supervisor.preset, PolicySource::Preset),
+                Written::new(PolicySource::Spec, &spec.values, nothing),
+                Written::new(PolicySource::Defaults, defaults, of_workers(ForWorkers::ALL)),
+                Written::new(PolicySource::Preset, &supervisor.preset, nothing),
             ])
             .collect();
         let all = HighestFirst(&all);
 
         let leak_timeout =
             supervisor.leak_timeout.saturating_add(spec.supervisor.unwrap_or_default());
-        let (restart, mut restart_from) = match all.find(|it| it.restart) {
+        let (restart, mut restart_from) = match all.find(|it| it.policy().restart.as_ref()) {
             Some((restart, source)) => (restart.clone(), source),
             None => (Trigger::default(), PolicySource::Default),
         };
         if spec.exceptions != *Exceptions::EMPTY {
             restart_from = restart_from.max(PolicySource::Spec);
         }
-        let (backoff, backoff_from) = match all.find(|it| it.backoff) {
+        let (backoff, backoff_from) = match all.find(|it| it.policy().backoff.as_ref()) {
             Some((backoff, source)) => (backoff.clone(), source),
             None => (supervisor.backoff.clone(), PolicySource::Default),
         };
         let (on_exhausted, on_exhausted_from) = all
-            .find(|it| it.on_exhausted)
+            .find(|it| it.policy().on_exhausted)
             .unwrap_or((supervisor.on_exhausted, supervisor.on_exhausted_from));
-        let (failure_log, failure_log_from) = all.or_default(|it| it.failure_log);
+        let (failure_log, failure_log_from) = all.or_default(|it| it.policy().failure_log);
         let written_shutdown =
-            all.find(|it| it.shutdown.filter(|_| it.source >= PolicySource::Spec));
+            all.find(|it| it.shutdown().filter(|_| it.source >= PolicySource::Spec));
         let written_shutdown = written_shutdown.map(|(shutdown, _)| shutdown);
-        let shutdown = match all.find(|it| it.shutdown) {
+        let shutdown = match all.find(Written::shutdown) {
             Some((shutdown, _)) => shutdown,
             None if is_supervisor => Shutdown::Infinity,
             None => Shutdown::DEFAULT,
         };
-        let value = |of: fn(&LayerValues<'_>) -> Option<Duration>| all.find(of).map(|(it, _)| it);
 
         let sources = PolicySources {
             restart: restart_from,
             backoff: backoff_from,
-            intensity: all.source(|it| it.limits.intensity),
-            consecutive_restarts: all.source(|it| it.limits.consecutive),
-            failing_for: all.source(|it| it.limits.failing_for),
+            intensity: all.source(|it| it.limits().intensity),
+            consecutive_restarts: all.source(|it| it.limits().consecutive),
+            failing_for: all.source(|it| it.limits().failing_for),
             on_exhausted: on_exhausted_from,
             failure_log: failure_log_from,
         };
@@ -254,10 +227,10 @@ impl ChildRules {
             failure_log,
             shutdown,
             written_shutdown,
-            activation_timeout: value(|it| it.activation_timeout),
-            watchdog: value(|it| it.watchdog),
-            run_time_limit: value(|it| it.run_time_limit),
-            on_leak: all.or_default(|it| it.on_leak).0,
+            activation_timeout: all.value(|it| it.values.activation_timeout),
+            watchdog: all.value(Written::watchdog),
+            run_time_limit: all.value(Written::run_time_limit),
+            on_leak: all.value(|it| it.values.on_leak).unwrap_or_default(),
             leak_timeout,
             sources,
             spec: Arc::clone(spec),
@@ -390,29 +363,30 @@ impl ChildRules {
     }
 }
 
-/// Layers, the one that takes precedence first.
-struct HighestFirst<'a>(&'a [LayerValues<'a>]);
+/// What is written for a child, the place that takes precedence first.
+struct HighestFirst<'a>(&'a [Written<'a>]);
 
 impl<'a> HighestFirst<'a> {
     /// Returns the value of the first layer that has one, and its source.
-    fn find<T>(&self, of: impl Fn(&LayerValues<'a>) -> Option<T>) -> Option<(T, PolicySource)> {
+    fn find<T>(&self, of: impl Fn(&Written<'a>) -> Option<T>) -> Option<(T, PolicySource)> {
         self.0.iter().find_map(|layer| Some((of(layer)?, layer.source)))
     }
 
-    fn or_default<T: Default>(
-        &self,
-        of: impl Fn(&LayerValues<'a>) -> Option<T>,
-    ) -> (T, PolicySource) {
+    fn value<T>(&self, of: impl Fn(&Written<'a>) -> Option<T>) -> Option<T> {
+        self.find(of).map(|(value, _)| value)
+    }
+
+    fn or_default<T: Default>(&self, of: impl Fn(&Written<'a>) -> Option<T>) -> (T, PolicySource) {
         self.find(of).unwrap_or((T::default(), PolicySource::Default))
     }
 
-    fn source<T>(&self, of: impl Fn(&LayerValues<'a>) -> Option<T>) -> PolicySource {
+    fn source<T>(&self, of: impl Fn(&Written<'a>) -> Option<T>) -> PolicySource {
         self.find(of).map_or(PolicySource::Default, |(_, source)| source)
     }
 
     /// Returns all limits that are written, if any is.
     fn limits(&self) -> Option<Limits> {
-        let layers = self.0.iter().map(|layer| layer.limits);
+        let layers = self.0.iter().map(Written::limits);
         layers.filter(|limits| !limits.is_unwritten()).reduce(Limits::or)
     }
 }
@@ -440,9 +414,17 @@ impl Resolver {
 mod tests {
     use super::*;
 
+    fn none() -> ChildLayer {
+        ChildLayer::default()
+    }
+
+    fn of(values: ChildLayer) -> ChildOptions {
+        ChildOptions { values, ..ChildOptions::default() }
+    }
+
     fn consecutive(max: u32) -> ChildOptions {
         let mut options = ChildOptions::default();
-        options.limits.consecutive(max);
+        options.values.policy.limits.consecutive(max);
         options
     }
 
@@ -462,7 +444,7 @@ mod tests {
         for [child, defaults, preset] in
             [[written(), none(), none()], [none(), written(), none()], [none(), none(), written()]]
         {
-            let rules = Rules { defaults, preset, ..Rules::default() };
+            let rules = Rules { defaults, preset: preset.values, ..Rules::default() };
             assert_eq!(limits(&rules, &child), expected);
         }
         let own = RestartPolicy::new().consecutive_restarts(3);
@@ -482,7 +464,7 @@ mod tests {
     fn a_backoff_that_may_end_replaces_the_built_in_limit() {
         let backoff = Backoff::iter(|| std::iter::repeat_n(Duration::from_secs(1), 20));
         let backoff = backoff.cap(Duration::from_secs(9));
-        let child = ChildOptions { backoff: Some(backoff), ..ChildOptions::default() };
+        let child = of(ChildLayer { policy: RestartPolicy::new().backoff(backoff), ..none() });
         assert_eq!(limits(&Rules::default(), &child), None);
     }
 
@@ -490,10 +472,10 @@ mod tests {
     fn a_higher_layer_replaces_a_limit_of_its_kind_and_leaves_the_others() {
         let window = |max| Intensity::sliding(max, Duration::from_secs(60));
         let mut defaults = consecutive(3);
-        defaults.limits.intensity(window(5));
+        defaults.values.policy.limits.intensity(window(5));
         let rules = Rules { defaults, ..Rules::default() };
         let mut child = ChildOptions::default();
-        child.limits.intensity(window(9));
+        child.values.policy.limits.intensity(window(9));
         let (intensity, consecutive) = (Some(window(9)), Some(3));
         let expected = Limits { intensity, consecutive, ..Limits::default() };
         assert_eq!(limits(&rules, &child), Some(expected));
@@ -503,7 +485,7 @@ mod tests {
     fn unlimited_restarts_at_a_layer_void_all_limits_below_it() {
         let rules = Rules { defaults: consecutive(3), ..Rules::default() };
         let mut child = ChildOptions::default();
-        child.limits.unlimited();
+        child.values.policy.limits.unlimited();
         assert_eq!(limits(&rules, &child), None);
         let own = RestartPolicy::new().consecutive_restarts(7);
         let expected = Limits { consecutive: Some(7), unlimited: true, ..Limits::default() };
@@ -520,16 +502,15 @@ mod tests {
         let period = |rules: &Rules, child: &ChildOptions| {
             limits(rules, child).and_then(|limits| limits.intensity).expect("it has one").period()
         };
-        let slow = ChildOptions { shutdown: Some(secs(20).into()), ..ChildOptions::default() };
-        assert_eq!(period(&Rules::default(), &slow), secs(5 * 60), "it isn't stopped");
-        let slow = ChildOptions { activation_timeout: Some(secs(20)), ..slow };
+        let slow = ChildLayer { shutdown: Some(secs(20).into()), ..none() };
+        assert_eq!(period(&Rules::default(), &of(slow.clone())), secs(5 * 60), "it isn't stopped");
+        let slow = of(ChildLayer { activation_timeout: Some(secs(20)), ..slow });
         // 12 * 20 s and 205.2 s of delays.
         assert_eq!(period(&Rules::default(), &slow), secs(8 * 60));
-        let hangs = ChildOptions { watchdog: Some(secs(30)), ..ChildOptions::default() };
+        let hangs = of(ChildLayer { watchdog: Some(secs(30)), ..none() });
         // 12 * (30 + 5 + 1) s and the delays.
         assert_eq!(period(&Rules::default(), &hangs), secs(11 * 60));
-        let infinite =
-            ChildOptions { shutdown: Some(Shutdown::Infinity), ..ChildOptions::default() };
+        let infinite = of(ChildLayer { shutdown: Some(Shutdown::Infinity), ..none() });
         assert_eq!(period(&Rules::default(), &infinite), secs(5 * 60));
 
         let group = Rules { group_restart: secs(60), ..Rules::default() };
@@ -572,23 +553,23 @@ mod tests {
     #[test]
     fn a_supervisor_takes_no_grace_watchdog_or_run_time_from_what_is_written_for_several() {
         let secs = Duration::from_secs;
-        let values = ChildOptions {
+        let values = ChildLayer {
             shutdown: Some(secs(7).into()),
             watchdog: Some(secs(8)),
             run_time_limit: Some(secs(9)),
             activation_timeout: Some(secs(10)),
-            ..ChildOptions::default()
+            ..none()
         };
         let supervisor = ChildOptions { supervisor: Some(secs(1)), ..ChildOptions::default() };
         let shown = |rules: &ChildRules| {
             (rules.shutdown, rules.watchdog, rules.run_time_limit, rules.activation_timeout)
         };
-        let rules = Rules { defaults: values.clone(), ..Rules::default() };
+        let rules = Rules { defaults: of(values.clone()), ..Rules::default() };
         let nothing = (Shutdown::Infinity, None, None, Some(secs(10)));
         assert_eq!(shown(&resolved(&rules, &supervisor)), nothing);
         let all = (secs(7).into(), Some(secs(8)), Some(secs(9)), Some(secs(10)));
         assert_eq!(shown(&resolved(&rules, &ChildOptions::default())), all);
-        let own = ChildOptions { supervisor: Some(secs(1)), ..values };
+        let own = ChildOptions { supervisor: Some(secs(1)), ..of(values) };
         assert_eq!(shown(&resolved(&Rules::default(), &own)), all);
     }
 }

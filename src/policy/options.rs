@@ -10,28 +10,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AutoShutdown, Backoff, DefaultLimit, Exceptions, FailsAfter, FailureLog, FirstStart, Intensity,
-    OnExhausted, OnLeak, Places, PolicySource, RandomFactory, RetryAfter, Shutdown, Start,
-    Strategy, SupervisorLayer, Trigger, WrittenLimits,
+    AutoShutdown, Backoff, ChildLayer, DefaultLimit, Exceptions, FailsAfter, FirstStart, Intensity,
+    OnExhausted, Places, PolicySource, RandomFactory, RetryAfter, Start, Strategy, SupervisorLayer,
 };
 
 /// The options of a child, of the defaults for children, or of a preset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildOptions {
-    pub(crate) restart: Option<Trigger>,
-    /// Evaluated before the exceptions of `restart`.
+    /// The values that a file or a call can replace.
+    pub(crate) values: ChildLayer,
+    /// Evaluated before the exceptions of the trigger.
     pub(crate) exceptions: Exceptions,
-    pub(crate) shutdown: Option<Shutdown>,
-    pub(crate) backoff: Option<Backoff>,
     /// Delays from errors, in place of the backoff.
     pub(crate) retry_after: RetryAfter,
-    pub(crate) activation_timeout: Option<Duration>,
-    pub(crate) watchdog: Option<Duration>,
-    pub(crate) run_time_limit: Option<Duration>,
-    pub(crate) on_leak: Option<OnLeak>,
-    pub(crate) failure_log: Option<FailureLog>,
-    pub(crate) limits: WrittenLimits,
-    pub(crate) on_exhausted: Option<OnExhausted>,
     /// Replaces the child when it exceeds a limit.
     pub(crate) fallback: Option<Arc<ChildOptions>>,
     /// Whether these are the options of a fallback.
@@ -128,8 +119,8 @@ pub(crate) struct Rules {
     pub(crate) min_ready: u32,
     /// The defaults for children.
     pub(crate) defaults: ChildOptions,
-    /// The options of the preset, below `defaults`.
-    pub(crate) preset: ChildOptions,
+    /// The values of the preset, below `defaults`.
+    pub(crate) preset: ChildLayer,
     /// The backoff if nothing else sets one.
     pub(crate) backoff: Backoff,
     /// The factory of random sources; `None`: a seeded one.
@@ -160,7 +151,7 @@ impl Default for Rules {
             max_children: None,
             min_ready: 0,
             defaults: ChildOptions::default(),
-            preset: ChildOptions::default(),
+            preset: ChildLayer::default(),
             backoff: Backoff::default(),
             random: None,
             layers: None,

@@ -4,7 +4,7 @@
 //! running child for itself.
 
 use super::setters::policy_setters;
-use super::{Backoff, ChildOptions, FailureLog, OnExhausted, Trigger, WrittenLimits};
+use super::{Backoff, FailureLog, OnExhausted, Trigger, WrittenLimits};
 
 /// How a child is restarted, as a set of optional values.
 ///
@@ -88,10 +88,8 @@ impl RestartPolicy {
         .into_iter()
         .filter_map(|(name, is_set)| is_set.then_some(name))
     }
-}
 
-impl ChildOptions {
-    /// Sets the values of a policy.
+    /// Sets the values of a different policy.
     pub(crate) fn merge(&mut self, policy: RestartPolicy) {
         let RestartPolicy { restart, backoff, limits, on_exhausted, failure_log } = policy;
         self.restart = restart.or(self.restart.take());
@@ -124,28 +122,17 @@ mod tests {
         ]
     }
 
-    /// The values of options that a policy also has.
-    fn policy_of(options: &ChildOptions) -> RestartPolicy {
-        RestartPolicy {
-            restart: options.restart.clone(),
-            backoff: options.backoff.clone(),
-            limits: options.limits.clone(),
-            on_exhausted: options.on_exhausted,
-            failure_log: options.failure_log,
-        }
-    }
-
     #[test]
     fn a_value_that_is_not_set_stays_as_it_is() {
         for (number, policy) in each().into_iter().enumerate() {
             for (other, before) in each().into_iter().enumerate() {
-                let mut options = ChildOptions::default();
+                let mut options = RestartPolicy::new();
                 options.merge(before.clone());
                 options.merge(policy.clone());
                 if number != other {
-                    let both = policy_of(&options);
+                    let both = options.clone();
                     options.merge(RestartPolicy::new());
-                    assert_eq!(policy_of(&options), both, "an empty policy changes nothing");
+                    assert_eq!(options, both, "an empty policy changes nothing");
                     assert_ne!(both, before, "{policy:?} is set");
                     assert_ne!(both, policy, "{before:?} is kept");
                 }
@@ -163,14 +150,14 @@ mod tests {
             .failing_for(SECOND)
             .on_exhausted(OnExhausted::Park)
             .failure_log(FailureLog::at(LogLevel::Info));
-        let mut options = ChildOptions::default();
+        let mut options = RestartPolicy::new();
         options.merge(policy.clone());
-        assert_eq!(policy_of(&options), policy);
+        assert_eq!(options, policy);
     }
 
     #[test]
     fn a_limit_that_is_set_already_is_reported_as_set_twice() {
-        let mut options = ChildOptions::default();
+        let mut options = RestartPolicy::new();
         options.limits.consecutive(3);
         options.merge(RestartPolicy::new().failing_for(SECOND));
         assert_eq!(options.limits.twice, None);

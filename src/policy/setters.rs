@@ -1,7 +1,7 @@
 //! The setters that specs, defaults and policies share, each written and documented once.
 //!
 //! A setter expands to a method of the type that invokes the macro. `$values` is an expression for
-//! the [`RestartPolicy`](super::RestartPolicy) or `ChildOptions` that the method writes to.
+//! the [`RestartPolicy`](super::RestartPolicy) that the method writes to, and `$options` for the `ChildOptions`.
 
 /// Setters of a restart policy: for `ChildSpec`, `ChildDefaults` and `RestartPolicy`.
 macro_rules! policy_setters {
@@ -115,14 +115,14 @@ macro_rules! policy_setters {
 
 /// Setters of a child: for `ChildSpec` and `ChildDefaults`.
 macro_rules! child_setters {
-    ($self:ident => $values:expr) => {
+    ($self:ident => $options:expr) => {
         /// Sets all values of a policy at once.
         ///
         /// Values that the policy leaves open are unchanged. A limit that is set in both is an
         /// error when the tree is built. See [`RestartPolicy`](crate::policy::RestartPolicy), which can be
         /// read from a file.
         pub fn policy(mut $self, policy: $crate::policy::RestartPolicy) -> Self {
-            $values.merge(policy);
+            $options.values.policy.merge(policy);
             $self
         }
 
@@ -133,7 +133,7 @@ macro_rules! child_setters {
         /// because its children have graces of their own; the supervisor's defaults don't change
         /// that.
         pub fn shutdown(mut $self, shutdown: impl Into<$crate::policy::Shutdown>) -> Self {
-            $values.shutdown = Some(shutdown.into());
+            $options.values.shutdown = Some(shutdown.into());
             $self
         }
 
@@ -142,7 +142,7 @@ macro_rules! child_setters {
         /// A child that exceeds the limit fails as
         /// [`ActivationTimedOut`](crate::ExitReason::ActivationTimedOut).
         pub fn activation_timeout(mut $self, timeout: std::time::Duration) -> Self {
-            $values.activation_timeout = Some(timeout);
+            $options.values.activation_timeout = Some(timeout);
             $self
         }
 
@@ -177,7 +177,7 @@ macro_rules! child_setters {
         /// # drop(poller);
         /// ```
         pub fn watchdog(mut $self, interval: std::time::Duration) -> Self {
-            $values.watchdog = Some(interval);
+            $options.values.watchdog = Some(interval);
             $self
         }
 
@@ -208,7 +208,7 @@ macro_rules! child_setters {
         /// # drop(import);
         /// ```
         pub fn run_time_limit(mut $self, limit: std::time::Duration) -> Self {
-            $values.run_time_limit = Some(limit);
+            $options.values.run_time_limit = Some(limit);
             $self
         }
 
@@ -216,7 +216,7 @@ macro_rules! child_setters {
         ///
         /// Default: [`OnLeak::Restart`](crate::policy::OnLeak::Restart).
         pub fn on_leak(mut $self, on_leak: $crate::policy::OnLeak) -> Self {
-            $values.on_leak = Some(on_leak);
+            $options.values.on_leak = Some(on_leak);
             $self
         }
 
@@ -263,7 +263,7 @@ macro_rules! child_setters {
             mut $self,
             delay: impl Fn(&E) -> Option<std::time::Duration> + Send + Sync + 'static,
         ) -> Self {
-            $values.retry_after.add(delay);
+            $options.retry_after.add(delay);
             $self
         }
     };

@@ -216,7 +216,7 @@ impl Blueprint {
         if !self.dynamic {
             return graces.fold(none, ExplicitGraces::then);
         }
-        let later = match self.rules.defaults.shutdown {
+        let later = match self.rules.defaults.values.shutdown {
             Some(Shutdown::Timeout(grace)) => none.beside(ExplicitGraces::of(grace)),
             Some(Shutdown::BrutalKill | Shutdown::Infinity) | None => none,
         };
@@ -225,8 +225,9 @@ impl Blueprint {
 
     fn explicit_grace(&self, child: &ChildSpec) -> ExplicitGraces {
         // Supervisors don't have the grace of the defaults.
-        let default = self.rules.defaults.shutdown.filter(|_| child.options.supervisor.is_none());
-        match child.options.shutdown.or(default) {
+        let default =
+            self.rules.defaults.values.shutdown.filter(|_| child.options.supervisor.is_none());
+        match child.options.values.shutdown.or(default) {
             Some(Shutdown::Timeout(grace)) => ExplicitGraces::of(grace),
             Some(Shutdown::BrutalKill) => ExplicitGraces::default(),
             Some(Shutdown::Infinity) | None => child.factory.explicit_graces(),

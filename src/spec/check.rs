@@ -187,19 +187,19 @@ fn rules(description: &Description, path: &Path) -> Result<Rules, BuildError> {
     check_limits(&options.defaults.options, &own)?;
     let example = Duration::from_secs(10);
     let zero = |option| BuildError::ZeroDuration { path: own(), option, example };
-    if options.defaults.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
+    if options.defaults.options.values.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(zero("default activation timeout"));
     }
-    if options.defaults.options.watchdog.is_some_and(|interval| interval.is_zero()) {
+    if options.defaults.options.values.watchdog.is_some_and(|interval| interval.is_zero()) {
         return Err(zero("default watchdog"));
     }
-    if options.defaults.options.run_time_limit.is_some_and(|limit| limit.is_zero()) {
+    if options.defaults.options.values.run_time_limit.is_some_and(|limit| limit.is_zero()) {
         return Err(zero("default run-time limit"));
     }
     if rules.leak_timeout.is_zero() {
         return Err(zero("leak timeout"));
     }
-    if let Some(backoff) = &options.defaults.options.backoff {
+    if let Some(backoff) = &options.defaults.options.values.policy.backoff {
         backoff.check().map_err(|problem| {
             let path = own();
             BuildError::BadBackoff { path, problem }

@@ -113,7 +113,10 @@ fn what_follows_when_it_has_failed_too_often_is_for_this_incarnation() {
 fn how_loudly_an_end_is_logged_is_said_with_the_decision() {
     let loud = |level| FailureLog::at(level);
     let spec = crate::policy::ChildOptions {
-        failure_log: Some(loud(LogLevel::Info)),
+        values: crate::policy::ChildLayer {
+            policy: RestartPolicy::new().failure_log(loud(LogLevel::Info)),
+            ..Default::default()
+        },
         ..Default::default()
     };
     let now = Instant::now();

@@ -6,7 +6,9 @@ use crate::core::verify::simulation::{
 use crate::core::{ChildRequest, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, ChildOptions, OnExit, RestartType, Rules, Shutdown, Strategy};
+use crate::policy::{
+    Backoff, ChildLayer, ChildOptions, OnExit, RestartType, Rules, Shutdown, Strategy,
+};
 
 /// A child that may be active for 4 s.
 fn limited(name: &str) -> FakeChild {
@@ -139,7 +141,8 @@ fn an_unhealthy_child_has_not_timed_out_as_well() {
 
 #[test]
 fn a_default_applies_to_workers_only() {
-    let defaults = ChildOptions { run_time_limit: Some(secs(4)), ..ChildOptions::default() };
+    let values = ChildLayer { run_time_limit: Some(secs(4)), ..ChildLayer::default() };
+    let defaults = ChildOptions { values, ..ChildOptions::default() };
     let rules = Rules { defaults, ..rules() };
     let mut sim = Simulation::running(rules, [fake("a"), fake("b").supervisor()]);
     sim.advance(secs(4));

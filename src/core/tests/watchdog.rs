@@ -6,7 +6,9 @@ use crate::core::verify::simulation::{
 use crate::core::{ChildRequest, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, ChildOptions, OnExit, RestartType, Rules, Shutdown, Strategy};
+use crate::policy::{
+    Backoff, ChildLayer, ChildOptions, OnExit, RestartType, Rules, Shutdown, Strategy,
+};
 
 /// A child that has to send a heartbeat every 4 s, and sends one when the test says so.
 fn watched(name: &str) -> FakeChild {
@@ -139,7 +141,8 @@ fn an_unhealthy_child_is_not_hung_as_well() {
 
 #[test]
 fn a_default_applies_to_workers_only() {
-    let defaults = ChildOptions { watchdog: Some(secs(4)), ..ChildOptions::default() };
+    let values = ChildLayer { watchdog: Some(secs(4)), ..ChildLayer::default() };
+    let defaults = ChildOptions { values, ..ChildOptions::default() };
     let rules = Rules { defaults, ..rules() };
     let silent = |name| fake(name).heart(Heart::Manual(None));
     let mut sim = Simulation::running(rules, [silent("a"), silent("b").supervisor()]);

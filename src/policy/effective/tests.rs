@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{ChildOptions, LogLevel, RestartType, Rules};
+use crate::policy::{ChildLayer, ChildOptions, LogLevel, RestartType, Rules};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -19,9 +19,10 @@ fn policy_of(by: u32) -> RestartPolicy {
 }
 
 fn options(policy: RestartPolicy) -> ChildOptions {
-    let mut options = ChildOptions::default();
-    options.merge(policy);
-    options
+    ChildOptions {
+        values: ChildLayer { policy, ..ChildLayer::default() },
+        ..ChildOptions::default()
+    }
 }
 
 fn effective(spec: ChildOptions, rules: Rules, own: Option<RestartPolicy>) -> EffectivePolicy {
@@ -88,7 +89,7 @@ fn a_value_that_is_not_set_is_the_default_or_that_of_the_supervisor() {
     let rules = Rules {
         on_exhausted: park,
         on_exhausted_from: PolicySource::Supervisor,
-        preset: ChildOptions { backoff: Some(Backoff::none()), ..ChildOptions::default() },
+        preset: options(RestartPolicy::new().backoff(Backoff::none())).values,
         ..Rules::default()
     };
     let policy = effective(ChildOptions::default(), rules, None);

@@ -10,8 +10,8 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
-    Backoff, BinarySlots, ChildOptions, FirstStart, Intensity, Jitter, OnExhausted, OnExit, Reset,
-    RestartType, Trigger, UnknownWord,
+    Backoff, BinarySlots, ChildLayer, FirstStart, Intensity, Jitter, OnExhausted, OnExit, Reset,
+    RestartPolicy, RestartType, Trigger, UnknownWord,
 };
 use crate::exit::ExitKind;
 
@@ -323,17 +323,14 @@ impl Preset {
         if at_root && self.parks_at_root { OnExhausted::Park } else { self.on_exhausted }
     }
 
-    /// Returns the options for children.
-    pub(crate) fn of_children(&self) -> ChildOptions {
-        let mut children = ChildOptions {
-            restart: Some(self.trigger.clone()),
-            backoff: Some(self.backoff.clone()),
-            ..ChildOptions::default()
-        };
+    /// Returns the values of children.
+    pub(crate) fn of_children(&self) -> ChildLayer {
+        let mut policy =
+            RestartPolicy::new().restart(self.trigger.clone()).backoff(self.backoff.clone());
         if let Some(intensity) = self.of_each {
-            children.limits.intensity(intensity);
+            policy.limits.intensity(intensity);
         }
-        children
+        ChildLayer { policy, ..ChildLayer::default() }
     }
 
     /// Returns the name of the preset, which is that of its constructor.

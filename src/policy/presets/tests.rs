@@ -1,4 +1,5 @@
 use super::*;
+use crate::policy::RestartPolicy;
 
 #[test]
 fn all_and_the_list_of_names_agree() {
@@ -56,7 +57,7 @@ fn the_delays_of_each_preset() {
 fn limits(preset: &Preset) -> String {
     let shown =
         |limit: Option<Intensity>| limit.map_or("any".to_owned(), |limit| limit.to_string());
-    let of_each = preset.of_children().limits.get();
+    let of_each = preset.of_children().policy.limits.get();
     assert_eq!((of_each.consecutive, of_each.failing_for), (None, None));
     let (all, each) = (shown(preset.intensity), shown(of_each.intensity));
     let [below, at_root] = [false, true].map(|at_root| preset.on_exhausted(at_root).to_string());
@@ -101,7 +102,7 @@ fn each_preset_restarts_after_the_same_exits_as_its_system() {
 #[test]
 fn the_options_for_children_are_the_trigger_and_the_backoff() {
     for preset in Preset::all() {
-        let ChildOptions { restart, backoff, .. } = preset.of_children();
+        let RestartPolicy { restart, backoff, .. } = preset.of_children().policy;
         assert_eq!(restart.as_ref(), Some(preset.trigger()), "{}", preset.name());
         assert_eq!(backoff.as_ref(), Some(preset.backoff()), "{}", preset.name());
     }

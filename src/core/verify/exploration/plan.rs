@@ -390,7 +390,7 @@ fn intensity(intensity: Intensity) -> String {
 fn script(fake: &FakeChild) -> String {
     let options = &fake.options;
     let mut text = format!("fake({:?}).leaks()", fake.name());
-    if let Some(trigger) = &options.restart {
+    if let Some(trigger) = &options.values.policy.restart {
         text += &format!(".restart(RestartType::{:?})", trigger.restart_type());
     }
     for (kind, then) in &fake.on_exit {
@@ -399,7 +399,7 @@ fn script(fake: &FakeChild) -> String {
     if let Some(wait) = fake.retry_after {
         text += &format!(".retry_after({})", time(wait));
     }
-    match options.shutdown {
+    match options.values.shutdown {
         Some(Shutdown::Timeout(grace)) => text += &format!(".shutdown({})", time(grace)),
         Some(shutdown) => text += &format!(".shutdown(Shutdown::{shutdown:?})"),
         None => {}
@@ -407,19 +407,19 @@ fn script(fake: &FakeChild) -> String {
     if options.signals {
         text += ".signals(None)";
     }
-    if let Some(timeout) = options.activation_timeout {
+    if let Some(timeout) = options.values.activation_timeout {
         text += &format!(".activation_timeout({})", time(timeout));
     }
-    if let Some(interval) = options.watchdog {
+    if let Some(interval) = options.values.watchdog {
         text += &format!(".watchdog({}).heart(Heart::{:?})", time(interval), fake.heart);
     }
-    if let Some(limit) = options.run_time_limit {
+    if let Some(limit) = options.values.run_time_limit {
         text += &format!(".run_time_limit({})", time(limit));
     }
-    if let Some(on_leak) = options.on_leak {
+    if let Some(on_leak) = options.values.on_leak {
         text += &format!(".on_leak(OnLeak::{on_leak:?})");
     }
-    let limits = options.limits.get();
+    let limits = options.values.policy.limits.get();
     if let Some(it) = limits.intensity {
         text += &format!(".intensity({})", intensity(it));
     }
@@ -429,7 +429,7 @@ fn script(fake: &FakeChild) -> String {
     if let Some(max) = limits.failing_for {
         text += &format!(".failing_for({})", time(max));
     }
-    if let Some(what) = options.on_exhausted {
+    if let Some(what) = options.values.policy.on_exhausted {
         text += &format!(".on_exhausted({})", exhausted(what));
     }
     if let Some(fallback) = fake.replacement() {

@@ -113,7 +113,7 @@ pub(in crate::core) fn fake(name: &str) -> FakeChild {
 
 impl FakeChild {
     pub(in crate::core) fn restart(mut self, restart: RestartType) -> Self {
-        self.options.restart = Some(restart.into());
+        self.options.values.policy.restart = Some(restart.into());
         self
     }
 
@@ -129,7 +129,7 @@ impl FakeChild {
     }
 
     pub(in crate::core) fn trigger(mut self, trigger: Trigger) -> Self {
-        self.options.restart = Some(trigger);
+        self.options.values.policy.restart = Some(trigger);
         self
     }
 
@@ -178,32 +178,32 @@ impl FakeChild {
     }
 
     pub(in crate::core) fn shutdown(mut self, shutdown: impl Into<Shutdown>) -> Self {
-        self.options.shutdown = Some(shutdown.into());
+        self.options.values.shutdown = Some(shutdown.into());
         self
     }
 
     pub(in crate::core) fn backoff(mut self, backoff: Backoff) -> Self {
-        self.options.backoff = Some(backoff);
+        self.options.values.policy.backoff = Some(backoff);
         self
     }
 
     pub(in crate::core) fn intensity(mut self, intensity: Intensity) -> Self {
-        self.options.limits.intensity(intensity);
+        self.options.values.policy.limits.intensity(intensity);
         self
     }
 
     pub(in crate::core) fn consecutive(mut self, max: u32) -> Self {
-        self.options.limits.consecutive(max);
+        self.options.values.policy.limits.consecutive(max);
         self
     }
 
     pub(in crate::core) fn failing_for(mut self, max: Duration) -> Self {
-        self.options.limits.failing_for(max);
+        self.options.values.policy.limits.failing_for(max);
         self
     }
 
     pub(in crate::core) fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
-        self.options.on_exhausted = Some(on_exhausted);
+        self.options.values.policy.on_exhausted = Some(on_exhausted);
         self
     }
 
@@ -218,30 +218,30 @@ impl FakeChild {
 
     /// Has no limits of its own, and does not end the program.
     pub(in crate::core) fn without_limits(mut self) -> Self {
-        self.options.limits = WrittenLimits::default();
+        self.options.values.policy.limits = WrittenLimits::default();
         self.scripts.retain(|&script| script != Script::Exit);
         self
     }
 
     pub(in crate::core) fn on_leak(mut self, on_leak: OnLeak) -> Self {
-        self.options.on_leak = Some(on_leak);
+        self.options.values.on_leak = Some(on_leak);
         self
     }
 
     pub(in crate::core) fn activation_timeout(mut self, timeout: Duration) -> Self {
-        self.options.activation_timeout = Some(timeout);
+        self.options.values.activation_timeout = Some(timeout);
         self
     }
 
     /// Has to send a heartbeat this often, and does.
     pub(in crate::core) fn watchdog(mut self, interval: Duration) -> Self {
-        self.options.watchdog = Some(interval);
+        self.options.values.watchdog = Some(interval);
         self
     }
 
     /// May be active for this long.
     pub(in crate::core) fn run_time_limit(mut self, limit: Duration) -> Self {
-        self.options.run_time_limit = Some(limit);
+        self.options.values.run_time_limit = Some(limit);
         self
     }
 
