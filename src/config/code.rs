@@ -172,7 +172,7 @@ fn list_options(
 
 /// The limits of a child that are written. The built-in one changes with other options, which are listed.
 fn written(rules: &ChildRules) -> Option<Limits> {
-    rules.limits.with(None).filter(|limits| !limits.is_default)
+    rules.limits(None).filter(|limits| !limits.is_default)
 }
 
 fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec<Change>) {

@@ -265,7 +265,7 @@ impl ChildEntry {
     }
 
     pub(super) fn limits(&self) -> Option<Limits> {
-        self.rules.limits.with(self.own_policy().map(|policy| &**policy))
+        self.rules.limits(self.own_policy().map(|policy| &**policy))
     }
 
     pub(super) fn on_exhausted(&self) -> OnExhausted {

@@ -11,7 +11,7 @@ use crate::child::{ChildSpec, Context, check_mailboxes, once};
 use crate::core;
 use crate::error::ControlError;
 use crate::exit::Outcome;
-use crate::policy::Resolver;
+use crate::policy::Layers;
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::Request;
 use crate::status::ChildKind;
@@ -433,12 +433,9 @@ pub(super) fn admit(
     let mut warnings = Vec::new();
     let resolved = spec.resolved(supervisor.path(), &mut warnings)?;
     let path = || supervisor.path().clone();
-    supervisor.blueprint().check_child(
-        &path,
-        &resolved,
-        &mut Resolver::default(),
-        &mut warnings,
-    )?;
+    let blueprint = supervisor.blueprint();
+    let rules = supervisor.resolve(&resolved.options, &blueprint.rules, Layers::default());
+    blueprint.check_child(&path, &resolved, &rules, &mut warnings)?;
     if resolved.lends() {
         check_mailboxes(supervisor.path(), slice::from_ref(&resolved), true)?;
     }

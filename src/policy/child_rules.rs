@@ -17,12 +17,12 @@
 //! 2. The same layers give the same rules. Children of one spec share theirs.
 //! 3. A fallback has the values of its code: no layer is written for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::{
-    Backoff, ChildLayer, ChildOptions, Exceptions, FailureLog, ForWorkers, Intensity, Limits,
-    OnExhausted, OnLeak, Places, PolicySource, PolicySources, RestartPolicy, RestartType,
+    Backoff, ChildLayer, ChildOptions, DefaultLimit, Exceptions, FailureLog, ForWorkers, Intensity,
+    Limits, OnExhausted, OnLeak, Places, PolicySource, PolicySources, RestartPolicy, RestartType,
     RetryAfter, Rules, Shutdown, Strategy, Trigger, Withheld,
 };
 
@@ -42,7 +42,10 @@ pub(crate) struct ChildRules {
     pub(crate) backoff: Backoff,
     /// The functions of the spec, then the functions of the defaults.
     pub(crate) retry_after: RetryAfter,
-    pub(crate) limits: ChildLimits,
+    /// `None`: none is written.
+    pub(crate) written_limits: Option<Limits>,
+    /// The built-in limit, once it is asked for: most children never fail, and it depends on every delay.
+    built_in: OnceLock<Intensity>,
     pub(crate) on_exhausted: OnExhausted,
     pub(crate) failure_log: FailureLog,
     /// The grace. It ends before the lease of the child does.
@@ -67,33 +70,6 @@ pub(crate) struct Layers {
     pub(crate) call: Option<Arc<ChildLayer>>,
     /// Why the child isn't started, although its layers may enable it.
     pub(crate) withheld: Option<Withheld>,
-}
-
-/// The limits of one child.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ChildLimits {
-    /// `None`: none is written.
-    written: Option<Limits>,
-    /// The built-in limit, which applies where none is written.
-    built_in: Option<Intensity>,
-}
-
-impl ChildLimits {
-    /// Returns the limits that apply, or `None` if there is none. `own`: the policy that the current incarnation has
-    /// set for itself.
-    ///
-    /// A limit replaces the one of its kind that is written at a lower precedence. The built-in limit applies only
-    /// where none is written at all, so that it never stands beside a written one. The end of a backoff is written, too.
-    pub(crate) fn with(self, own: Option<&RestartPolicy>) -> Option<Limits> {
-        let own = own.map(|own| own.limits.get()).filter(|limits| !limits.is_unwritten());
-        match own.into_iter().chain(self.written).reduce(Limits::or) {
-            Some(written) => Some(written).filter(Limits::is_limited),
-            None => {
-                let intensity = Some(self.built_in?);
-                Some(Limits { intensity, is_default: true, ..Limits::default() })
-            }
-        }
-    }
 }
 
 impl Layers {
@@ -222,7 +198,8 @@ impl ChildRules {
             trigger: restart.with(&spec.exceptions),
             backoff,
             retry_after: spec.retry_after.clone().and(&supervisor.defaults.retry_after),
-            limits: ChildLimits { written: all.limits(), built_in: None },
+            written_limits: all.limits(),
+            built_in: OnceLock::new(),
             on_exhausted,
             failure_log,
             shutdown,
@@ -240,7 +217,6 @@ impl ChildRules {
         if let Some(longest) = rules.longest_grace() {
             rules.shutdown = rules.shutdown.at_most(longest);
         }
-        rules.limits.built_in = rules.built_in_limit();
         Arc::new(rules)
     }
 
@@ -302,10 +278,34 @@ impl ChildRules {
         places
     }
 
-    /// Returns the built-in limit of this child, if it has one.
-    fn built_in_limit(&self) -> Option<Intensity> {
-        let of_each = self.supervisor.of_each.filter(|_| !self.backoff.may_end())?;
-        Some(of_each.of(self.is_supervisor(), &self.backoff, self.cycle()))
+    /// Returns the limits that apply, or `None` if there is none. `own`: the policy that the current incarnation has
+    /// set for itself.
+    ///
+    /// A limit replaces the one of its kind that is written at a lower precedence. The built-in limit applies only
+    /// where none is written at all, so that it never stands beside a written one. The end of a backoff is written, too.
+    pub(crate) fn limits(&self, own: Option<&RestartPolicy>) -> Option<Limits> {
+        let own = own.map(|own| own.limits.get()).filter(|limits| !limits.is_unwritten());
+        match own.into_iter().chain(self.written_limits).reduce(Limits::or) {
+            Some(written) => Some(written).filter(Limits::is_limited),
+            None => {
+                let of_each = self.of_each()?;
+                let intensity =
+                    Some(*self.built_in.get_or_init(|| {
+                        of_each.of(self.is_supervisor(), &self.backoff, self.cycle())
+                    }));
+                Some(Limits { intensity, is_default: true, ..Limits::default() })
+            }
+        }
+    }
+
+    /// Whether a limit applies, written or built in.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.written_limits.map_or(self.of_each().is_some(), |limits| limits.is_limited())
+    }
+
+    /// Returns the built-in limits, if they apply to a child for which none is written.
+    fn of_each(&self) -> Option<DefaultLimit> {
+        self.supervisor.of_each.filter(|_| !self.backoff.may_end())
     }
 
     /// Returns the longest time from a start of the child to the next without the delay, as far as it has a bound:
@@ -392,7 +392,7 @@ impl<'a> HighestFirst<'a> {
 }
 
 /// The last rules that were resolved, which the next children of the same spec share.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Resolver(Option<Arc<ChildRules>>);
 
 impl Resolver {
@@ -433,7 +433,7 @@ mod tests {
     }
 
     fn limits(rules: &Rules, child: &ChildOptions) -> Option<Limits> {
-        resolved(rules, child).limits.with(None)
+        resolved(rules, child).limits(None)
     }
 
     #[test]
@@ -448,7 +448,7 @@ mod tests {
             assert_eq!(limits(&rules, &child), expected);
         }
         let own = RestartPolicy::new().consecutive_restarts(3);
-        assert_eq!(resolved(&Rules::default(), &none()).limits.with(Some(&own)), expected);
+        assert_eq!(resolved(&Rules::default(), &none()).limits(Some(&own)), expected);
     }
 
     #[test]
@@ -490,7 +490,7 @@ mod tests {
         let own = RestartPolicy::new().consecutive_restarts(7);
         let expected = Limits { consecutive: Some(7), unlimited: true, ..Limits::default() };
         assert_eq!(
-            resolved(&rules, &child).limits.with(Some(&own)),
+            resolved(&rules, &child).limits(Some(&own)),
             Some(expected),
             "a limit above it applies"
         );

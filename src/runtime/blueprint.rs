@@ -168,7 +168,7 @@ impl Blueprint {
             is_new && it.restart_type() != RestartType::Temporary
         });
         let alone = distinct.filter_map(|it| {
-            let limits = it.limits.with(None)?;
+            let limits = it.limits(None)?;
             let (life, cycle) = (it.shortest_life(), it.cycle());
             Some(FailsAfter::of_child(&limits, &it.backoff, life, cycle))
         });
@@ -259,7 +259,7 @@ impl Blueprint {
 
     /// Returns the intensity of children that have none of their own.
     pub(crate) fn child_limit(&self) -> Option<Intensity> {
-        ChildRules::of(&Arc::default(), &self.rules).limits.with(None)?.intensity
+        ChildRules::of(&Arc::default(), &self.rules).limits(None)?.intensity
     }
 
     /// Checks a child against this supervisor, but not against its siblings.
@@ -267,17 +267,16 @@ impl Blueprint {
         &self,
         path: &dyn Fn() -> Path,
         child: &ChildSpec,
-        resolver: &mut Resolver,
+        rules: &ChildRules,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<(), BuildError> {
         let own = || path().join(child.name());
-        let (options, rules) =
-            (&child.options, resolver.resolve(&child.options, &self.rules, Layers::default()));
-        if let Some(fallback) = &child.fallback {
-            self.check_child(path, fallback, resolver, warnings)?;
+        let options = &child.options;
+        if let Some((fallback, rules)) = child.fallback.as_ref().zip(rules.fallback.as_ref()) {
+            self.check_child(path, fallback, rules, warnings)?;
         }
-        check_restarts(&rules, &own, warnings)?;
-        check_grace(&rules, || child.factory.explicit_graces().sum, &own)?;
+        check_restarts(rules, &own, warnings)?;
+        check_grace(rules, || child.factory.explicit_graces().sum, &own)?;
         if !rules.is_supervisor() && rules.shutdown == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
         }
@@ -316,7 +315,7 @@ impl Blueprint {
 
     /// Describes how a child is supervised, with every default filled in.
     pub(crate) fn describe(&self, name: String, rules: &Arc<ChildRules>) -> ChildSpecInfo {
-        let limits = rules.limits.with(None).unwrap_or_default();
+        let limits = rules.limits(None).unwrap_or_default();
         ChildSpecInfo {
             name,
             kind: kind(rules),
@@ -396,10 +395,11 @@ pub(crate) fn check_restarts(
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<(), BuildError> {
     let (backoff, together) = (&rules.backoff, rules.supervisor.intensity);
-    let limits = rules.limits.with(None).unwrap_or_default();
+    // The period of the built-in limit is long enough for each child.
+    let written = rules.written_limits.unwrap_or_default();
     let signals = rules.spec.signals;
     if together.is_none()
-        && !limits.is_limited()
+        && !rules.is_limited()
         && backoff.is_none()
         && rules.restart_type() != RestartType::Temporary
     {
@@ -408,24 +408,24 @@ pub(crate) fn check_restarts(
     // A reset that applies even to a child that was never active.
     let at_once = backoff.resets_after().is_some_and(|life| life.is_zero());
     if at_once || (backoff.resets_on(Reset::OnReady) && !signals) {
-        if together.is_none() && limits.intensity.is_none() {
+        let is_built_in = rules.written_limits.is_none() && rules.is_limited();
+        if together.is_none() && written.intensity.is_none() && !is_built_in {
             return Err(BuildError::EndlessRestarts { path: own() });
         }
         // A child that signals its readiness may fail before it is active, which resets nothing.
         if !signals {
             let never = |limit| BuildWarning::NeverInARow { path: own(), limit };
-            warnings.extend(limits.in_a_row().map(never));
+            warnings.extend(written.in_a_row().map(never));
         }
     }
-    // The period of the built-in limit is long enough for each child.
-    let Some(limit) = limits.intensity.filter(|_| !limits.is_default) else { return Ok(()) };
+    let Some(limit) = written.intensity else { return Ok(()) };
     let life = rules.shortest_life();
     let cycle = rules.down_after(life).saturating_add(rules.waits_for_group());
     let after = |life| unreachable(limit, iter::once((backoff, life)));
     let ineffective = match after(life) {
         Some(never) => Some(Ineffective::Never(never)),
         None => after(cycle).map(|_| {
-            let limit = limits.window_text().unwrap_or_default();
+            let limit = written.window_text().unwrap_or_default();
             Ineffective::Maybe { limit, restart: cycle }
         }),
     };

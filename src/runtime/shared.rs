@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 #[cfg(feature = "signal")]
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,9 @@ use crate::lease::FencingToken;
 use crate::metrics::{Scope, is_installed};
 use crate::panic::catch_panic;
 use crate::path::Path;
-use crate::policy::{FailureCallback, Layers, LetterLine, Rules};
+use crate::policy::{
+    ChildOptions, ChildRules, FailureCallback, Layers, LetterLine, Resolver, Rules,
+};
 use crate::status::Subscription;
 use crate::status::{Event, EventKind};
 use crate::sync::Mutex;
@@ -60,6 +63,8 @@ pub(crate) struct SupervisorShared {
     pub(crate) dead_letters: Arc<DeadLetters>,
     pub(super) orphaned_mailboxes: OrphanedMailboxes,
     pub(super) stop_chain: StopChain,
+    /// Of callers that check a new child, and of the driver.
+    resolver: Mutex<Resolver>,
     /// The siblings that its children require, by child.
     requires: Mutex<BTreeMap<Box<str>, Arc<[String]>>>,
     /// Why it stops, once it does.
@@ -131,9 +136,25 @@ impl SupervisorShared {
             dead_letters,
             orphaned_mailboxes: OrphanedMailboxes::default(),
             stop_chain: StopChain::default(),
+            resolver: Mutex::default(),
             requires: Mutex::default(),
             stop_reason: Mutex::new(None),
         }
+    }
+
+    /// Returns the rules of a child.
+    pub(crate) fn resolve(
+        &self,
+        spec: &Arc<ChildOptions>,
+        rules: &Arc<Rules>,
+        layers: Layers,
+    ) -> Arc<ChildRules> {
+        let mut resolver = self.resolver.lock().clone();
+        let resolved = resolver.resolve(spec, rules, layers);
+        // What a user has written isn't dropped under the lock.
+        let before = mem::replace(&mut *self.resolver.lock(), resolver);
+        drop(before);
+        resolved
     }
 
     pub(crate) fn blueprint(&self) -> Arc<Blueprint> {

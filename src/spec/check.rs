@@ -127,7 +127,8 @@ fn blueprint(
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.clone(), name });
         }
-        blueprint.check_child(&|| path.clone(), child, &mut resolver, warnings)?;
+        let rules = resolver.resolve(&child.options, &blueprint.rules, Layers::default());
+        blueprint.check_child(&|| path.clone(), child, &rules, warnings)?;
     }
     blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?.into();
     blueprint.keys = Arc::new(keys);

@@ -228,7 +228,7 @@ impl EffectivePolicy {
         source: impl Fn(&PolicySources) -> PolicySource,
     ) -> Option<Effective<T>> {
         let own = self.own.as_deref();
-        let value = of(&self.rules.limits.with(own)?)?;
+        let value = of(&self.rules.limits(own)?)?;
         let is_own = own.is_some_and(|own| of(&own.limits.get()).is_some());
         let source = if is_own { PolicySource::Child } else { source(&self.rules.sources) };
         Some(Effective::new(value, source))

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::calls::Call;
 use super::state::Driver;
 use crate::core::{Declaration, Key, MachineEvent};
-use crate::policy::{ChildOptions, ChildRules, Resolver};
+use crate::policy::{ChildOptions, ChildRules};
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::request::{
     ChildFacts, Children, FactsPage, Recode, Responder, Segment, Started, respond,
@@ -189,14 +189,12 @@ impl Driver {
         let old = Arc::clone(self.machine.rules_of(key)?);
         let layers = self.shared.layers(&name, old.spec.awaits_config);
         let is_same = old.is_of(&old.spec, &self.blueprint.rules, &layers);
-        let resolve =
-            |resolver: &mut Resolver| resolver.resolve(&old.spec, &self.blueprint.rules, layers);
-        (!is_same).then(|| resolve(&mut self.resolver))
+        (!is_same).then(|| self.shared.resolve(&old.spec, &self.blueprint.rules, layers))
     }
 
     /// Returns the rules of a new child, or of a child with new code.
     pub(super) fn resolve(&mut self, name: &str, spec: &Arc<ChildOptions>) -> Arc<ChildRules> {
         let layers = self.shared.layers(name, spec.awaits_config);
-        self.resolver.resolve(spec, &self.blueprint.rules, layers)
+        self.shared.resolve(spec, &self.blueprint.rules, layers)
     }
 }

@@ -17,7 +17,6 @@ use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId, UserCa
 use crate::exit::ExitReason;
 use crate::metrics::ChildMetrics;
 use crate::path::Path;
-use crate::policy::Resolver;
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::children::ChildTable;
 use crate::runtime::inbox::Batch;
@@ -29,7 +28,6 @@ use crate::runtime::shared::SupervisorShared;
 pub(in crate::runtime) struct Driver {
     pub(super) machine: Machine,
     pub(super) user_code: UserCalls,
-    pub(super) resolver: Resolver,
     /// That of `shared`, with the rules that the machine has.
     pub(super) blueprint: Arc<Blueprint>,
     pub(super) shared: Arc<SupervisorShared>,
@@ -123,7 +121,6 @@ impl Driver {
         Self {
             machine,
             user_code: UserCalls::new(blueprint.rules.random.as_ref(), fastrand::u64(..)),
-            resolver: Resolver::default(),
             shared: Arc::clone(shared),
             children: ChildTable::new(parent, &blueprint),
             metrics: ChildMetrics::new(&shared.scope),

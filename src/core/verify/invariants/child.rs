@@ -200,7 +200,7 @@ impl ChildAccount {
     }
 
     pub(super) fn limits(&self) -> Limits {
-        self.rules.limits.with(self.policy.as_ref()).unwrap_or_default()
+        self.rules.limits(self.policy.as_ref()).unwrap_or_default()
     }
 
     pub(super) fn on_exhausted(&self) -> OnExhausted {
