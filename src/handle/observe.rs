@@ -218,10 +218,11 @@ impl SupervisorHandle {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use verger::{BlockingContext, RunError, Shutdown, Supervisor, blocking};
+    /// use verger::{BlockingContext, Readiness, RunError, Shutdown, Supervisor, blocking};
     ///
     /// /// A driver that doesn't return.
-    /// fn stuck(_ctx: BlockingContext) {
+    /// fn stuck(ctx: BlockingContext) {
+    ///     ctx.ready();
     ///     loop {
     ///         std::thread::park();
     ///     }
@@ -229,10 +230,11 @@ impl SupervisorHandle {
     ///
     /// # #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stuck = blocking("stuck", stuck).readiness(Readiness::Signal);
     /// let app = Supervisor::builder("app")
     ///     .leak_timeout(Duration::from_millis(1))
     ///     .child(Supervisor::builder("cache"))
-    ///     .child(blocking("stuck", stuck).shutdown(Shutdown::BrutalKill))
+    ///     .child(stuck.shutdown(Shutdown::BrutalKill))
     ///     .build()?
     ///     .start()
     ///     .await?;
