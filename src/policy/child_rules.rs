@@ -44,7 +44,7 @@ pub(crate) struct ChildRules {
     pub(crate) retry_after: RetryAfter,
     /// `None`: none is written.
     pub(crate) written_limits: Option<Limits>,
-    /// The built-in limit, once it is asked for: most children never fail, and it depends on every delay.
+    /// The built-in limit, since the first failure: it depends on every delay, and most children never fail.
     built_in: OnceLock<Intensity>,
     pub(crate) on_exhausted: OnExhausted,
     pub(crate) failure_log: FailureLog,
