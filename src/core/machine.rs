@@ -141,9 +141,7 @@ impl Machine {
                     None => Some(ChildAnswer::NotFound),
                     Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
                     Some(_) => match request {
-                        ChildRequest::StartNew => {
-                            each!(self, kind => kind.start_new(ticket, key, cx))
-                        }
+                        ChildRequest::StartNew => self.start_new(ticket, key, cx),
                         ChildRequest::Start { running, waiting } => {
                             self.start(ticket, key, running, waiting, cx)
                         }
@@ -374,6 +372,19 @@ impl Machine {
     pub(super) fn withheld(&self, key: Key) -> Option<Withheld> {
         let entry = self.children().entries.get(key).filter(|entry| entry.is_withheld())?;
         entry.withheld()
+    }
+
+    /// Starts a child that was just declared. Returns the answer, unless that comes later.
+    fn start_new(&mut self, ticket: Ticket, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
+        let entry = self.children_mut().entry(key);
+        match entry.state {
+            ChildState::Down(DownState::New) => {}
+            ChildState::Down(DownState::Dormant) => return Some(ChildAnswer::Dormant),
+            _ => return Some(ChildAnswer::InvalidState(entry.lifecycle)),
+        }
+        self.children_mut().wait(key, ticket, WaitFor::Started);
+        each!(self, kind => kind.start_new(key, cx));
+        None
     }
 
     /// Starts a child for a caller, unless something outside of the supervisor withholds it. Returns the answer,

@@ -106,7 +106,7 @@ impl Children {
         self.count_significant(key, state, false);
         let old = std::mem::replace(&mut self.entry(key).rules, rules);
         self.count_significant(key, state, true);
-        self.update_lease(key, Some(cx));
+        self.update_lease(key, cx);
         let entry = self.entries.get_mut(key).expect("the child that is configured");
         self.counts.replaced(&old, &entry.rules);
         let limits = entry.limits().filter(|limits| limited != Some(*limits));

@@ -17,25 +17,22 @@ use crate::core::requirements::RequirementId;
 
 impl Children {
     /// Gives the child a lease to wait for, or takes it away, as its options say.
-    pub(in crate::core) fn update_lease(&mut self, key: Key, cx: Option<&mut StepCx<'_>>) {
+    pub(in crate::core) fn update_lease(&mut self, key: Key, cx: &mut StepCx<'_>) {
         let needs = self.entry(key).rules.spec.lease_grace.is_some();
         if !needs && self.leases.is_empty() {
             return;
         }
         match (self.leases.state(key), needs) {
-            (None, true) => {
-                self.leases.insert(key);
-                self.requirements.require_lease(key);
-            }
-            (Some(_), false) => {
-                if let Some(cx) = cx {
-                    self.end_lease(key, true, cx);
-                }
-                self.requirements.require_no_lease(key);
-                self.leases.remove(key);
-            }
+            (None, true) => self.need_lease(key),
+            (Some(_), false) => self.remove_lease(key, cx),
             _ => {}
         }
+    }
+
+    /// Gives the child a lease to wait for.
+    pub(in crate::core) fn need_lease(&mut self, key: Key) {
+        self.leases.insert(key);
+        self.requirements.require_lease(key);
     }
 
     /// Asks for the child's lease, if that is what it lacks.
@@ -85,7 +82,7 @@ impl Children {
         }
     }
 
-    /// Ends the lease of a child that is removed.
+    /// Ends the lease of a child that is removed, or needs it no more.
     pub(in crate::core) fn remove_lease(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.end_lease(key, true, cx);
         if self.leases.state(key).is_some() {

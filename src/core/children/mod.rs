@@ -109,7 +109,7 @@ impl Children {
 
     pub(super) fn add(&mut self, rules: Arc<ChildRules>, pos: Position, now: Instant) -> Key {
         self.counts.add(&rules);
-        let stop_order = rules.spec.stop_order;
+        let (stop_order, needs_lease) = (rules.spec.stop_order, rules.spec.lease_grace.is_some());
         self.significant_remaining += u32::from(rules.spec.significant);
         let down = if rules.spec.on_message { DownState::Dormant } else { DownState::New };
         let key = self.entries.insert(ChildEntry {
@@ -126,7 +126,9 @@ impl Children {
             held: false,
             stop_order,
         });
-        self.update_lease(key, None);
+        if needs_lease {
+            self.need_lease(key);
+        }
         key
     }
 

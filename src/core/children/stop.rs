@@ -106,8 +106,11 @@ impl Children {
         Some(ChildAnswer::Done)
     }
 
-    /// Leaves a stopping child down when it is gone, whatever it is stopped for.
-    pub(in crate::core) fn stop_for_good(&mut self, key: Key) {
+    /// Stops a child that has a task, and leaves it down when it is gone, whatever it may be stopped for already.
+    pub(in crate::core) fn stop_for_good(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if !matches!(self.entry(key).state, ChildState::Stopping { .. }) {
+            return self.begin_stop(key, StopReason::Manual, cx);
+        }
         self.set_why(key, |why| match why {
             StopReason::Failing { active, .. } => {
                 StopReason::Failing { active, then: AfterFailing::StayDown }

@@ -15,23 +15,9 @@ use crate::core::event::{ChildAnswer, Ticket};
 use crate::policy::StartCause;
 
 impl Dynamic {
-    /// Starts a child that was just added. Returns the answer, unless that comes later.
-    pub(in crate::core) fn start_new(
-        &mut self,
-        ticket: Ticket,
-        key: Key,
-        cx: &mut StepCx<'_>,
-    ) -> Option<ChildAnswer> {
-        let entry = self.children.entry(key);
-        match entry.state {
-            ChildState::Down(DownState::New) => {
-                let waits = self.children.wait(key, ticket, WaitFor::Started);
-                self.children.launch(key, StartCause::Manual, cx);
-                waits
-            }
-            ChildState::Down(DownState::Dormant) => Some(ChildAnswer::Dormant),
-            _ => Some(ChildAnswer::InvalidState(entry.lifecycle)),
-        }
+    /// Starts a child that was just added.
+    pub(in crate::core) fn start_new(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.children.launch(key, StartCause::Manual, cx);
     }
 
     /// Refuses to start a child that has no task, as OTP does for children that have no order.
@@ -83,12 +69,8 @@ impl Dynamic {
         cx: &mut StepCx<'_>,
     ) -> Option<ChildAnswer> {
         match self.children.entry(key).state {
-            ChildState::Activating | ChildState::Active => {
-                self.children.begin_stop(key, StopReason::Manual, cx);
-                self.children.wait(key, ticket, WaitFor::Down)
-            }
-            ChildState::Stopping { .. } => {
-                self.children.stop_for_good(key);
+            ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
+                self.children.stop_for_good(key, cx);
                 self.children.wait(key, ticket, WaitFor::Down)
             }
             _ => {

@@ -16,26 +16,13 @@ use crate::lifecycle::Lifecycle;
 use crate::policy::StartCause;
 
 impl Ordered {
-    /// Starts a child that was just added. Returns the answer, unless that comes later.
-    pub(in crate::core) fn start_new(
-        &mut self,
-        ticket: Ticket,
-        key: Key,
-        cx: &mut StepCx<'_>,
-    ) -> Option<ChildAnswer> {
-        let entry = self.children.entry(key);
-        match entry.state {
-            ChildState::Down(DownState::New) => {}
-            ChildState::Down(DownState::Dormant) => return Some(ChildAnswer::Dormant),
-            _ => return Some(ChildAnswer::InvalidState(entry.lifecycle)),
-        }
-        self.children.wait(key, ticket, WaitFor::Started);
+    /// Starts a child that was just added.
+    pub(in crate::core) fn start_new(&mut self, key: Key, cx: &mut StepCx<'_>) {
         if self.group_start(key).is_none() {
             self.children.launch(key, StartCause::Manual, cx);
         } else {
             self.start_or_await_group(key, cx);
         }
-        None
     }
 
     /// Starts a child that is down, unless the group operation will come to it. Then the operation
@@ -87,12 +74,8 @@ impl Ordered {
                 }
                 Some(ChildAnswer::Done)
             }
-            ChildState::Activating | ChildState::Active => {
-                self.children.begin_stop(key, StopReason::Manual, cx);
-                self.children.wait(key, ticket, WaitFor::Down)
-            }
-            ChildState::Stopping { .. } => {
-                self.children.stop_for_good(key);
+            ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
+                self.children.stop_for_good(key, cx);
                 self.children.wait(key, ticket, WaitFor::Down)
             }
         }
