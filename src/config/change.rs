@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::path::Path;
+use crate::policy::TakesEffect;
 
 /// One change of a [`Plan`](super::Plan).
 ///
@@ -73,6 +74,16 @@ pub enum Effect {
     AtNextFailure,
     /// The child is restarted for it, uncharged.
     NeedsRestart,
+}
+
+impl Effect {
+    /// Returns when a new value of an option of the table decides.
+    pub(crate) fn of(takes_effect: TakesEffect) -> Self {
+        match takes_effect {
+            TakesEffect::Live => Self::Live,
+            TakesEffect::AtNextFailure => Self::AtNextFailure,
+        }
+    }
 }
 
 impl fmt::Display for Effect {

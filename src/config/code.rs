@@ -16,7 +16,7 @@ use super::change::{Change, ChangeKind, Effect};
 use super::facts::{below, declared};
 use crate::child::ChildSpec;
 use crate::path::Path;
-use crate::policy::{ChildRules, Limits, OPTIONS, OptionOf, OptionText, Rules, TakesEffect};
+use crate::policy::{ChildRules, Limits, OPTIONS, OptionText, Rules};
 use crate::runtime::Blueprint;
 
 /// The new code of one supervisor.
@@ -141,7 +141,7 @@ fn list_options(
     changes: &mut Vec<Change>,
 ) {
     let (later, live) = (Effect::AtNextFailure, Effect::Live);
-    list_table(path, OptionOf::Child, changes, |text| match text {
+    list_table(path, changes, |text| match text {
         OptionText::OfChild(text) => (text(&old.0), text(&new.0)),
         OptionText::OfSupervisor(_) => (None, None),
     });
@@ -176,30 +176,21 @@ fn written(rules: &ChildRules) -> Option<Limits> {
 }
 
 fn list_rules(path: &Path, old: &Arc<Rules>, new: &Arc<Rules>, changes: &mut Vec<Change>) {
-    list_table(path, OptionOf::Supervisor, changes, |text| match text {
+    list_table(path, changes, |text| match text {
         OptionText::OfSupervisor(text) => (text(old.code()), text(new.code())),
         OptionText::OfChild(_) => (None, None),
     });
 }
 
-/// Lists the options of the table that differ, except those that `intensity` shows. `of`: a supervisor or a child;
-/// `texts` returns the old value and the new one.
+/// Lists the options of the table that differ, except those that `intensity` shows. `texts` returns the old value and
+/// the new one, or none for an option of something else.
 fn list_table(
     path: &Path,
-    of: OptionOf,
     changes: &mut Vec<Change>,
     texts: impl Fn(OptionText) -> (Option<String>, Option<String>),
 ) {
-    let listed = OPTIONS.iter().filter(|option| {
-        let is_part = matches!(option.key, "max_restarts" | "period");
-        option.of.is_of_supervisor() == of.is_of_supervisor() && !is_part
-    });
-    for option in listed {
-        let effect = match option.takes_effect {
-            TakesEffect::Live => Effect::Live,
-            TakesEffect::AtNextFailure => Effect::AtNextFailure,
-        };
-        let (old, new) = texts(option.text);
+    for option in OPTIONS.iter().filter(|it| !matches!(it.key, "max_restarts" | "period")) {
+        let ((old, new), effect) = (texts(option.text), Effect::of(option.takes_effect));
         list_texts(path, [(option.key, old, effect)], [(option.key, new, effect)], changes);
     }
 }

@@ -9,7 +9,7 @@ use super::draft::{ConfigChange, Record};
 use super::facts::{Facts, Found, SupervisorFacts};
 use super::node::Node;
 use super::secret::REDACTED;
-use crate::policy::{ChildRules, OptionText, TakesEffect, option};
+use crate::policy::{ChildRules, OptionText, option};
 
 /// Lists the values that differ. `code` returns the value of the code; `restarts`: whether a change of its table
 /// `config` restarts the child.
@@ -117,12 +117,12 @@ pub(super) fn note_restarts(changes: &mut [Change], configs: &[ConfigChange], fa
 /// When a changed value counts.
 fn effect(key: &str, restarts: bool) -> Effect {
     let section_key = key.split('.').next().unwrap_or_default();
-    match option(section_key).map(|option| option.takes_effect) {
+    match option(section_key) {
         _ if section_key == "config" && restarts => Effect::NeedsRestart,
-        Some(TakesEffect::AtNextFailure) => Effect::AtNextFailure,
+        Some(option) => Effect::of(option.takes_effect),
         // A restart policy by its name in SignalPy.
         None if section_key == "system" => Effect::AtNextFailure,
-        Some(TakesEffect::Live) | None => Effect::Live,
+        None => Effect::Live,
     }
 }
 
