@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use crate::error::BuildError;
 use crate::path::Path;
-use crate::policy::{
-    Backoff, ChildOptions, Intensity, OnExhausted, RestartPolicy, SetTwice, WrittenLimits,
-};
+use crate::policy::{Backoff, Intensity, OnExhausted, RestartPolicy, SetTwice};
 
-/// Checks a policy that a running child sets for itself.
+/// Checks a policy: of a spec, a file or a call, or one that a running child sets for itself.
 pub(crate) fn check_policy(
     policy: &RestartPolicy,
     path: &dyn Fn() -> Path,
@@ -18,24 +16,16 @@ pub(crate) fn check_policy(
     if let Some(Err(problem)) = policy.backoff.as_ref().map(Backoff::check) {
         return Err(BuildError::BadBackoff { path: path(), problem });
     }
-    check_limits_and_answer(&policy.limits, policy.on_exhausted, path)
+    check_limits(policy, path)
 }
 
-/// Checks the limits of a spec, or of the defaults for children.
+/// Checks the limits of a policy, and what follows when one is exceeded.
 pub(crate) fn check_limits(
-    options: &ChildOptions,
+    policy: &RestartPolicy,
     path: &dyn Fn() -> Path,
 ) -> Result<(), BuildError> {
-    check_limits_and_answer(&options.values.policy.limits, options.values.policy.on_exhausted, path)
-}
-
-fn check_limits_and_answer(
-    limits: &WrittenLimits,
-    on_exhausted: Option<OnExhausted>,
-    path: &dyn Fn() -> Path,
-) -> Result<(), BuildError> {
-    check_twice(limits.twice.as_ref(), path)?;
-    let limits = limits.get();
+    check_twice(policy.limits.twice.as_ref(), path)?;
+    let limits = policy.limits.get();
     if let Some(intensity) = limits.intensity {
         check_intensity(intensity, path)?;
     }
@@ -43,7 +33,7 @@ fn check_limits_and_answer(
         let (path, example) = (path(), Duration::from_secs(60));
         return Err(BuildError::ZeroDuration { path, option: "`failing_for`", example });
     }
-    match on_exhausted {
+    match policy.on_exhausted {
         Some(on_exhausted) => check_on_exhausted(on_exhausted, path),
         None => Ok(()),
     }

@@ -4,7 +4,7 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::check::check_limits;
+use super::check::check_policy;
 use super::spec::ChildSpec;
 use super::spec::{FactoryKind, Nested, Resolved};
 use crate::error::{BuildError, BuildWarning};
@@ -110,10 +110,7 @@ impl ChildSpec {
         check_name(self.factory.name())
             .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
         let path = || parent.join(self.name());
-        if let Some(backoff) = &self.options.values.policy.backoff {
-            backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
-        }
-        check_limits(&self.options, &path)?;
+        check_policy(&self.options.values.policy, &path)?;
         self.factory.check(&path)?;
         match self.factory.mailbox() {
             Some(mailbox) if mailbox.load().1 == 0 => {

@@ -17,7 +17,5 @@ mod snapshot;
 
 pub use self::child_ref::ChildRef;
 pub(crate) use self::pending_start::PendingStart;
-pub(crate) use self::root::{
-    own_supervisor, request_stop, root, supervisor_below, supervisor_of, until_up,
-};
+pub(crate) use self::root::{request_stop, root, supervisor_below, supervisor_of, until_up};
 pub use self::route::SupervisorHandle;

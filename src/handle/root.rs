@@ -23,11 +23,6 @@ pub(crate) fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
     Arc::clone(&ctx.incarnation.parent).supervisor()
 }
 
-/// Returns the supervisor of a child's own children, unless it has ended.
-pub(crate) fn own_supervisor(ctx: &Context) -> Option<Arc<SupervisorShared>> {
-    ctx.incarnation.own_supervisor()
-}
-
 /// Creates the shared state of a supervisor that is this child, or that this child has started as a worker.
 pub(crate) fn supervisor_below(
     ctx: &Context,

@@ -104,11 +104,10 @@ impl Blueprint {
 
     /// Returns what makes the limit of all children together ineffective: they can't exceed it, or may not if
     /// restarts take as long as they can.
-    pub(crate) fn ineffective_limit(&self) -> Option<Ineffective> {
+    pub(crate) fn ineffective_limit(&self, children: &[Arc<ChildRules>]) -> Option<Ineffective> {
         let rules = &self.rules;
-        let intensity = rules.intensity.filter(|_| !self.children.is_empty())?;
+        let intensity = rules.intensity.filter(|_| !children.is_empty())?;
         // The delays that errors ask for are unknown.
-        let children = self.child_rules();
         if children.iter().any(|child| !child.retry_after.is_empty()) {
             return None;
         }
@@ -116,7 +115,7 @@ impl Blueprint {
         if let Some(never) = unreachable(intensity, lives) {
             return Some(Ineffective::Never(never));
         }
-        let waits = waits_for_others(rules.strategy, &children);
+        let waits = waits_for_others(rules.strategy, children);
         let mut slowed = children.iter().zip(waits).map(|(it, others)| {
             let alone = it.down_after(it.shortest_life());
             (&it.backoff, alone.saturating_add(others))
@@ -133,7 +132,7 @@ impl Blueprint {
     }
 
     /// Returns the rules of the declared children, without what files and calls write over the code.
-    fn child_rules(&self) -> Vec<Arc<ChildRules>> {
+    pub(crate) fn child_rules(&self) -> Vec<Arc<ChildRules>> {
         let mut resolver = Resolver::default();
         let resolve =
             |child: &ChildSpec| resolver.resolve(&child.options, &self.rules, Layers::default());
@@ -142,8 +141,12 @@ impl Blueprint {
 
     /// Returns how long it runs until it gives up on children that keep failing. `ineffective`: what makes the limit of
     /// all of them ineffective.
-    pub(crate) fn gives_up(&self, ineffective: Option<&Ineffective>) -> Option<FailsAfter> {
-        let (rules, children) = (&self.rules, self.child_rules());
+    pub(crate) fn gives_up(
+        &self,
+        children: &[Arc<ChildRules>],
+        ineffective: Option<&Ineffective>,
+    ) -> Option<FailsAfter> {
+        let rules = &self.rules;
         let escalating = children.iter().filter(|it| it.on_exhausted == OnExhausted::Escalate);
         let gives_up_together = match self.dynamic {
             true => matches!(rules.on_exhausted, OnExhausted::Escalate | OnExhausted::Remove),
@@ -177,7 +180,7 @@ impl Blueprint {
         if self.children.len() > 1 {
             gives_up.latest = gives_up.latest.saturating_add(rules.group_restart);
         }
-        if self.dynamic || self.may_fail_otherwise(&children) {
+        if self.dynamic || self.may_fail_otherwise(children) {
             gives_up.soonest = Duration::ZERO;
         }
         Some(gives_up)
@@ -237,10 +240,13 @@ impl Blueprint {
     /// Whether a restart of this supervisor starts a child that has one incarnation. A supervisor below that
     /// is restarted itself doesn't count.
     pub(crate) fn spends(&self) -> bool {
-        self.children.iter().any(|child| {
+        let is_temporary = |child: &ChildSpec| {
             let rules = ChildRules::of(&child.options, &self.rules);
-            let temporary = rules.restart_type() == RestartType::Temporary;
-            child.options.once || (temporary && child.factory.spends())
+            rules.restart_type() == RestartType::Temporary
+        };
+        self.children.iter().any(|child| {
+            let is_supervisor = child.options.supervisor.is_some();
+            child.options.once || (is_supervisor && is_temporary(child) && child.factory.spends())
         })
     }
 
@@ -289,7 +295,7 @@ impl Blueprint {
         {
             return Err(BuildError::RestartedOnce { path: own() });
         }
-        if child.factory.spends() && is_restarted {
+        if is_restarted && child.factory.spends() {
             warnings.push(BuildWarning::SpentOnce { path: own() });
         }
         if self.is_dynamic() && !child.requires.is_empty() {

@@ -143,8 +143,9 @@ fn blueprint(
     if blueprint.rules.max_children == Some(0) {
         warnings.push(BuildWarning::NoRoom { path: path.clone() });
     }
-    let ineffective = blueprint.ineffective_limit();
-    blueprint.gives_up = blueprint.gives_up(ineffective.as_ref());
+    let rules = blueprint.child_rules();
+    let ineffective = blueprint.ineffective_limit(&rules);
+    blueprint.gives_up = blueprint.gives_up(&rules, ineffective.as_ref());
     // A preset has the values of its document, where restarts are as slow.
     let is_a_mistake = |it: &Ineffective| is_written || matches!(it, Ineffective::Never(_));
     let ineffective = ineffective.filter(is_a_mistake);
@@ -185,7 +186,7 @@ fn rules(description: &Description, path: &Path) -> Result<Rules, BuildError> {
         check_intensity(intensity, &own)?;
     }
     check_on_exhausted(rules.on_exhausted, &own)?;
-    check_limits(&options.defaults.options, &own)?;
+    check_limits(&options.defaults.options.values.policy, &own)?;
     let example = Duration::from_secs(10);
     let zero = |option| BuildError::ZeroDuration { path: own(), option, example };
     if options.defaults.options.values.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {

@@ -7,7 +7,7 @@ use super::check;
 use crate::child::Context;
 use crate::error::ControlError;
 use crate::exit::Exit;
-use crate::handle::{SupervisorHandle, own_supervisor, supervisor_below, supervisor_of};
+use crate::handle::{SupervisorHandle, supervisor_below, supervisor_of};
 use crate::runtime::{End, supervise};
 
 impl Context {
@@ -61,7 +61,7 @@ impl Context {
     #[must_use]
     pub fn children(&self) -> SupervisorHandle {
         loop {
-            if let Some(own) = own_supervisor(self) {
+            if let Some(own) = self.incarnation.own_supervisor() {
                 return SupervisorHandle::new(own);
             }
             match self.children_with(DynamicSupervisor::builder("children")) {
@@ -141,7 +141,7 @@ impl Context {
     ) -> Result<SupervisorHandle, ControlError> {
         // Before anything is changed: it panics outside of a runtime.
         let _runtime = tokio::runtime::Handle::current();
-        let check_none = || match own_supervisor(self) {
+        let check_none = || match self.incarnation.own_supervisor() {
             Some(_) => Err(ControlError::HasChildren { path: self.path() }),
             None => Ok(()),
         };
@@ -149,7 +149,7 @@ impl Context {
         let path = supervisor_of(self).path().join(&self.incarnation.segment());
         let blueprint = check::below_worker(&builder.into_description(), &path)?;
         let own = supervisor_below(self, &blueprint, true);
-        if !self.spawn_own(Arc::clone(&own) as _, || supervise(Arc::clone(&own), None, exit)) {
+        if !self.spawn_own(Arc::clone(&own), || supervise(Arc::clone(&own), None, exit)) {
             own.close(End::Aborted);
             // Another task of the child was faster, unless the child has ended.
             check_none()?;
