@@ -12,7 +12,7 @@ use super::cell::{IncarnationCell, StopLevel};
 use super::helpers::{HelperGuard, Helpers};
 use super::identity::ChildIdentity;
 use super::message_span::message_span;
-use crate::core::{IncarnationNumber, Key, MachineEvent};
+use crate::core::{ConditionEvent, IncarnationNumber, Key, MachineEvent};
 use crate::exit::{ExitError, ExitReason};
 use crate::lease::FencingToken;
 use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
@@ -249,13 +249,21 @@ impl Incarnation {
     /// Reports whether the last health check has passed.
     pub(crate) fn report_checked(&self, passed: bool) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(MachineEvent::Checked { key, incarnation, passed });
+        self.parent.notify(MachineEvent::Condition(ConditionEvent::Checked {
+            key,
+            incarnation,
+            passed,
+        }));
     }
 
     /// Reports a changed result of the child's health check.
     pub(crate) fn report_health(&self, problem: Option<Arc<str>>) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(MachineEvent::Health { key, incarnation, problem });
+        self.parent.notify(MachineEvent::Condition(ConditionEvent::Health {
+            key,
+            incarnation,
+            problem,
+        }));
     }
 
     /// Sends a signal to the supervisor. A repetition is dropped.

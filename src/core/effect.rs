@@ -16,10 +16,13 @@ use crate::properties::Properties;
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Spawn the child's task.
-    Start { key: Key, incarnation: IncarnationNumber, cause: StartCause },
-    /// Deliver no message to the next incarnation before `until`. Comes directly before its
-    /// [`Start`](Effect::Start); a start without it delivers at once.
-    HoldMessages { key: Key, until: Instant },
+    Start {
+        key: Key,
+        incarnation: IncarnationNumber,
+        cause: StartCause,
+        /// Until then the incarnation receives no message.
+        held: Option<Instant>,
+    },
     /// Cancel the child's task.
     Cancel { key: Key },
     /// The time for an ordered stop is over. Close the mailbox of the child, which is cancelled already. A
@@ -27,15 +30,6 @@ pub(crate) enum Effect {
     Close { key: Key, all: bool },
     /// Abort the child's task.
     Abort { key: Key },
-    /// Ask for the child's lease until it is granted, which is a
-    /// [`MachineEvent::LeaseGranted`](super::MachineEvent::LeaseGranted), and renew it then.
-    SeekLease { key: Key },
-    /// Give up the child's lease, or the request for it.
-    EndLease {
-        key: Key,
-        /// Whether no incarnation of the child is left that may need it.
-        release: bool,
-    },
     /// Publish an edge of a child's lifecycle.
     Report(Report),
     /// The child was aborted and still runs. The machine treats it as gone.
@@ -48,8 +42,44 @@ pub(crate) enum Effect {
         /// How long the child had been Active, if it was.
         lived: Option<Duration>,
     },
+    /// What becomes of a child that has ended by itself.
+    Decided {
+        key: Key,
+        incarnation: IncarnationNumber,
+        reason: Arc<ExitReason>,
+        decision: Decision,
+        restart_type: RestartType,
+        /// How loudly to log it.
+        log: FailureLog,
+    },
+    /// Answer a caller.
+    Reply { ticket: Ticket, answer: ChildAnswer },
+    /// A stopped child that would have been started again stays down. No edge reports this.
+    StaysDown { key: Key },
+    /// Forget the child.
+    Removed { key: Key, incarnation: IncarnationNumber },
+    /// The first start has passed the last child.
+    Up,
+    /// End the supervisor.
+    Finish(Finish),
+    /// What only children with a condition need.
+    Condition(ConditionEffect),
+}
+
+/// What the driver must do for a child that has a condition, such as a lease or a watchdog.
+#[derive(Debug)]
+pub(crate) enum ConditionEffect {
+    /// Ask for the child's lease until it is granted, which is a
+    /// [`ConditionEvent::LeaseGranted`](super::ConditionEvent::LeaseGranted), and renew it then.
+    SeekLease { key: Key },
+    /// Give up the child's lease, or the request for it.
+    EndLease {
+        key: Key,
+        /// Whether no incarnation of the child is left that may need it.
+        release: bool,
+    },
     /// Call the failure callback. Its decision is a
-    /// [`MachineEvent::Answered`](super::MachineEvent::Answered).
+    /// [`ConditionEvent::Answered`](super::ConditionEvent::Answered).
     Ask {
         key: Key,
         incarnation: IncarnationNumber,
@@ -64,32 +94,10 @@ pub(crate) enum Effect {
     /// The health of an Active child has changed.
     Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
     /// The deadline of the child's watchdog is due. The last heartbeat is a
-    /// [`MachineEvent::Heartbeat`](super::MachineEvent::Heartbeat).
+    /// [`ConditionEvent::Heartbeat`](super::ConditionEvent::Heartbeat).
     CheckHeartbeat { key: Key, incarnation: IncarnationNumber },
     /// The runtime was late by this much, so that children which are late too have not hung.
     RuntimeLate { late: Duration },
-    /// What becomes of a child that has ended by itself.
-    Decided {
-        key: Key,
-        incarnation: IncarnationNumber,
-        reason: Arc<ExitReason>,
-        decision: Decision,
-        restart_type: RestartType,
-        /// How loudly to log it.
-        log: FailureLog,
-    },
-    /// The child's fallback replaces it, from its next start on.
-    Replaced { key: Key },
-    /// Answer a caller.
-    Reply { ticket: Ticket, answer: ChildAnswer },
-    /// A stopped child that would have been started again stays down. No edge reports this.
-    StaysDown { key: Key },
-    /// Forget the child.
-    Removed { key: Key, incarnation: IncarnationNumber },
-    /// The first start has passed the last child.
-    Up,
-    /// End the supervisor.
-    Finish(Finish),
 }
 
 /// What becomes of a child that has ended by itself.
@@ -107,7 +115,7 @@ pub(crate) enum Decision {
     EndSupervisor,
     /// Its end is a failure of the supervisor.
     FailSupervisor,
-    /// It has exceeded a restart limit, and its fallback replaces it.
+    /// It has exceeded a restart limit, and its fallback replaces it, from its next start on.
     FallBack,
     /// It has exceeded a restart limit, and is started again after this time.
     Pause { length: Duration },

@@ -30,33 +30,20 @@ pub(crate) enum MachineEvent {
     Remaining { key: Key, incarnation: IncarnationNumber, reason: Option<ExitReason> },
     /// The child reports that it works, which resets its backoff.
     Healthy { key: Key, incarnation: IncarnationNumber },
-    /// The result of the child's health check has changed. `None`: it passes.
-    Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
-    /// When the child sent its last heartbeat, if it sent any. Answers an
-    /// [`Effect::CheckHeartbeat`](super::Effect::CheckHeartbeat).
-    Heartbeat { key: Key, incarnation: IncarnationNumber, last: Option<Instant> },
-    /// The last health check of a child that fails with it has passed or not, unlike the one before.
-    Checked { key: Key, incarnation: IncarnationNumber, passed: bool },
     /// The child requests its own stop.
     StopSelf { key: Key, incarnation: IncarnationNumber },
     /// The child replaces the restart policy of its spec for this incarnation. `None` restores it.
     Policy { key: Key, incarnation: IncarnationNumber, policy: Option<Arc<RestartPolicy>> },
-    /// The failure callback has decided. Answers an [`Effect::Ask`](super::Effect::Ask).
-    Answered { key: Key, incarnation: IncarnationNumber, decision: FailureDecision },
     /// The child has acknowledged a message.
     Acked { key: Key, incarnation: IncarnationNumber },
-    /// A message waits for the child, which has no task or has not received it.
-    MessagePending { key: Key },
-    /// The child's lease is granted. Answers an [`Effect::SeekLease`](super::Effect::SeekLease).
-    LeaseGranted { key: Key },
-    /// The child's lease is lost, or couldn't be renewed in time.
-    LeaseLost { key: Key },
     /// A caller requests something for one child.
     Request { ticket: Ticket, key: Key, request: ChildRequest },
     /// A caller that seeks a child is gone.
     CallerGone { ticket: Ticket, key: Key },
     /// The children that are declared have changed, or the values that apply to them.
     Declared(Declaration),
+    /// What only children with a condition have.
+    Condition(ConditionEvent),
     /// The instant returned by `next_deadline` is reached.
     Tick,
     /// The supervisor is stopped, and has to be down after `within`.
@@ -69,6 +56,27 @@ pub(crate) enum MachineEvent {
     },
     /// All remaining children are aborted.
     AbortAll,
+}
+
+/// What happens to a child that has a condition, such as a lease or a watchdog.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) enum ConditionEvent {
+    /// The result of the child's health check has changed. `None`: it passes.
+    Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
+    /// When the child sent its last heartbeat, if it sent any. Answers a
+    /// [`ConditionEffect::CheckHeartbeat`](super::ConditionEffect::CheckHeartbeat).
+    Heartbeat { key: Key, incarnation: IncarnationNumber, last: Option<Instant> },
+    /// The last health check of a child that fails with it has passed or not, unlike the one before.
+    Checked { key: Key, incarnation: IncarnationNumber, passed: bool },
+    /// The failure callback has decided. Answers a [`ConditionEffect::Ask`](super::ConditionEffect::Ask).
+    Answered { key: Key, incarnation: IncarnationNumber, decision: FailureDecision },
+    /// A message waits for the child, which has no task or has not received it.
+    MessagePending { key: Key },
+    /// The child's lease is granted. Answers a [`ConditionEffect::SeekLease`](super::ConditionEffect::SeekLease).
+    LeaseGranted { key: Key },
+    /// The child's lease is lost, or couldn't be renewed in time.
+    LeaseLost { key: Key },
 }
 
 /// A change of what is declared.

@@ -15,7 +15,9 @@ use super::dynamic::Dynamic;
 use super::effect::{Decision, Effect, Finish, StepCx};
 #[cfg(test)]
 use super::event::Declaration;
-use super::event::{ChildAnswer, ChildRequest, IfRunning, IfWaiting, MachineEvent, Ticket};
+use super::event::{
+    ChildAnswer, ChildRequest, ConditionEvent, IfRunning, IfWaiting, MachineEvent, Ticket,
+};
 use super::group::After;
 use super::ordered::Ordered;
 #[cfg(test)]
@@ -103,25 +105,27 @@ impl Machine {
             (MachineEvent::Acked { .. }, Some(key)) => {
                 self.children_mut().recover_on(key, Reset::OnAck)
             }
-            (MachineEvent::MessagePending { .. }, Some(key)) => {
+            (MachineEvent::Condition(ConditionEvent::MessagePending { .. }), Some(key)) => {
                 if !self.is_ending() && self.children_mut().note_message(key) {
                     each!(self, kind => kind.start_for_message(key, cx));
                 }
             }
-            (MachineEvent::LeaseGranted { .. }, Some(key)) => {
+            (MachineEvent::Condition(ConditionEvent::LeaseGranted { .. }), Some(key)) => {
                 self.children_mut().on_lease_granted(key);
             }
-            (MachineEvent::LeaseLost { .. }, Some(key)) => {
+            (MachineEvent::Condition(ConditionEvent::LeaseLost { .. }), Some(key)) => {
                 self.children_mut().on_lease_lost(key, cx);
             }
-            (MachineEvent::Health { problem, .. }, Some(key)) => self.on_health(key, problem, cx),
-            (MachineEvent::Heartbeat { last, .. }, Some(key)) => {
+            (MachineEvent::Condition(ConditionEvent::Health { problem, .. }), Some(key)) => {
+                self.on_health(key, problem, cx)
+            }
+            (MachineEvent::Condition(ConditionEvent::Heartbeat { last, .. }), Some(key)) => {
                 // In a supervisor that ends, the child is stopped anyway.
                 if !self.is_ending() {
                     self.children_mut().on_heartbeat(key, last, cx);
                 }
             }
-            (MachineEvent::Checked { passed, .. }, Some(key)) => {
+            (MachineEvent::Condition(ConditionEvent::Checked { passed, .. }), Some(key)) => {
                 self.children_mut().on_checked(key, passed, now);
             }
             (MachineEvent::StopSelf { .. }, Some(key)) => {
@@ -133,7 +137,7 @@ impl Machine {
             (MachineEvent::Policy { policy, .. }, Some(key)) => {
                 self.children_mut().set_policy(key, policy);
             }
-            (MachineEvent::Answered { decision, .. }, Some(key)) => {
+            (MachineEvent::Condition(ConditionEvent::Answered { decision, .. }), Some(key)) => {
                 self.on_decision(key, Some(decision), cx);
             }
             (MachineEvent::Request { ticket, key, request }, _) => {

@@ -60,9 +60,9 @@ mod waits;
 
 pub(crate) use self::arena::{Key, trim};
 pub(crate) use self::children::ANSWER_WITHIN;
-pub(crate) use self::effect::{Decision, Effect, Finish, Report};
+pub(crate) use self::effect::{ConditionEffect, Decision, Effect, Finish, Report};
 pub(crate) use self::event::{
-    ChildAnswer, ChildRequest, Declaration, IncarnationNumber, MachineEvent, Ticket,
+    ChildAnswer, ChildRequest, ConditionEvent, Declaration, IncarnationNumber, MachineEvent, Ticket,
 };
 pub(crate) use self::limits::ExceededLimit;
 pub(crate) use self::machine::Machine;

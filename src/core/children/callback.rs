@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, Timer};
-use crate::core::effect::{Effect, StepCx};
+use crate::core::effect::{ConditionEffect, Effect, StepCx};
 use crate::exit::ExitReason;
 use crate::policy::later;
 use crate::policy::{FailureDecision, Resolution};
@@ -42,7 +42,7 @@ impl Children {
         let entry = self.entry(key);
         let incarnation = entry.incarnation;
         let attempt = entry.history_mut().consecutive_failures.saturating_add(1);
-        cx.push(Effect::Ask { key, incarnation, attempt, reason });
+        cx.push(Effect::Condition(ConditionEffect::Ask { key, incarnation, attempt, reason }));
     }
 
     /// Takes the callback's decision. `None`: it was not made in time. Returns whether the child had
@@ -58,12 +58,12 @@ impl Children {
         let resolution = match decision {
             Some(FailureDecision { resolution, changes }) => {
                 if !changes.is_empty() {
-                    cx.push(Effect::Changed { key, changes });
+                    cx.push(Effect::Condition(ConditionEffect::Changed { key, changes }));
                 }
                 resolution
             }
             None => {
-                cx.push(Effect::Unanswered { key, incarnation });
+                cx.push(Effect::Condition(ConditionEffect::Unanswered { key, incarnation }));
                 Resolution::Escalate
             }
         };

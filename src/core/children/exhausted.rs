@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, RestartDecision};
-use crate::core::effect::{Decision, Effect, StepCx};
+use crate::core::effect::{Decision, StepCx};
 use crate::core::history::FailureHistory;
 use crate::core::limits::ExceededLimit;
 use crate::exit::ExitReason;
@@ -46,7 +46,7 @@ impl Children {
         self.entry(key).history_mut().next = None;
         if self.entry(key).rules.fallback.is_some() {
             self.report_decision(key, reason, Decision::FallBack, cx);
-            self.use_fallback(key, failed, cx);
+            self.use_fallback(key, failed);
             return RestartDecision::RestartAt(failed);
         }
         let entry = self.entries.get(key).expect("the child that failed");
@@ -86,7 +86,7 @@ impl Children {
     }
 
     /// Replaces the child's spec by its fallback, with an empty history.
-    fn use_fallback(&mut self, key: Key, failed: Instant, cx: &mut StepCx<'_>) {
+    fn use_fallback(&mut self, key: Key, failed: Instant) {
         // Taken down with its old rules, so that what is counted over all children stays right.
         self.set(key, ChildState::Down(DownState::GivenUp));
         let entry = self.entries.get_mut(key).expect("the child that failed");
@@ -98,7 +98,6 @@ impl Children {
         fresh.last = history.last.take();
         fresh.next = Some((failed, Duration::ZERO));
         *history = fresh;
-        cx.push(Effect::Replaced { key });
     }
 
     /// Restarts the child when the pause is over, and resets the limits that have refused it. If the

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{AfterFailing, ChildState, StopReason, Timer};
-use crate::core::effect::{Decision, Effect, StepCx};
+use crate::core::effect::{ConditionEffect, Decision, Effect, StepCx};
 use crate::core::view::PastExit;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -139,7 +139,7 @@ impl Children {
         }
         let incarnation = entry.incarnation;
         let fails = entry.rules.spec.fails_unhealthy && problem.is_some();
-        cx.push(Effect::Health { key, incarnation, problem });
+        cx.push(Effect::Condition(ConditionEffect::Health { key, incarnation, problem }));
         fails
     }
 

@@ -11,7 +11,7 @@
 use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, StopReason};
-use crate::core::effect::{Effect, StepCx};
+use crate::core::effect::{ConditionEffect, Effect, StepCx};
 use crate::core::leases::LeaseState;
 use crate::core::requirements::RequirementId;
 
@@ -45,7 +45,7 @@ impl Children {
         let is_idle = self.leases.state(key) == Some(LeaseState::Idle);
         if is_idle && self.leases.requirement(key) == Some(lacking) {
             self.set_lease(key, LeaseState::Sought);
-            cx.push(Effect::SeekLease { key });
+            cx.push(Effect::Condition(ConditionEffect::SeekLease { key }));
         }
     }
 
@@ -72,7 +72,7 @@ impl Children {
     pub(in crate::core) fn end_lease(&mut self, key: Key, release: bool, cx: &mut StepCx<'_>) {
         if self.leases.state(key).is_some_and(|state| state != LeaseState::Idle) {
             self.set_lease(key, LeaseState::Idle);
-            cx.push(Effect::EndLease { key, release });
+            cx.push(Effect::Condition(ConditionEffect::EndLease { key, release }));
         }
     }
 

@@ -52,7 +52,7 @@ use super::arena::{Arena, Key};
 use super::callers::{Callers, WaitFor};
 use super::child::{ChildEntry, ChildState, DownState, Position, Timer};
 use super::effect::{Effect, Report, StepCx};
-use super::event::{ChildAnswer, MachineEvent, Ticket};
+use super::event::{ChildAnswer, ConditionEvent, MachineEvent, Ticket};
 use super::leases::{LeaseState, Leases};
 use super::requirements::Requirements;
 use super::timers::Timers;
@@ -204,22 +204,24 @@ impl Children {
             | MachineEvent::Exited { key, incarnation, .. }
             | MachineEvent::Remaining { key, incarnation, .. }
             | MachineEvent::Healthy { key, incarnation }
-            | MachineEvent::Health { key, incarnation, .. }
-            | MachineEvent::Heartbeat { key, incarnation, .. }
-            | MachineEvent::Checked { key, incarnation, .. }
+            | MachineEvent::Condition(ConditionEvent::Health { key, incarnation, .. })
+            | MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, .. })
+            | MachineEvent::Condition(ConditionEvent::Checked { key, incarnation, .. })
             | MachineEvent::StopSelf { key, incarnation }
             | MachineEvent::Acked { key, incarnation }
             | MachineEvent::Policy { key, incarnation, .. } => (key, incarnation),
-            MachineEvent::Answered { key, incarnation, .. } => {
+            MachineEvent::Condition(ConditionEvent::Answered { key, incarnation, .. }) => {
                 let entry = self.entries.get(*key)?;
                 let asked = matches!(entry.state, ChildState::AwaitingDecision { .. });
                 return (asked && entry.incarnation == *incarnation).then_some(*key);
             }
-            MachineEvent::MessagePending { key } => return self.entries.get(*key).map(|_| *key),
-            MachineEvent::LeaseGranted { key } => {
+            MachineEvent::Condition(ConditionEvent::MessagePending { key }) => {
+                return self.entries.get(*key).map(|_| *key);
+            }
+            MachineEvent::Condition(ConditionEvent::LeaseGranted { key }) => {
                 return (self.leases.state(*key) == Some(LeaseState::Sought)).then_some(*key);
             }
-            MachineEvent::LeaseLost { key } => {
+            MachineEvent::Condition(ConditionEvent::LeaseLost { key }) => {
                 return (self.leases.state(*key) == Some(LeaseState::Granted)).then_some(*key);
             }
             MachineEvent::Request { .. }

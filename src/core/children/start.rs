@@ -35,10 +35,7 @@ impl Children {
         let held = history.and_then(|history| history.begin_incarnation(is_restart, cx.now));
         self.set(key, ChildState::Activating);
         self.enter(key, Lifecycle::Activating, None, cx);
-        if let Some(until) = held {
-            cx.push(Effect::HoldMessages { key, until });
-        }
-        cx.push(Effect::Start { key, incarnation, cause });
+        cx.push(Effect::Start { key, incarnation, cause, held });
         if !signals {
             self.on_ready(key, cx);
         } else if let Some(timeout) = self.activation_timeout(key) {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, Timer};
-use crate::core::effect::{Effect, StepCx};
+use crate::core::effect::{ConditionEffect, Effect, StepCx};
 use crate::exit::ExitReason;
 use crate::policy::later;
 
@@ -75,7 +75,7 @@ impl Children {
     /// The deadline of an Active child is due.
     pub(in crate::core) fn check_heartbeat(&mut self, key: Key, cx: &mut StepCx<'_>) {
         let incarnation = self.entry(key).incarnation;
-        cx.push(Effect::CheckHeartbeat { key, incarnation });
+        cx.push(Effect::Condition(ConditionEffect::CheckHeartbeat { key, incarnation }));
     }
 
     /// The child sent its `last` heartbeat then, if it sent one. It has hung, or gets its next deadline.
@@ -95,7 +95,7 @@ impl Children {
         {
             at = later(stall.end, interval);
             if at > cx.now && !std::mem::replace(&mut stall.reported, true) {
-                cx.push(Effect::RuntimeLate { late: stall.late });
+                cx.push(Effect::Condition(ConditionEffect::RuntimeLate { late: stall.late }));
             }
         }
         if at > cx.now {

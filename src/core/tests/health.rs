@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use crate::core::verify::simulation::{FakeChild, Simulation, at_most, fake, ms, rules, secs};
-use crate::core::{ChildRequest, MachineEvent};
+use crate::core::{ChildRequest, ConditionEvent, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExit, RestartType, Rules, Strategy};
 
 /// A health check of the live incarnation fails.
 fn check_fails(sim: &mut Simulation, name: &str) {
-    sim.child_event(name, |key, incarnation| MachineEvent::Health {
-        key,
-        incarnation,
-        problem: Some("ill".into()),
+    sim.child_event(name, |key, incarnation| {
+        MachineEvent::Condition(ConditionEvent::Health {
+            key,
+            incarnation,
+            problem: Some("ill".into()),
+        })
     });
     sim.settle();
 }
 
 /// A health check of the live incarnation passes.
 fn check_passes(sim: &mut Simulation, name: &str) {
-    sim.child_event(name, |key, incarnation| MachineEvent::Health {
-        key,
-        incarnation,
-        problem: None,
+    sim.child_event(name, |key, incarnation| {
+        MachineEvent::Condition(ConditionEvent::Health { key, incarnation, problem: None })
     });
     sim.settle();
 }
@@ -169,6 +169,10 @@ fn a_reason_is_shared_with_whoever_is_told() {
     let mut sim = Simulation::running(rules(), [fake("a")]);
     let key = sim.key("a");
     let shared = Some(Arc::clone(&problem));
-    sim.event(MachineEvent::Health { key, incarnation: 1, problem: shared });
+    sim.event(MachineEvent::Condition(ConditionEvent::Health {
+        key,
+        incarnation: 1,
+        problem: shared,
+    }));
     assert_eq!(Arc::strong_count(&problem), 1, "the problem is not kept");
 }

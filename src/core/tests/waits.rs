@@ -8,7 +8,7 @@ use crate::core::history::FailureHistory;
 use crate::core::verify::simulation::{
     Busy, FakeChild, Script, Simulation, at_most, fake, ms, rules, secs,
 };
-use crate::core::{ChildRequest, Machine, MachineEvent, UserCalls};
+use crate::core::{ChildRequest, ConditionEvent, Machine, MachineEvent, UserCalls};
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
@@ -137,7 +137,11 @@ mod a_wait_that_an_error_asks_for {
         take(MachineEvent::Request { ticket: 1, key, request: ChildRequest::StartNew });
         take(MachineEvent::Exited { key, incarnation: 1, reason: busy() });
         assert_eq!(draws.load(Ordering::Relaxed), 0, "nothing is drawn yet");
-        take(MachineEvent::Answered { key, incarnation: 1, decision: Resolution::Restart.into() });
+        take(MachineEvent::Condition(ConditionEvent::Answered {
+            key,
+            incarnation: 1,
+            decision: Resolution::Restart.into(),
+        }));
         assert_eq!(draws.load(Ordering::Relaxed), 1);
         take(MachineEvent::Request { ticket: 2, key, request: ChildRequest::RESUME });
         assert_eq!(draws.load(Ordering::Relaxed), 1);

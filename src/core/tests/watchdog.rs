@@ -3,7 +3,7 @@
 use crate::core::verify::simulation::{
     FakeChild, Heart, Simulation, at_most, fake, ms, rules, secs,
 };
-use crate::core::{ChildRequest, MachineEvent};
+use crate::core::{ChildRequest, ConditionEvent, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -130,10 +130,12 @@ fn a_hung_child_takes_its_range_with_it_and_is_charged() {
 fn an_unhealthy_child_is_not_hung_as_well() {
     let mut sim = Simulation::running(rules(), [watched("a").fails_unhealthy().stops(secs(3))]);
     sim.advance(secs(3));
-    sim.child_event("a", |key, incarnation| MachineEvent::Health {
-        key,
-        incarnation,
-        problem: Some("ill".into()),
+    sim.child_event("a", |key, incarnation| {
+        MachineEvent::Condition(ConditionEvent::Health {
+            key,
+            incarnation,
+            problem: Some("ill".into()),
+        })
     });
     sim.advance(secs(3));
     assert_eq!(sim.acts(), "unhealthy a, cancel a, start a#2");

@@ -33,7 +33,7 @@ use super::options::{Diversion, MailboxOptions, Overflow};
 use super::outcome::{Sent, Undeliverable, Unsent, WhenFull};
 use super::phase::{LoanEnding, MailboxPhase};
 use super::queue::MessageQueue;
-use crate::core::{ChildRequest, MachineEvent, Ticket};
+use crate::core::{ChildRequest, ConditionEvent, MachineEvent, Ticket};
 use crate::dead_letter::DeadLetterReason;
 
 /// The ticket of a request whose answer is not awaited.
@@ -236,8 +236,9 @@ impl<M: 'static> MailboxState<M> {
             && (new || self.progress);
         if pending && !std::mem::replace(&mut self.notified, true) {
             let supervisor = self.binding.supervisor();
-            fx.notify = supervisor
-                .map(|(owner, key)| Box::new((owner, MachineEvent::MessagePending { key })));
+            fx.notify = supervisor.map(|(owner, key)| {
+                Box::new((owner, MachineEvent::Condition(ConditionEvent::MessagePending { key })))
+            });
         }
     }
 }

@@ -26,7 +26,7 @@ use super::inbox::Inbox;
 use super::message::Envelope;
 use super::outcome::{NextMessage, Sent, Take, WhenFull};
 use super::shared::MailboxShared;
-use crate::core::{Key, MachineEvent};
+use crate::core::{ConditionEvent, Key, MachineEvent};
 use crate::dead_letter::{DeadLetterReason, Undelivered};
 use crate::path::Path;
 
@@ -55,7 +55,12 @@ impl TestOwner {
     /// Returns how often it was notified of a pending message since the last call.
     fn notifications(&self) -> usize {
         let events = std::mem::take(&mut *self.events.lock().unwrap());
-        events.iter().filter(|it| matches!(it, MachineEvent::MessagePending { .. })).count()
+        events
+            .iter()
+            .filter(|it| {
+                matches!(it, MachineEvent::Condition(ConditionEvent::MessagePending { .. }))
+            })
+            .count()
     }
 }
 

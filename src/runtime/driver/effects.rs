@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::state::{Driver, ExitInfo, Step};
 use crate::child::{Incarnation, Phases, StopLevel};
-use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report};
+use crate::core::{
+    ANSWER_WITHIN, ConditionEffect, Decision, Effect, Finish, IncarnationNumber, Key, Report,
+};
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -19,11 +21,11 @@ impl Driver {
     pub(super) fn apply_effect(&mut self, effect: Effect, step: &mut Step) {
         let now = step.now;
         match effect {
-            Effect::Start { key, incarnation, cause } => self.start(key, incarnation, cause),
-            Effect::HoldMessages { key, until } => {
-                if let Some(mailbox) = self.mailbox(key) {
+            Effect::Start { key, incarnation, cause, held } => {
+                if let (Some(until), Some(mailbox)) = (held, self.mailbox(key)) {
                     mailbox.delay_delivery(until);
                 }
+                self.start(key, incarnation, cause);
             }
             Effect::Cancel { key } => self.cancel(key, now),
             Effect::Close { key, all } => self.close(key, all),
@@ -32,8 +34,10 @@ impl Driver {
                 self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
             }
             Effect::Abort { key } => self.abort(key),
-            Effect::SeekLease { key } => self.seek_lease(key),
-            Effect::EndLease { key, release } => self.leases.end(key, release),
+            Effect::Condition(ConditionEffect::SeekLease { key }) => self.seek_lease(key),
+            Effect::Condition(ConditionEffect::EndLease { key, release }) => {
+                self.leases.end(key, release)
+            }
             Effect::Report(report) => {
                 self.update_health_task(&report);
                 self.measure_edge(&report, now);
@@ -42,13 +46,13 @@ impl Driver {
                     self.note_down(report.key, step);
                 }
             }
-            Effect::Health { key, incarnation, problem } => {
+            Effect::Condition(ConditionEffect::Health { key, incarnation, problem }) => {
                 self.publish_health((key, incarnation), problem, now);
             }
-            Effect::CheckHeartbeat { key, incarnation } => {
+            Effect::Condition(ConditionEffect::CheckHeartbeat { key, incarnation }) => {
                 self.heartbeats_due.push((key, incarnation));
             }
-            Effect::RuntimeLate { late } => {
+            Effect::Condition(ConditionEffect::RuntimeLate { late }) => {
                 log::runtime_late(&self.shared.tree.log_bounds, self.shared.path(), late);
             }
             Effect::Leaked { key, incarnation } => {
@@ -67,10 +71,10 @@ impl Driver {
                 }
                 step.exit = Some(ExitInfo { key, incarnation, reason, lifetime: lived });
             }
-            Effect::Ask { key, incarnation, attempt, reason } => {
+            Effect::Condition(ConditionEffect::Ask { key, incarnation, attempt, reason }) => {
                 self.call_failure_callback((key, incarnation), attempt, reason, step);
             }
-            Effect::Unanswered { key, incarnation } => {
+            Effect::Condition(ConditionEffect::Unanswered { key, incarnation }) => {
                 let path = self.children.path(key);
                 let problem = format!("didn't answer within {ANSWER_WITHIN:?}");
                 log::undecided(
@@ -81,13 +85,17 @@ impl Driver {
                     &problem,
                 );
             }
-            Effect::Changed { key, changes } => self.children.change_properties(key, &changes),
+            Effect::Condition(ConditionEffect::Changed { key, changes }) => {
+                self.children.change_properties(key, &changes)
+            }
             Effect::Decided { key, incarnation, reason, decision, restart_type, log } => {
                 let of = (key, incarnation, restart_type);
                 self.decided(of, &reason, decision, log, step);
                 self.note_down(key, step);
+                if decision == Decision::FallBack {
+                    self.replace(key, now);
+                }
             }
-            Effect::Replaced { key } => self.replace(key, now),
             Effect::StaysDown { key } => self.note_down(key, step),
             Effect::Reply { ticket, answer } => self.reply_in_turn(ticket, answer, now),
             Effect::Removed { key, incarnation } => {

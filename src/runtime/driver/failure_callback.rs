@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use super::state::{Driver, Step};
-use crate::core::{ANSWER_WITHIN, IncarnationNumber, Key, MachineEvent};
+use crate::core::{ANSWER_WITHIN, ConditionEvent, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::panic::CatchPanic;
 use crate::policy::{ChildFailure, FailureCallback, FailureDecision};
@@ -45,7 +45,11 @@ impl Driver {
         let name = || format!("{} (failure callback)", self.shared.path());
         self.callback_tasks.spawn(name, async move {
             if let Some(decision) = decide(&shared, callback, failure).await {
-                shared.push_event(MachineEvent::Answered { key, incarnation, decision });
+                shared.push_event(MachineEvent::Condition(ConditionEvent::Answered {
+                    key,
+                    incarnation,
+                    decision,
+                }));
             }
         });
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::state::Driver;
-use crate::core::{Key, MachineEvent};
+use crate::core::{ConditionEvent, Key, MachineEvent};
 use crate::lease::LeaseChange;
 use crate::properties::Properties;
 use crate::runtime::log;
@@ -60,13 +60,13 @@ impl Driver {
                 let mut properties = Properties::default();
                 properties.set(Arc::new(token));
                 self.children.change_properties(key, &properties);
-                let granted = MachineEvent::LeaseGranted { key };
+                let granted = MachineEvent::Condition(ConditionEvent::LeaseGranted { key });
                 (info(known), Some(granted), EventKind::LeaseGranted { lease, token: token.get() })
             }
             LeaseChange::Lost(reason) => {
                 let reason: Arc<str> = reason.to_string().into();
                 log::lease_lost(bounds, &path, &lease, &reason);
-                let lost = MachineEvent::LeaseLost { key };
+                let lost = MachineEvent::Condition(ConditionEvent::LeaseLost { key });
                 (None, Some(lost), EventKind::LeaseLost { lease, reason })
             }
         };

@@ -52,7 +52,9 @@ use super::outcome::End;
 use super::request::Request;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
-use crate::core::{Declaration, IncarnationNumber, Key, Links, MachineEvent, RequirementId};
+use crate::core::{
+    ConditionEvent, Declaration, IncarnationNumber, Key, Links, MachineEvent, RequirementId,
+};
 use crate::exit::ExitReason;
 use crate::subscriber;
 
@@ -293,7 +295,10 @@ impl Driver {
         let running = self.children.incarnation(key).filter(|it| it.number == incarnation);
         let Some(running) = running else { return };
         let last = running.cell.last_heartbeat(now);
-        self.step(MachineEvent::Heartbeat { key, incarnation, last }, now);
+        self.step(
+            MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, last }),
+            now,
+        );
     }
 
     /// Keeps the lifetime of a failed child for the log line of a later decision.

@@ -28,7 +28,7 @@ use std::time::Instant;
 
 use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::verify::simulation::{Script, Simulation, fake, ms, rules};
-use crate::core::{ChildRequest, Machine, MachineEvent};
+use crate::core::{ChildRequest, ConditionEvent, Machine, MachineEvent};
 use crate::exit::ExitReason;
 use crate::policy::Resolution;
 use crate::policy::{
@@ -210,9 +210,9 @@ fn what_is_printed_can_be_pasted() {
         sim.policy("b", RestartPolicy::new().restart(RestartType::Permanent));
         sim.policy("a", RestartPolicy::new().consecutive_restarts(1)
             .on_exhausted(OnExhausted::Park));
-        sim.child_event("a", |key, incarnation| MachineEvent::Health {
+        sim.child_event("a", |key, incarnation| MachineEvent::Condition(ConditionEvent::Health {
             key, incarnation, problem: Some("ill".into())
-        });
+        }));
         sim.decide("b", Resolution::GiveUp.into());
         sim.exit("b", ExitReason::Normal);
         sim.crash("a");

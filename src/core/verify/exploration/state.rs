@@ -15,7 +15,8 @@ use crate::core::verify::invariants::{
 };
 use crate::core::verify::simulation::{FakeChild, Script};
 use crate::core::{
-    ChildRequest, Declaration, Key, Links, Machine, MachineEvent, RequirementId, UserCalls,
+    ChildRequest, ConditionEvent, Declaration, Key, Links, Machine, MachineEvent, RequirementId,
+    UserCalls,
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -292,19 +293,27 @@ impl ExploredState {
                 let (key, incarnation) = of(index);
                 MachineEvent::Acked { key, incarnation }
             }
-            ExplorationStep::Granted(index) => MachineEvent::LeaseGranted { key: of(index).0 },
-            ExplorationStep::Lost(index) => MachineEvent::LeaseLost { key: of(index).0 },
+            ExplorationStep::Granted(index) => {
+                MachineEvent::Condition(ConditionEvent::LeaseGranted { key: of(index).0 })
+            }
+            ExplorationStep::Lost(index) => {
+                MachineEvent::Condition(ConditionEvent::LeaseLost { key: of(index).0 })
+            }
             ExplorationStep::MessagePending(index) => {
-                MachineEvent::MessagePending { key: of(index).0 }
+                MachineEvent::Condition(ConditionEvent::MessagePending { key: of(index).0 })
             }
             ExplorationStep::Unhealthy(index) => {
                 let (key, incarnation) = of(index);
-                MachineEvent::Health { key, incarnation, problem: Some("ill".into()) }
+                MachineEvent::Condition(ConditionEvent::Health {
+                    key,
+                    incarnation,
+                    problem: Some("ill".into()),
+                })
             }
             ExplorationStep::Beats(index) | ExplorationStep::Silent(index) => {
                 let (key, incarnation) = of(index);
                 let last = matches!(step, ExplorationStep::Beats(_)).then_some(self.now);
-                MachineEvent::Heartbeat { key, incarnation, last }
+                MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, last })
             }
             ExplorationStep::Policy(index, policy) => {
                 let (key, incarnation) = of(index);
@@ -313,7 +322,11 @@ impl ExploredState {
             }
             ExplorationStep::Decide(index, resolution) => {
                 let (key, incarnation) = of(index);
-                MachineEvent::Answered { key, incarnation, decision: resolution.into() }
+                MachineEvent::Condition(ConditionEvent::Answered {
+                    key,
+                    incarnation,
+                    decision: resolution.into(),
+                })
             }
             ExplorationStep::Request(index, request) => {
                 let (key, _) = of(index);

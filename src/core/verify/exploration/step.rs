@@ -116,12 +116,15 @@ impl ExplorationStep {
             Self::Acked(index) => child_event(index, "Acked"),
             Self::Granted(index) => {
                 format!(
-                    "sim.event(MachineEvent::LeaseGranted {{ key: sim.key({:?}) }});",
+                    "sim.event(MachineEvent::Condition(ConditionEvent::LeaseGranted {{ key: sim.key({:?}) }}));",
                     name(index)
                 )
             }
             Self::Lost(index) => {
-                format!("sim.event(MachineEvent::LeaseLost {{ key: sim.key({:?}) }});", name(index))
+                format!(
+                    "sim.event(MachineEvent::Condition(ConditionEvent::LeaseLost {{ key: sim.key({:?}) }}));",
+                    name(index)
+                )
             }
             Self::MessagePending(index) => format!("sim.send({:?});", name(index)),
             Self::Unhealthy(index) => {
@@ -129,7 +132,7 @@ impl ExplorationStep {
                 let index = name(index);
                 format!(
                     "sim.child_event({index:?}, |key, incarnation| \
-                     MachineEvent::Health {{ key, incarnation, {problem} }});"
+                     MachineEvent::Condition(ConditionEvent::Health {{ key, incarnation, {problem} }}));"
                 )
             }
             Self::Beats(index) | Self::Silent(index) => {

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use super::{Invariants, PendingDecision, Violation, ensure};
 use crate::core::ANSWER_WITHIN;
-use crate::core::{Decision, IncarnationNumber, Key, MachineEvent};
+use crate::core::{ConditionEvent, Decision, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::Resolution;
@@ -30,7 +30,7 @@ impl Invariants {
                     child.policy = policy.as_deref().cloned();
                 }
             }
-            MachineEvent::Answered { key, incarnation, decision } => {
+            MachineEvent::Condition(ConditionEvent::Answered { key, incarnation, decision }) => {
                 let child = self.child(*key);
                 if child.pending_decision == PendingDecision::Open
                     && child.incarnation == *incarnation

@@ -9,7 +9,7 @@
 use super::{Invariants, Violation, ensure};
 use std::time::Instant;
 
-use crate::core::{IncarnationNumber, Key, MachineEvent};
+use crate::core::{ConditionEvent, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 
@@ -17,13 +17,18 @@ impl Invariants {
     /// Notes the result of a health check.
     pub(super) fn note_health(&mut self, event: &MachineEvent, now: Instant) {
         self.checked = None;
-        if let MachineEvent::Checked { key, incarnation, passed } = *event {
+        if let MachineEvent::Condition(ConditionEvent::Checked { key, incarnation, passed }) =
+            *event
+        {
             let child = self.child(key);
             if child.incarnation == incarnation && child.lifecycle == Lifecycle::Active {
                 child.passes_since = passed.then_some(now);
             }
         }
-        let MachineEvent::Health { key, incarnation, problem } = event else { return };
+        let MachineEvent::Condition(ConditionEvent::Health { key, incarnation, problem }) = event
+        else {
+            return;
+        };
         let child = &self.children[key];
         let runs = child.live && child.incarnation == *incarnation;
         if runs && child.lifecycle == Lifecycle::Active {

@@ -9,7 +9,7 @@
 
 use super::{Invariants, Machine, Violation, ensure};
 use crate::core::child::{ChildState, DownState};
-use crate::core::{Key, MachineEvent};
+use crate::core::{ConditionEvent, Key, MachineEvent};
 
 /// What is known of a child's lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,13 +25,13 @@ pub(in super::super) enum LeaseAccount {
 impl Invariants {
     pub(super) fn note_lease(&mut self, event: &MachineEvent) {
         match *event {
-            MachineEvent::LeaseGranted { key } => {
+            MachineEvent::Condition(ConditionEvent::LeaseGranted { key }) => {
                 let child = self.child(key);
                 if child.lease == LeaseAccount::Sought {
                     child.lease = LeaseAccount::Granted;
                 }
             }
-            MachineEvent::LeaseLost { key } => {
+            MachineEvent::Condition(ConditionEvent::LeaseLost { key }) => {
                 let child = self.child(key);
                 if child.lease == LeaseAccount::Granted {
                     child.lease = LeaseAccount::Idle;

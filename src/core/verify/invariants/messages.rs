@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::{ChildAccount, Invariants, Violation, ensure, is_ending};
 use crate::core::child::{ChildState, DownState};
-use crate::core::{Key, Machine, MachineEvent};
+use crate::core::{ConditionEvent, Key, Machine, MachineEvent};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Reset, StartCause, Strategy};
 
@@ -44,7 +44,7 @@ impl Invariants {
     pub(super) fn note_message(&mut self, event: &MachineEvent) {
         let ending = self.ending;
         match *event {
-            MachineEvent::MessagePending { key } => {
+            MachineEvent::Condition(ConditionEvent::MessagePending { key }) => {
                 if let Some(child) = self.children.get_mut(&key) {
                     let open = child.live || child.due.is_some() || !child.decided;
                     let open = open && !child.ignores_messages;
@@ -87,19 +87,14 @@ impl Invariants {
         self.restart_due_at(key, last.unwrap_or(now));
     }
 
-    pub(super) fn note_hold(&mut self, key: Key, until: Instant) -> Result<(), Violation> {
-        let first = self.holding.replace((key, until)).is_none();
-        ensure(first, "a hold is followed by the start that it is for")
-    }
-
     /// Checks a start against the pending and the held messages.
     pub(super) fn check_pending_message(
         &mut self,
         key: Key,
         cause: StartCause,
+        shown: Option<Instant>,
         now: Instant,
     ) -> Result<(), Violation> {
-        let shown = self.holding.take();
         let child = self.child(key);
         // Its group has stopped it and passes it in the same event.
         child.dormant |= cause == StartCause::OnMessage
@@ -107,7 +102,7 @@ impl Invariants {
             && child.is_dormant_temporary();
         let kept = child.held.filter(|&held| cause == StartCause::Restart && held > now);
         child.held = kept;
-        ensure(shown == kept.map(|until| (key, until)), "messages are held while a restart waits")?;
+        ensure(shown == kept, "messages are held while a restart waits")?;
         match cause {
             StartCause::OnMessage => {
                 ensure(

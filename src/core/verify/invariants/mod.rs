@@ -34,8 +34,8 @@ use std::time::{Duration, Instant};
 use crate::core::child::{ChildState, Timer};
 use crate::core::user_code::{NoUserCode, UserCode};
 use crate::core::{
-    ChildAnswer, ChildRequest, Decision, Effect, IncarnationNumber, Key, Machine, MachineEvent,
-    Report, SLICE, Ticket,
+    ChildAnswer, ChildRequest, ConditionEffect, ConditionEvent, Decision, Effect,
+    IncarnationNumber, Key, Machine, MachineEvent, Report, SLICE, Ticket,
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -109,8 +109,6 @@ pub(super) struct Invariants {
     checked: Option<(Key, bool)>,
     /// The Active child that has answered with its last heartbeat, and whether it has hung.
     heard: Option<(Key, Hung)>,
-    /// The child whose messages are held back from its next start on, and until when.
-    holding: Option<(Key, Instant)>,
     /// The children that an effect has reported on.
     reported: Vec<Key>,
 }
@@ -144,7 +142,6 @@ impl Invariants {
             checked: None,
             heard: None,
             late: None,
-            holding: None,
             reported: Vec::new(),
         }
     }
@@ -214,7 +211,6 @@ impl Invariants {
         self.check_stop_chain(&chain, machine)?;
         self.check_closing(machine)?;
         self.check_leases(machine)?;
-        ensure(self.holding.is_none(), "a hold is followed by the start that it is for")?;
         match self.ended {
             Some((key, incarnation)) => {
                 let pending = self.awaits_decision(key, incarnation);
@@ -286,14 +282,15 @@ impl Invariants {
             return Err(format!("{effect:?} came after the end"));
         }
         match effect {
-            &Effect::Start { key, incarnation, cause } => {
+            &Effect::Start { key, incarnation, cause, held } => {
                 self.check_start(key, cause, now)?;
-                self.check_pending_message(key, cause, now)?;
+                self.check_pending_message(key, cause, held, now)?;
                 self.started(key, incarnation)
             }
-            &Effect::HoldMessages { key, until } => self.note_hold(key, until),
-            &Effect::SeekLease { key } => self.check_sought(key),
-            &Effect::EndLease { key, release } => self.check_lease_ended(key, release),
+            &Effect::Condition(ConditionEffect::SeekLease { key }) => self.check_sought(key),
+            &Effect::Condition(ConditionEffect::EndLease { key, release }) => {
+                self.check_lease_ended(key, release)
+            }
             &Effect::StaysDown { key } => self.check_stays_down(key),
             &Effect::Cancel { key } => {
                 self.check_cancel(key)?;
@@ -317,19 +314,26 @@ impl Invariants {
                 let right = was_live && child.aborted && child.incarnation == incarnation;
                 ensure(right, "only an aborted child that still runs has leaked")
             }
-            &Effect::Ask { key, incarnation, attempt, ref reason } => {
+            &Effect::Condition(ConditionEffect::Ask { key, incarnation, attempt, ref reason }) => {
                 self.check_callback(key, incarnation, attempt, reason, now)
             }
-            &Effect::Unanswered { key, .. } => self.check_no_decision(key, now),
-            &Effect::Changed { key, .. } => self.check_changed(key),
+            &Effect::Condition(ConditionEffect::Unanswered { key, .. }) => {
+                self.check_no_decision(key, now)
+            }
+            &Effect::Condition(ConditionEffect::Changed { key, .. }) => self.check_changed(key),
             &Effect::Decided { key, ref reason, decision, .. } => {
                 self.reported.push(key);
                 self.significant_left |= decision == Decision::Leave && self.is_last(key);
-                self.decided(key, reason, decision, now)
+                self.decided(key, reason, decision, now)?;
+                if decision == Decision::FallBack { self.replaced(key) } else { Ok(()) }
             }
-            &Effect::Health { key, incarnation, .. } => self.check_health(key, incarnation),
-            &Effect::CheckHeartbeat { key, incarnation } => self.check_asked(key, incarnation, now),
-            Effect::RuntimeLate { .. } => {
+            &Effect::Condition(ConditionEffect::Health { key, incarnation, .. }) => {
+                self.check_health(key, incarnation)
+            }
+            &Effect::Condition(ConditionEffect::CheckHeartbeat { key, incarnation }) => {
+                self.check_asked(key, incarnation, now)
+            }
+            Effect::Condition(ConditionEffect::RuntimeLate { .. }) => {
                 let spared = self.heard.is_some() && self.late.is_some();
                 ensure(spared, "the runtime was late where it is reported")
             }
@@ -341,7 +345,6 @@ impl Invariants {
                 child.was_active = lived.is_some() || child.stops_itself;
                 Ok(())
             }
-            &Effect::Replaced { key } => self.replaced(key),
             &Effect::Removed { key, .. } => self.removed(key),
             Effect::Report(report) => {
                 self.reported.push(report.key);
@@ -462,14 +465,19 @@ pub(super) fn check_late_leases(
     for (&key, child) in children {
         if child.lease != LeaseAccount::Sought {
             machine.on_event(
-                MachineEvent::LeaseGranted { key },
+                MachineEvent::Condition(ConditionEvent::LeaseGranted { key }),
                 now,
                 &mut NoUserCode,
                 &mut effects,
             );
         }
         if child.lease != LeaseAccount::Granted {
-            machine.on_event(MachineEvent::LeaseLost { key }, now, &mut NoUserCode, &mut effects);
+            machine.on_event(
+                MachineEvent::Condition(ConditionEvent::LeaseLost { key }),
+                now,
+                &mut NoUserCode,
+                &mut effects,
+            );
         }
     }
     ensure(effects.is_empty(), "a late report on a lease has no effect")
@@ -492,10 +500,14 @@ fn check_echo(
         MachineEvent::Healthy { key, incarnation },
         MachineEvent::StopSelf { key, incarnation },
         MachineEvent::Acked { key, incarnation },
-        MachineEvent::Checked { key, incarnation, passed: true },
-        MachineEvent::Health { key, incarnation, problem: None },
-        MachineEvent::Health { key, incarnation, problem: Some("ill".into()) },
-        MachineEvent::Heartbeat { key, incarnation, last: None },
+        MachineEvent::Condition(ConditionEvent::Checked { key, incarnation, passed: true }),
+        MachineEvent::Condition(ConditionEvent::Health { key, incarnation, problem: None }),
+        MachineEvent::Condition(ConditionEvent::Health {
+            key,
+            incarnation,
+            problem: Some("ill".into()),
+        }),
+        MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, last: None }),
         MachineEvent::Policy { key, incarnation, policy: Some(Arc::default()) },
         MachineEvent::Exited { key, incarnation, reason },
     ] {
@@ -504,7 +516,8 @@ fn check_echo(
     // The callback may still have to decide on it.
     if !pending {
         let decision = FailureDecision::give_up().with(());
-        let answered = MachineEvent::Answered { key, incarnation, decision };
+        let answered =
+            MachineEvent::Condition(ConditionEvent::Answered { key, incarnation, decision });
         machine.on_event(answered, now, &mut NoUserCode, &mut effects);
     }
     ensure(effects.is_empty(), "an event of an incarnation that is over has no effect")?;
@@ -527,24 +540,25 @@ fn ensure(right: bool, what: impl Display) -> Result<(), Violation> {
 fn subject(effect: &Effect) -> Option<Key> {
     match effect {
         Effect::Start { key, .. }
-        | Effect::HoldMessages { key, .. }
-        | Effect::SeekLease { key }
-        | Effect::EndLease { key, .. }
+        | Effect::Condition(ConditionEffect::SeekLease { key })
+        | Effect::Condition(ConditionEffect::EndLease { key, .. })
         | Effect::StaysDown { key }
         | Effect::Cancel { key }
         | Effect::Close { key, .. }
         | Effect::Abort { key }
         | Effect::Leaked { key, .. }
         | Effect::Ended { key, .. }
-        | Effect::Ask { key, .. }
-        | Effect::Unanswered { key, .. }
-        | Effect::Changed { key, .. }
-        | Effect::Health { key, .. }
-        | Effect::CheckHeartbeat { key, .. }
+        | Effect::Condition(ConditionEffect::Ask { key, .. })
+        | Effect::Condition(ConditionEffect::Unanswered { key, .. })
+        | Effect::Condition(ConditionEffect::Changed { key, .. })
+        | Effect::Condition(ConditionEffect::Health { key, .. })
+        | Effect::Condition(ConditionEffect::CheckHeartbeat { key, .. })
         | Effect::Decided { key, .. }
-        | Effect::Replaced { key }
         | Effect::Removed { key, .. }
         | Effect::Report(Report { key, .. }) => Some(*key),
-        Effect::RuntimeLate { .. } | Effect::Reply { .. } | Effect::Up | Effect::Finish(_) => None,
+        Effect::Condition(ConditionEffect::RuntimeLate { .. })
+        | Effect::Reply { .. }
+        | Effect::Up
+        | Effect::Finish(_) => None,
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::{Invariants, Violation, ensure};
 use crate::core::child::Timer;
-use crate::core::{IncarnationNumber, Key, Machine, MachineEvent};
+use crate::core::{ConditionEvent, IncarnationNumber, Key, Machine, MachineEvent};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 
@@ -33,7 +33,10 @@ impl Invariants {
         if late && matches!(event, MachineEvent::Tick) {
             self.late = Some(now);
         }
-        let &MachineEvent::Heartbeat { key, incarnation, last } = event else { return };
+        let &MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, last }) = event
+        else {
+            return;
+        };
         let interval = self.children[&key].rules.watchdog;
         let (late, ending) = (self.late, self.ending);
         let child = self.child(key);

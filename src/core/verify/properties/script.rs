@@ -6,7 +6,7 @@ use proptest::sample::select;
 use super::children::{ANSWERS, child_with_limits, own_policy};
 use crate::core::verify::REQUESTS;
 use crate::core::verify::simulation::{FakeChild, Script, Simulation, ms};
-use crate::core::{ChildRequest, Key, MachineEvent};
+use crate::core::{ChildRequest, ConditionEvent, Key, MachineEvent};
 use crate::exit::{ExitError, ExitReason};
 use crate::policy::{Resolution, RestartPolicy};
 
@@ -127,7 +127,7 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
             }
             ScriptStep::MessagePending(index) => {
                 if let Some(&key) = known.get(index % known.len().max(1)) {
-                    sim.event(MachineEvent::MessagePending { key });
+                    sim.event(MachineEvent::Condition(ConditionEvent::MessagePending { key }));
                 }
             }
             ScriptStep::Healthy(index) | ScriptStep::StopSelf(index) | ScriptStep::Acked(index) => {
@@ -162,30 +162,38 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
                     sim.child_event(
                         name,
                         match well {
-                            true => |key, incarnation| MachineEvent::Checked {
-                                key,
-                                incarnation,
-                                passed: true,
+                            true => |key, incarnation| {
+                                MachineEvent::Condition(ConditionEvent::Checked {
+                                    key,
+                                    incarnation,
+                                    passed: true,
+                                })
                             },
-                            false => |key, incarnation| MachineEvent::Checked {
-                                key,
-                                incarnation,
-                                passed: false,
+                            false => |key, incarnation| {
+                                MachineEvent::Condition(ConditionEvent::Checked {
+                                    key,
+                                    incarnation,
+                                    passed: false,
+                                })
                             },
                         },
                     );
                     sim.child_event(
                         name,
                         match well {
-                            true => |key, incarnation| MachineEvent::Health {
-                                key,
-                                incarnation,
-                                problem: None,
+                            true => |key, incarnation| {
+                                MachineEvent::Condition(ConditionEvent::Health {
+                                    key,
+                                    incarnation,
+                                    problem: None,
+                                })
                             },
-                            false => |key, incarnation| MachineEvent::Health {
-                                key,
-                                incarnation,
-                                problem: Some("ill".into()),
+                            false => |key, incarnation| {
+                                MachineEvent::Condition(ConditionEvent::Health {
+                                    key,
+                                    incarnation,
+                                    problem: Some("ill".into()),
+                                })
                             },
                         },
                     );

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::fake_child::{Heart, Script};
 use super::{Happening, Simulation, TranscriptLine};
 use crate::core::{
-    ChildAnswer, Decision, Effect, Finish, IncarnationNumber, Key, MachineEvent, Report,
+    ChildAnswer, ConditionEffect, ConditionEvent, Decision, Effect, Finish, IncarnationNumber, Key,
+    MachineEvent, Report,
 };
 use crate::exit::ExitReason;
 use crate::policy::Resolution;
@@ -13,7 +14,11 @@ use crate::policy::Resolution;
 impl Simulation {
     pub(super) fn apply_effect(&mut self, effect: Effect) {
         match effect {
-            Effect::Start { key, incarnation, cause } => {
+            Effect::Start { key, incarnation, cause, held } => {
+                if let Some(until) = held {
+                    let left = until - self.now;
+                    self.act(format!("hold {} {left:?}", self.fakes[&key].name));
+                }
                 let name = format!("{}#{incarnation}", self.fakes[&key].name);
                 self.transcript.push((self.now, TranscriptLine::Cause, format!("{name} {cause}")));
                 self.act(format!("start {name}"));
@@ -22,12 +27,10 @@ impl Simulation {
                 }
                 self.script(key, incarnation);
             }
-            Effect::HoldMessages { key, until } => {
-                let left = until - self.now;
-                self.act(format!("hold {} {left:?}", self.fakes[&key].name));
+            Effect::Condition(ConditionEffect::SeekLease { key }) => {
+                self.act(format!("seek {}", self.fakes[&key].name))
             }
-            Effect::SeekLease { key } => self.act(format!("seek {}", self.fakes[&key].name)),
-            Effect::EndLease { key, release } => {
+            Effect::Condition(ConditionEffect::EndLease { key, release }) => {
                 let how = if release { "release" } else { "abandon" };
                 self.act(format!("{how} {}", self.fakes[&key].name));
             }
@@ -75,34 +78,42 @@ impl Simulation {
             Effect::Decided { key, decision: Decision::Escalate, .. } => {
                 self.act(format!("escalated {}", self.fakes[&key].name));
             }
-            Effect::Health { key, problem, .. } => {
+            Effect::Condition(ConditionEffect::Health { key, problem, .. }) => {
                 let health = if problem.is_some() { "unhealthy" } else { "healthy" };
                 self.act(format!("{health} {}", self.fakes[&key].name));
             }
-            Effect::CheckHeartbeat { key, incarnation } => {
+            Effect::Condition(ConditionEffect::CheckHeartbeat { key, incarnation }) => {
                 let last = match self.fakes[&key].heart {
                     Heart::Beats => Some(self.now),
                     Heart::Manual(last) => last,
                     Heart::Unanswered => return,
                 };
-                self.event(MachineEvent::Heartbeat { key, incarnation, last });
+                self.event(MachineEvent::Condition(ConditionEvent::Heartbeat {
+                    key,
+                    incarnation,
+                    last,
+                }));
             }
-            Effect::RuntimeLate { late } => self.act(format!("late by {late:?}")),
-            Effect::Decided { .. } | Effect::Ended { .. } => {}
-            Effect::Replaced { key } => {
+            Effect::Condition(ConditionEffect::RuntimeLate { late }) => {
+                self.act(format!("late by {late:?}"))
+            }
+            Effect::Decided { key, decision: Decision::FallBack, .. } => {
                 self.act(format!("replaced {}", self.fakes[&key].name));
                 let fake = self.fakes.get_mut(&key).expect("a child");
                 *fake = *fake.fallback.take().expect("a fallback");
             }
-            Effect::Ask { key, incarnation, attempt, .. } => {
+            Effect::Decided { .. } | Effect::Ended { .. } => {}
+            Effect::Condition(ConditionEffect::Ask { key, incarnation, attempt, .. }) => {
                 let name = &self.fakes[&key].name;
                 self.act(format!("ask {name}#{incarnation} ({attempt})"));
                 self.reply_to(key, incarnation);
             }
-            Effect::Unanswered { key, incarnation } => {
+            Effect::Condition(ConditionEffect::Unanswered { key, incarnation }) => {
                 self.act(format!("no answer {}#{incarnation}", self.fakes[&key].name));
             }
-            Effect::Changed { key, .. } => self.act(format!("changed {}", self.fakes[&key].name)),
+            Effect::Condition(ConditionEffect::Changed { key, .. }) => {
+                self.act(format!("changed {}", self.fakes[&key].name))
+            }
             Effect::Removed { key, .. } => self.act(format!("removed {}", self.fakes[&key].name)),
             Effect::Report(report) => self.report(report),
             Effect::Reply { ticket, answer } => {

@@ -6,7 +6,9 @@ use std::time::Instant;
 use super::fake_child::{Heart, Script};
 use super::{Happening, Simulation, TranscriptLine};
 use crate::core::verify::recording::Listener;
-use crate::core::{ChildRequest, Declaration, IncarnationNumber, Key, MachineEvent, Ticket};
+use crate::core::{
+    ChildRequest, ConditionEvent, Declaration, IncarnationNumber, Key, MachineEvent, Ticket,
+};
 use crate::exit::ExitReason;
 use crate::policy::FailureDecision;
 use crate::policy::{ChildLayer, ChildRules, Layers, RestartPolicy};
@@ -59,19 +61,19 @@ impl Simulation {
 
     /// The child's lease is granted, and everything that follows at once happens.
     pub(in crate::core) fn grant(&mut self, name: &str) {
-        self.event(MachineEvent::LeaseGranted { key: self.key(name) });
+        self.event(MachineEvent::Condition(ConditionEvent::LeaseGranted { key: self.key(name) }));
         self.settle();
     }
 
     /// The child's lease is lost, and everything that follows at once happens.
     pub(in crate::core) fn lose(&mut self, name: &str) {
-        self.event(MachineEvent::LeaseLost { key: self.key(name) });
+        self.event(MachineEvent::Condition(ConditionEvent::LeaseLost { key: self.key(name) }));
         self.settle();
     }
 
     /// A message is pending for the child.
     pub(in crate::core) fn send(&mut self, name: &str) {
-        self.event(MachineEvent::MessagePending { key: self.key(name) });
+        self.event(MachineEvent::Condition(ConditionEvent::MessagePending { key: self.key(name) }));
     }
 
     /// The callback decides on the child, even if it was not called.
@@ -95,7 +97,11 @@ impl Simulation {
     ) {
         // The callback does not know whether its decision still counts.
         if let Happening::Answered(decision) = happening {
-            return self.event(MachineEvent::Answered { key, incarnation, decision });
+            return self.event(MachineEvent::Condition(ConditionEvent::Answered {
+                key,
+                incarnation,
+                decision,
+            }));
         }
         if self.live(key) == Some(incarnation) {
             self.event(match happening {
@@ -158,7 +164,7 @@ impl Simulation {
     pub(in crate::core) fn answer_heartbeat(&mut self, name: &str, last: Option<Instant>) {
         let key = self.key(name);
         let incarnation = self.invariants.children[&key].incarnation;
-        self.event(MachineEvent::Heartbeat { key, incarnation, last });
+        self.event(MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, last }));
     }
 
     /// The child sends a heartbeat.
