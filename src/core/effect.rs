@@ -49,6 +49,8 @@ pub(crate) enum Effect {
         reason: Arc<ExitReason>,
         decision: Decision,
         restart_type: RestartType,
+        /// How long the child had been Active, if it was and if it has failed.
+        lived: Option<Duration>,
         /// How loudly to log it.
         log: FailureLog,
     },
@@ -98,6 +100,13 @@ pub(crate) enum ConditionEffect {
     CheckHeartbeat { key: Key, incarnation: IncarnationNumber },
     /// The runtime was late by this much, so that children which are late too have not hung.
     RuntimeLate { late: Duration },
+}
+
+impl Effect {
+    /// Whether the supervisor gives up on a child, or ends the program because of it.
+    pub(crate) fn gives_up(&self) -> bool {
+        matches!(self, Self::Decided { decision, .. } if decision.gives_up())
+    }
 }
 
 /// What becomes of a child that has ended by itself.

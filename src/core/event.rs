@@ -9,6 +9,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
 use crate::policy::{ChildRules, RestartPolicy, Rules, Withheld};
+use crate::properties::Properties;
 
 /// The number of one run of a child, from 1. It is 0 until the first run.
 pub(crate) type IncarnationNumber = u32;
@@ -74,7 +75,9 @@ pub(crate) enum ConditionEvent {
     /// A message waits for the child, which has no task or has not received it.
     MessagePending { key: Key },
     /// The child's lease is granted. Answers a [`ConditionEffect::SeekLease`](super::ConditionEffect::SeekLease).
-    LeaseGranted { key: Key },
+    ///
+    /// `changes`: what the next incarnations have of the lease.
+    LeaseGranted { key: Key, changes: Properties },
     /// The child's lease is lost, or couldn't be renewed in time.
     LeaseLost { key: Key },
 }

@@ -110,8 +110,8 @@ impl Machine {
                     each!(self, kind => kind.start_for_message(key, cx));
                 }
             }
-            (MachineEvent::Condition(ConditionEvent::LeaseGranted { .. }), Some(key)) => {
-                self.children_mut().on_lease_granted(key);
+            (MachineEvent::Condition(ConditionEvent::LeaseGranted { changes, .. }), Some(key)) => {
+                self.children_mut().on_lease_granted(key, changes, cx);
             }
             (MachineEvent::Condition(ConditionEvent::LeaseLost { .. }), Some(key)) => {
                 self.children_mut().on_lease_lost(key, cx);

@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 use super::blueprint::Blueprint;
 use super::request::ChildName;
-use crate::child::{ChildFactory, Incarnation, Parent, Phases, StopLevel, spawn};
+use crate::child::{ChildFactory, ChildSpec, Incarnation, Parent, Phases, StopLevel, spawn};
 use crate::core::{IncarnationNumber, Key, trim};
 use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
@@ -26,6 +26,10 @@ pub(super) struct ChildRecord {
     pub(super) serial: Option<NonZeroU64>,
     /// It is part of the tree as it was built.
     pub(super) declared: bool,
+    /// What replaces the child when it fails too often.
+    pub(super) fallback: Option<Arc<ChildSpec>>,
+    /// It has signalled its readiness in vain, which was logged.
+    pub(super) told_ready: bool,
     running: Option<RunningTask>,
 }
 
@@ -78,11 +82,12 @@ impl ChildTable {
     }
 
     /// Adds a declared child of a supervisor that isn't dynamic.
-    pub(super) fn add_declared(&mut self, key: Key, factory: Arc<ChildFactory>) {
-        self.insert(ChildRecord { key, factory, serial: None, declared: true, running: None });
+    pub(super) fn add_declared(&mut self, key: Key, spec: &ChildSpec) {
+        self.insert(key, spec, None, true);
     }
 
-    pub(super) fn add(&mut self, key: Key, factory: Arc<ChildFactory>) {
+    pub(super) fn add(&mut self, key: Key, spec: &ChildSpec) {
+        let factory = &spec.factory;
         let serial = match &mut self.names {
             Names::Unique { added, .. } => {
                 added.insert(Arc::clone(factory.name()), key);
@@ -95,12 +100,16 @@ impl ChildTable {
                 Some(serial)
             }
         };
-        self.insert(ChildRecord { key, factory, serial, declared: false, running: None });
+        self.insert(key, spec, serial, false);
     }
 
-    fn insert(&mut self, entry: ChildRecord) {
-        self.set_property_of(&entry.factory, entry.key);
-        let place = entry.key.index();
+    fn insert(&mut self, key: Key, spec: &ChildSpec, serial: Option<NonZeroU64>, declared: bool) {
+        let (factory, fallback) = (Arc::clone(&spec.factory), spec.fallback.clone());
+        self.set_property_of(&factory, key);
+        let told_ready = false;
+        let entry =
+            ChildRecord { key, factory, serial, declared, fallback, told_ready, running: None };
+        let place = key.index();
         if self.entries.len() <= place {
             self.entries.resize_with(place + 1, || None);
         }
@@ -115,10 +124,18 @@ impl ChildTable {
     }
 
     /// Makes the next incarnations of the child with a different factory of the same name.
-    pub(super) fn replace(&mut self, key: Key, factory: Arc<ChildFactory>) {
-        self.set_property_of(&factory, key);
+    pub(super) fn replace(&mut self, key: Key, spec: &ChildSpec) {
+        self.set_property_of(&spec.factory, key);
         if let Some(entry) = self.entry_mut(key) {
-            entry.factory = factory;
+            entry.factory = Arc::clone(&spec.factory);
+            entry.fallback = spec.fallback.clone();
+        }
+    }
+
+    /// Lets the child's fallback replace it.
+    pub(super) fn fall_back(&mut self, key: Key) {
+        if let Some(fallback) = self.entry_mut(key).and_then(|entry| entry.fallback.take()) {
+            self.replace(key, &fallback);
         }
     }
 
@@ -152,7 +169,7 @@ impl ChildTable {
         self.entries.get(key.index())?.as_ref().filter(|entry| entry.key == key)
     }
 
-    fn entry_mut(&mut self, key: Key) -> Option<&mut ChildRecord> {
+    pub(super) fn entry_mut(&mut self, key: Key) -> Option<&mut ChildRecord> {
         self.entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
+//! | `attach` | what a supervisor has beside its machine and its children's tasks: mailboxes, leases, log, … |
 //! | `driver` | the loop of one supervisor: wait, ask the machine, apply its effects |
 //! | `task` | the future of one supervisor, which announces how it ended |
 //! | `children` | which task belongs to which child |
@@ -18,6 +19,7 @@
 //! | `blueprint` | a checked supervisor, ready to run |
 //! | `log` | one line for each decision |
 
+mod attach;
 pub(crate) mod blueprint;
 mod channel;
 mod children;

@@ -153,9 +153,11 @@ impl Children {
     ) {
         let entry = self.entries.get(key).expect("the child that has ended");
         let (incarnation, log) = (entry.incarnation, entry.failure_log());
+        let last = entry.history.as_ref().and_then(|history| history.last.as_ref());
+        let lived = last.filter(|last| last.incarnation == incarnation).and_then(|last| last.lived);
         let restart_type = self.restart_type(key);
         let reason = Arc::clone(reason);
-        cx.push(Effect::Decided { key, incarnation, reason, decision, restart_type, log });
+        cx.push(Effect::Decided { key, incarnation, reason, decision, restart_type, lived, log });
     }
 
     /// Returns how long the child had been Active, if it was.

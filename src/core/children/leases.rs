@@ -14,6 +14,7 @@ use crate::core::child::{ChildState, DownState, StopReason};
 use crate::core::effect::{ConditionEffect, Effect, StepCx};
 use crate::core::leases::LeaseState;
 use crate::core::requirements::RequirementId;
+use crate::properties::Properties;
 
 impl Children {
     /// Gives the child a lease to wait for, or takes it away, as its options say.
@@ -50,7 +51,15 @@ impl Children {
     }
 
     /// The lease is granted, which starts the child if it lacks nothing else.
-    pub(in crate::core) fn on_lease_granted(&mut self, key: Key) {
+    pub(in crate::core) fn on_lease_granted(
+        &mut self,
+        key: Key,
+        changes: Properties,
+        cx: &mut StepCx<'_>,
+    ) {
+        if !changes.is_empty() {
+            cx.push(Effect::Condition(ConditionEffect::Changed { key, changes }));
+        }
         self.set_lease(key, LeaseState::Granted);
         self.leases.note(key);
     }

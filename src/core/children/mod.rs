@@ -218,7 +218,7 @@ impl Children {
             MachineEvent::Condition(ConditionEvent::MessagePending { key }) => {
                 return self.entries.get(*key).map(|_| *key);
             }
-            MachineEvent::Condition(ConditionEvent::LeaseGranted { key }) => {
+            MachineEvent::Condition(ConditionEvent::LeaseGranted { key, .. }) => {
                 return (self.leases.state(*key) == Some(LeaseState::Sought)).then_some(*key);
             }
             MachineEvent::Condition(ConditionEvent::LeaseLost { key }) => {

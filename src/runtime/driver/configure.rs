@@ -114,12 +114,8 @@ impl Driver {
                     key
                 }
                 Some(key) => {
-                    self.children.replace(key, Arc::clone(&spec.factory));
-                    self.fallbacks.remove(&key);
-                    let fallback = spec.fallback.as_ref().map(|spec| (key, Arc::clone(spec)));
-                    self.fallbacks.extend(fallback);
-                    self.health.replace(key, spec.health.as_ref());
-                    self.leases.set(key, spec.lease.as_ref());
+                    self.children.replace(key, spec);
+                    self.attachments.recoded(key, spec);
                     let rules = self.resolve(spec.name(), &spec.options);
                     self.change_child_rules(key, rules, now);
                     key

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::recent::Gone;
 use super::state::Driver;
+use super::view;
 use crate::core::Key;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::periodic::JobRecord;
 use crate::policy::{ChildRules, EffectivePolicy, Places};
+use crate::runtime::attach::{Gone, Step, View};
 use crate::runtime::blueprint::kind;
 use crate::runtime::children::ChildRecord;
 use crate::runtime::request::Page;
 use crate::status::{
-    ChildInfo, ChildKind, GoneChild, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
-    SupervisorInfo,
+    ChildInfo, ChildKind, GoneChild, LastExit, LimitUse, NextAttempt, SupervisorInfo,
 };
 
 /// How many children one answer describes.
@@ -35,13 +35,10 @@ impl Driver {
             let remaining = at.saturating_duration_since(now);
             Some(NextAttempt { attempt: history.attempt, at: wall_clock(at), delay, remaining })
         });
-        let health = self.health.result(key);
         let job = self.job(key);
         // As with a health check, only an active child is healthy or not.
         let is_active = view.lifecycle == Lifecycle::Active;
         let failed_runs = job.as_ref().filter(|_| is_active).and_then(|job| job.problem());
-        let healthy = if failed_runs.is_some() { Some(false) } else { health.map(Result::is_ok) };
-        let problem = health.and_then(|result| result.as_ref().err().cloned()).or(failed_runs);
         let requires = match self.blueprint.is_dynamic() {
             true => Arc::default(),
             false => self.shared.required_by(entry.factory.name()),
@@ -58,7 +55,7 @@ impl Driver {
             ChildKind::Supervisor => true,
             ChildKind::Worker => incarnation.is_some_and(|it| it.own_supervisor().is_some()),
         };
-        Some(ChildInfo {
+        let mut info = ChildInfo {
             kind,
             has_children,
             declared: entry.declared,
@@ -70,7 +67,7 @@ impl Driver {
             policy: Some(EffectivePolicy::new(Arc::clone(&view.rules), view.policy)),
             significant: view.rules.spec.significant,
             essential: self.blueprint.is_essential(&view.rules.spec),
-            ready: view.settled && problem.is_none(),
+            ready: view.settled,
             lifecycle: view.lifecycle,
             why: view.why,
             incarnation: view.incarnation,
@@ -92,26 +89,26 @@ impl Driver {
                 lived: last.lived,
                 reason: last.reason,
             }),
-            problem,
+            problem: None,
             requires,
             waits_for,
             held: view.held,
-            last_call: self.recent.call(key).map(|recent| LastCall {
-                call: recent.call,
-                by: Arc::clone(&recent.note.by),
-                reason: recent.note.reason.clone(),
-                at: wall_clock(recent.at),
-            }),
+            last_call: None,
             next,
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
-            healthy,
-            lease: self.leases.info(key).map(Arc::clone),
+            healthy: None,
+            lease: None,
             schedule: job.and_then(|job| job.info()).map(Box::new),
-            mailbox: self.mailbox(key).map(|mailbox| {
-                let (len, capacity) = mailbox.load();
-                MailboxInfo { len, capacity }
-            }),
-        })
+            mailbox: None,
+        };
+        let step = Step::default();
+        self.attachments.show(key, &view!(self, &step, now), &mut info);
+        if let Some(problem) = failed_runs {
+            info.healthy = Some(false);
+            info.problem.get_or_insert(problem);
+        }
+        info.ready &= info.problem.is_none();
+        Some(info)
     }
 
     fn job(&self, key: Key) -> Option<Arc<JobRecord>> {
@@ -160,11 +157,11 @@ impl Driver {
             on_child_failure: self.blueprint.on_child_failure.is_some(),
             configured: self.blueprint.rules.places(),
             counts: self.counts(),
-            gone: self.gone(now),
+            gone: self.gone_lately(now),
         }
     }
 
-    fn gone(&self, now: Instant) -> Vec<GoneChild> {
+    fn gone_lately(&self, now: Instant) -> Vec<GoneChild> {
         let describe = |gone: &Gone| GoneChild {
             path: gone.child.under(self.shared.path()),
             incarnation: gone.incarnation,
@@ -172,6 +169,6 @@ impl Driver {
             lived: gone.exit.as_ref().and_then(|(_, lived)| *lived),
             reason: gone.exit.as_ref().map(|(reason, _)| Arc::clone(reason)),
         };
-        self.recent.gone_lately(now).map(describe).collect()
+        self.attachments.recent.gone_lately(now).map(describe).collect()
     }
 }

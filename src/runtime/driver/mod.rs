@@ -21,18 +21,9 @@ mod backlog;
 mod calls;
 mod configure;
 mod effects;
-mod failure_callback;
-mod health;
-mod health_tasks;
 mod info;
-mod lease_tasks;
-mod leases;
-mod mailboxes;
-mod measure;
-mod recent;
 mod requests;
 mod state;
-mod task_set;
 mod timer;
 mod wait_report;
 mod waits;
@@ -45,7 +36,7 @@ use std::time::Instant;
 #[cfg(feature = "config")]
 pub(crate) use self::configure::CHILDREN as CHILDREN_PER_REQUEST;
 pub(super) use self::state::Driver;
-use self::state::{ExitInfo, Step};
+use super::attach::{Attachments, ExitInfo, Step, View};
 use super::inbox::Batch;
 use super::log;
 use super::outcome::End;
@@ -53,7 +44,7 @@ use super::request::Request;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
 use crate::core::{
-    ConditionEvent, Declaration, IncarnationNumber, Key, Links, MachineEvent, RequirementId,
+    Declaration, Effect, IncarnationNumber, Key, Links, MachineEvent, RequirementId,
 };
 use crate::exit::ExitReason;
 use crate::subscriber;
@@ -81,6 +72,24 @@ async fn reschedule() {
     .await;
 }
 
+/// What the attachments see of a driver.
+macro_rules! view {
+    ($driver:expr, $step:expr, $now:expr) => {
+        View {
+            now: $now,
+            machine: &$driver.machine,
+            children: &$driver.children,
+            blueprint: &$driver.blueprint,
+            shared: &$driver.shared,
+            above: $driver.above.as_ref(),
+            leaked: &$driver.leaked,
+            step: $step,
+        }
+    };
+}
+
+use view;
+
 impl Driver {
     /// Runs the supervisor to its end.
     pub(super) async fn run(&mut self) -> End {
@@ -90,10 +99,10 @@ impl Driver {
             poll_fn(|cx| self.poll_work(last, cx)).await;
             last = now();
             self.iterate(last);
-            if self.backlog.is_empty()
+            if !self.has_left_work()
                 && let Some(end) = self.end.take()
             {
-                self.leases.until_ended().await;
+                self.attachments.finish(&self.shared).await;
                 return self.finish(end);
             }
             if std::mem::take(&mut self.aborts.has_stopped) {
@@ -108,7 +117,7 @@ impl Driver {
         let declared = Arc::clone(&self.blueprint.children);
         // Each child may require one that is declared after it, so all get their keys first.
         for (number, spec) in (0..).zip(declared.iter()) {
-            self.children.add_declared(Key::of_number(number), Arc::clone(&spec.factory));
+            self.children.add_declared(Key::of_number(number), spec);
         }
         for (number, spec) in (0..).zip(declared.iter()) {
             let key = self.declare(spec, self.shared.began);
@@ -137,7 +146,12 @@ impl Driver {
 
     /// Returns whether the last iteration left something to do.
     fn has_work(&self) -> bool {
-        !self.batch.is_empty() || !self.aborts.postponed.is_empty() || !self.backlog.is_empty()
+        !self.batch.is_empty() || !self.aborts.postponed.is_empty() || self.has_left_work()
+    }
+
+    /// Returns whether the last iteration has sent as much as it may, and left the rest.
+    fn has_left_work(&self) -> bool {
+        !self.backlog.is_empty() || self.attachments.has_work()
     }
 
     /// Returns whether the next deadline is due.
@@ -239,7 +253,7 @@ impl Driver {
                 && self.machine.is_failing(key)
             {
                 // The failure was decided on while the task still ran.
-                self.lose_message(key, incarnation, &Arc::new(reason.clone()), now);
+                self.gone(key, incarnation, &Arc::new(reason.clone()), now);
             }
         }
         if let MachineEvent::Ready { key, .. } = event {
@@ -251,7 +265,9 @@ impl Driver {
     /// Warns of a worker that signals its readiness in vain, once.
     fn check_ready(&mut self, key: Key) {
         let in_vain = self.machine.rules_of(key).is_some_and(|rules| !rules.spec.signals);
-        if in_vain && self.told_ready.insert(key) {
+        if let Some(entry) = self.children.entry_mut(key).filter(|_| in_vain)
+            && !std::mem::replace(&mut entry.told_ready, true)
+        {
             log::needless_ready(&self.children.path(key));
         }
     }
@@ -264,9 +280,6 @@ impl Driver {
         if self.batch.events.is_empty() || self.timer.postponed == POSTPONED {
             self.timer.postponed = 0;
             self.step(MachineEvent::Tick, now);
-            for (key, incarnation) in std::mem::take(&mut self.heartbeats_due) {
-                self.report_heartbeat(key, incarnation, now);
-            }
         } else {
             self.timer.postponed += 1;
         }
@@ -275,41 +288,47 @@ impl Driver {
     fn step(&mut self, event: MachineEvent, now: Instant) {
         let mut effects = std::mem::take(&mut self.effects);
         self.machine.on_event(event, now, &mut self.user_code, &mut effects);
+        self.attachments.begin(&self.shared);
         let (logged, published) = (subscriber::is_listening(), self.shared.tree.has_listeners());
-        let mut step = Step { now, logged, published, exit: None, down: Vec::new() };
+        let mut step = Step { logged, published, exit: None };
         for effect in effects.drain(..) {
-            self.apply_effect(effect, &mut step);
+            if let Effect::Ended { key, incarnation, ref reason, lived: lifetime } = effect {
+                let reason = Arc::clone(reason);
+                step.exit = Some(ExitInfo { key, incarnation, reason, lifetime });
+            }
+            let (attachments, view) = self.attached(&step, now);
+            attachments.before(&effect, &view);
+            self.apply_effect(effect, &step, now);
         }
         self.effects = effects;
-        // A failed child that still has a task is decided on once the task has ended.
-        if let Some(exit) = &step.exit
-            && self.children.incarnation(exit.key).is_some_and(|it| it.number == exit.incarnation)
-        {
-            self.remember_lifetime(exit);
+        let (attachments, view) = self.attached(&step, now);
+        attachments.settled(&view);
+        for event in attachments.take_events() {
+            self.step(event, now);
         }
-        self.settle_mailboxes(&step.down, now);
     }
 
-    /// Passes the child's last heartbeat to the machine.
-    fn report_heartbeat(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
-        let running = self.children.incarnation(key).filter(|it| it.number == incarnation);
-        let Some(running) = running else { return };
-        let last = running.cell.last_heartbeat(now);
-        self.step(
-            MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, last }),
-            now,
-        );
+    /// Returns the attachments, and what they see.
+    fn attached<'a>(&'a mut self, step: &'a Step, now: Instant) -> (&'a mut Attachments, View<'a>) {
+        let view = view!(self, step, now);
+        (&mut self.attachments, view)
     }
 
-    /// Keeps the lifetime of a failed child for the log line of a later decision.
-    fn remember_lifetime(&mut self, exit: &ExitInfo) {
-        if let Some(lifetime) = exit.lifetime {
-            self.lifetimes.insert(exit.key, (exit.incarnation, lifetime));
-        }
+    /// Reports an incarnation that is gone, where no effect does.
+    fn gone(
+        &mut self,
+        key: Key,
+        incarnation: IncarnationNumber,
+        reason: &Arc<ExitReason>,
+        now: Instant,
+    ) {
+        let step = Step::default();
+        let (attachments, view) = self.attached(&step, now);
+        attachments.gone(key, incarnation, reason, &view);
     }
 
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
-        self.children.add(self.machine.next_key(), Arc::clone(&spec.factory));
+        self.children.add(self.machine.next_key(), spec);
         self.declare(spec, now)
     }
 
@@ -318,20 +337,10 @@ impl Driver {
         let (key, links) = (self.machine.next_key(), self.links(spec));
         let rules = self.resolve(spec.name(), &spec.options);
         self.step(MachineEvent::Declared(Declaration::Child { rules, links }), now);
-        self.attach(key, spec);
+        let step = Step::default();
+        let (attachments, view) = self.attached(&step, now);
+        attachments.declared(key, spec, &view);
         key
-    }
-
-    /// Prepares what a child has beside its tasks.
-    fn attach(&mut self, key: Key, spec: &ChildSpec) {
-        if let Some(mailbox) = spec.factory.mailbox() {
-            self.bind_mailbox(key, spec, mailbox);
-        }
-        if let Some(fallback) = &spec.fallback {
-            self.fallbacks.insert(key, Arc::clone(fallback));
-        }
-        self.health.add(key, spec.health.as_ref());
-        self.leases.set(key, spec.lease.as_ref());
     }
 
     /// Returns what a child provides and requires, with numbers in place of names.
@@ -352,7 +361,6 @@ impl Driver {
     }
 
     fn finish(&mut self, end: End) -> End {
-        self.measure_end();
         log::stopped(&self.shared.tree.log_bounds, self.shared.path());
         self.discard_events();
         end.leaving(self.shared.leaked_below())
@@ -364,9 +372,7 @@ impl Driver {
         let _ = self.shared.inbox.poll_take(&mut cx, &mut self.batch);
         while let Some(event) = self.batch.next_event() {
             if let MachineEvent::Exited { key, incarnation, reason } = &event {
-                if self.children.mailbox(*key).is_some() {
-                    self.lose_message(*key, *incarnation, &Arc::new(reason.clone()), now());
-                }
+                self.gone(*key, *incarnation, &Arc::new(reason.clone()), now());
                 self.children.exited(*key, *incarnation);
             }
             self.shared.discard_event(event);
@@ -376,8 +382,10 @@ impl Driver {
     /// Aborts all children. No exit will be handled, so the messages in hand are lost now.
     fn abort_children(&mut self) {
         let (aborted, now) = (Arc::new(ExitReason::Aborted), now());
-        for incarnation in self.children.incarnations() {
-            self.lose_message(incarnation.key, incarnation.number, &aborted, now);
+        let incarnations: Vec<_> =
+            self.children.incarnations().map(|it| (it.key, it.number)).collect();
+        for (key, incarnation) in incarnations {
+            self.gone(key, incarnation, &aborted, now);
         }
         self.children.abort_all();
     }
@@ -407,8 +415,8 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Its letters are older than those below.
         drop(std::mem::take(&mut self.backlog));
+        self.attachments.drop_work();
         self.discard_events();
         // Also if the loop has not come to see it: the supervisor above no longer waits for this one.
         if self.above.as_ref().is_some_and(|ctx| ctx.incarnation.cell.level() == StopLevel::Abort) {
@@ -418,6 +426,8 @@ impl Drop for Driver {
         self.abort_children();
         // The chain holds children, which hold this supervisor.
         self.shared.stop_chain.clear();
-        self.hand_over_mailboxes();
+        let step = Step::default();
+        let (attachments, view) = self.attached(&step, now());
+        attachments.closed(&view);
     }
 }

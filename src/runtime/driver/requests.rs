@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::calls::Call;
-use super::recent::RecentCall;
 use super::state::Driver;
 use crate::child::ChildSpec;
 use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
+use crate::runtime::attach::{Step, bound_mailbox};
 use crate::runtime::log;
 use crate::runtime::request::{
     CallNote, ChildName, Request, Responder, StartOutcome, Started, respond,
@@ -35,7 +35,8 @@ impl Driver {
             }
             Request::Mailbox { segment, answer } => {
                 let key = self.children.find(&segment);
-                let mailbox = key.map(|key| self.mailbox(key).map(Arc::clone));
+                let mailbox =
+                    key.map(|key| bound_mailbox(&self.children, &self.shared, key).map(Arc::clone));
                 respond(answer, mailbox.ok_or_else(|| self.not_found(&segment)));
             }
             Request::Spec { segment, answer } => {
@@ -57,7 +58,11 @@ impl Driver {
             }
             Request::Facts { which, answer } => self.facts(which, answer),
             Request::Lease { key, keeper, change } => {
-                self.lease_changed(key, keeper, change, now);
+                let step = Step::default();
+                let (attachments, view) = self.attached(&step, now);
+                if let Some(event) = attachments.lease_changed(key, keeper, change, &view) {
+                    self.step(event, now);
+                }
             }
             Request::Turn(turns) => _ = turns.fetch_add(1, Ordering::Relaxed),
         }
@@ -87,7 +92,7 @@ impl Driver {
     pub(super) fn work_off(&mut self, now: Instant) {
         self.backlog.begin();
         self.send_answers(now);
-        self.backlog.publish(now);
+        self.attachments.work_off(now);
     }
 
     /// Answers a call, now or in a later iteration.
@@ -168,16 +173,18 @@ impl Driver {
     ) {
         let path = child.under(self.shared.path());
         log::called(&path, call, note.as_deref());
-        let Some(note) = note else { return self.recent.called_without_note(key, call) };
+        let Some(note) = note else {
+            return self.attachments.recent.called_without_note(key, call);
+        };
         let incarnation = match self.machine.view(key, now) {
             Some(view) => view.incarnation,
-            None => self.recent.last_incarnation(child).unwrap_or_default(),
+            None => self.attachments.recent.last_incarnation(child).unwrap_or_default(),
         };
         let (by, reason) = (Arc::clone(&note.by), note.reason.clone());
         let kind = || EventKind::Called { call, by, reason };
         self.shared.publish(now, path, incarnation, kind);
         if self.children.entry(key).is_some() {
-            self.recent.called(key, RecentCall { call, note, at: now });
+            self.attachments.recent.called(key, call, note, now);
         }
     }
 

@@ -21,6 +21,7 @@ use crate::core::{
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildRules, Resolution, RestartType};
+use crate::properties::Properties;
 
 /// The children of a plan, by number.
 #[derive(Debug)]
@@ -294,7 +295,10 @@ impl ExploredState {
                 MachineEvent::Acked { key, incarnation }
             }
             ExplorationStep::Granted(index) => {
-                MachineEvent::Condition(ConditionEvent::LeaseGranted { key: of(index).0 })
+                MachineEvent::Condition(ConditionEvent::LeaseGranted {
+                    key: of(index).0,
+                    changes: Properties::default(),
+                })
             }
             ExplorationStep::Lost(index) => {
                 MachineEvent::Condition(ConditionEvent::LeaseLost { key: of(index).0 })

@@ -116,7 +116,7 @@ impl ExplorationStep {
             Self::Acked(index) => child_event(index, "Acked"),
             Self::Granted(index) => {
                 format!(
-                    "sim.event(MachineEvent::Condition(ConditionEvent::LeaseGranted {{ key: sim.key({:?}) }}));",
+                    "sim.event(MachineEvent::Condition(ConditionEvent::LeaseGranted {{ key: sim.key({:?}), changes: Properties::default() }}));",
                     name(index)
                 )
             }

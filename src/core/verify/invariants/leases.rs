@@ -25,7 +25,7 @@ pub(in super::super) enum LeaseAccount {
 impl Invariants {
     pub(super) fn note_lease(&mut self, event: &MachineEvent) {
         match *event {
-            MachineEvent::Condition(ConditionEvent::LeaseGranted { key }) => {
+            MachineEvent::Condition(ConditionEvent::LeaseGranted { key, .. }) => {
                 let child = self.child(key);
                 if child.lease == LeaseAccount::Sought {
                     child.lease = LeaseAccount::Granted;

@@ -41,6 +41,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
 use crate::policy::{Rules, Strategy};
+use crate::properties::Properties;
 pub(super) use child::{ChildAccount, DeclaredChild, PendingDecision};
 use grants::Grants;
 pub(super) use leases::LeaseAccount;
@@ -465,7 +466,10 @@ pub(super) fn check_late_leases(
     for (&key, child) in children {
         if child.lease != LeaseAccount::Sought {
             machine.on_event(
-                MachineEvent::Condition(ConditionEvent::LeaseGranted { key }),
+                MachineEvent::Condition(ConditionEvent::LeaseGranted {
+                    key,
+                    changes: Properties::default(),
+                }),
                 now,
                 &mut NoUserCode,
                 &mut effects,

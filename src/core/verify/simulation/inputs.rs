@@ -12,6 +12,7 @@ use crate::core::{
 use crate::exit::ExitReason;
 use crate::policy::FailureDecision;
 use crate::policy::{ChildLayer, ChildRules, Layers, RestartPolicy};
+use crate::properties::Properties;
 
 impl Simulation {
     /// The child's task ends now.
@@ -61,7 +62,10 @@ impl Simulation {
 
     /// The child's lease is granted, and everything that follows at once happens.
     pub(in crate::core) fn grant(&mut self, name: &str) {
-        self.event(MachineEvent::Condition(ConditionEvent::LeaseGranted { key: self.key(name) }));
+        self.event(MachineEvent::Condition(ConditionEvent::LeaseGranted {
+            key: self.key(name),
+            changes: Properties::default(),
+        }));
         self.settle();
     }
 

@@ -10,10 +10,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::View;
 use crate::core::{IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::runtime::children::ChildRecord;
 use crate::runtime::request::{CallNote, ChildName};
+use crate::status::{ChildInfo, LastCall};
 
 /// How many removed children are kept.
 const GONE: usize = 32;
@@ -22,36 +24,43 @@ const SHOWN: Duration = Duration::from_secs(60);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(in crate::runtime) struct Recent {
     calls: BTreeMap<Key, RecentCall>,
     gone: VecDeque<Gone>,
 }
 
 /// The last call about a child that named its caller.
 #[derive(Debug)]
-pub(super) struct RecentCall {
-    pub(super) call: &'static str,
-    pub(super) note: Arc<CallNote>,
-    pub(super) at: Instant,
+struct RecentCall {
+    call: &'static str,
+    note: Arc<CallNote>,
+    at: Instant,
 }
 
 /// A child that was removed.
 #[derive(Debug)]
-pub(super) struct Gone {
-    pub(super) child: ChildName,
-    pub(super) incarnation: IncarnationNumber,
-    pub(super) at: Instant,
+pub(in crate::runtime) struct Gone {
+    pub(in crate::runtime) child: ChildName,
+    pub(in crate::runtime) incarnation: IncarnationNumber,
+    pub(in crate::runtime) at: Instant,
     /// How its last incarnation ended, and how long it had been active, if the child was removed as it ended.
-    pub(super) exit: Option<(Arc<ExitReason>, Option<Duration>)>,
+    pub(in crate::runtime) exit: Option<(Arc<ExitReason>, Option<Duration>)>,
 }
 
 impl Recent {
-    pub(super) fn called(&mut self, key: Key, call: RecentCall) {
-        self.calls.insert(key, call);
+    /// Notes a call that named its caller.
+    pub(in crate::runtime) fn called(
+        &mut self,
+        key: Key,
+        call: &'static str,
+        note: Arc<CallNote>,
+        at: Instant,
+    ) {
+        self.calls.insert(key, RecentCall { call, note, at });
     }
 
     /// Notes a call that named no caller. A call that it supersedes doesn't explain the child's state any more.
-    pub(super) fn called_without_note(&mut self, key: Key, call: &'static str) {
+    pub(in crate::runtime) fn called_without_note(&mut self, key: Key, call: &'static str) {
         let is_superseded = |before: &RecentCall| match before.call {
             "hold" => matches!(call, "hold" | "release"),
             "terminate_child" => matches!(call, "terminate_child" | "restart_child"),
@@ -62,37 +71,39 @@ impl Recent {
         }
     }
 
-    pub(super) fn call(&self, key: Key) -> Option<&RecentCall> {
-        self.calls.get(&key)
-    }
-
-    pub(super) fn forget_calls(&mut self, key: Key) {
+    /// Keeps a child that is about to be removed, and how it ended if this step is about that.
+    pub(super) fn removed(&mut self, key: Key, incarnation: IncarnationNumber, view: &View<'_>) {
         self.calls.remove(&key);
-    }
-
-    /// Records the removal of a child. Call it before the child is removed. `exit`: as in [`Gone::exit`].
-    pub(super) fn gone(
-        &mut self,
-        child: Option<&ChildRecord>,
-        incarnation: IncarnationNumber,
-        exit: Option<(Arc<ExitReason>, Option<Duration>)>,
-        at: Instant,
-    ) {
-        let Some(child) = child.map(ChildRecord::name) else { return };
+        let Some(child) = view.children.entry(key).map(ChildRecord::name) else { return };
+        let exit = view.step.exit.as_ref().filter(|it| it.key == key);
+        let exit = exit.map(|it| (Arc::clone(&it.reason), it.lifetime));
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone.push_back(Gone { child, incarnation, at, exit });
+        self.gone.push_back(Gone { child, incarnation, at: view.now, exit });
+    }
+
+    /// Adds the last call to the status of a child.
+    pub(super) fn show(&self, key: Key, view: &View<'_>, info: &mut ChildInfo) {
+        info.last_call = self.calls.get(&key).map(|recent| LastCall {
+            call: recent.call,
+            by: Arc::clone(&recent.note.by),
+            reason: recent.note.reason.clone(),
+            at: view.shared.tree.wall_clock(recent.at),
+        });
     }
 
     /// Returns the last incarnation of a child that was removed.
-    pub(super) fn last_incarnation(&self, child: &ChildName) -> Option<IncarnationNumber> {
+    pub(in crate::runtime) fn last_incarnation(
+        &self,
+        child: &ChildName,
+    ) -> Option<IncarnationNumber> {
         let gone = self.gone.iter().rev().find(|gone| gone.child == *child);
         gone.map(|gone| gone.incarnation)
     }
 
     /// Returns the children that were removed lately, the latest last.
-    pub(super) fn gone_lately(&self, now: Instant) -> impl Iterator<Item = &Gone> {
+    pub(in crate::runtime) fn gone_lately(&self, now: Instant) -> impl Iterator<Item = &Gone> {
         let is_shown = move |gone: &&Gone| now.saturating_duration_since(gone.at) <= SHOWN;
         self.gone.iter().filter(is_shown)
     }

@@ -1,0 +1,62 @@
+//! Records metrics of what happens. It doesn't know their labels: the module `metrics` does.
+
+use super::{Attachment, View};
+use crate::clock::now;
+use crate::core::{Decision, Effect, Report};
+use crate::exit::ExitKind;
+use crate::lifecycle::Lifecycle;
+use crate::metrics::{ChildMetrics, Scope};
+use crate::runtime::shared::SupervisorShared;
+
+/// See the [module](self).
+pub(super) struct Metrics(ChildMetrics);
+
+impl Metrics {
+    pub(super) fn new(scope: &Scope) -> Self {
+        Self(ChildMetrics::new(scope))
+    }
+
+    /// Records how long a root took to stop. Every other supervisor is a child, whose stop is measured.
+    pub(super) fn finish(&self, shared: &SupervisorShared) {
+        if shared.above.is_none()
+            && let Some(since) = shared.progress.stopping_since()
+        {
+            self.0.root_stopped(now().saturating_duration_since(since));
+        }
+    }
+
+    /// Counts an edge that ends an incarnation, and records how long the child took to stop.
+    fn record_end(&mut self, report: &Report, kind: &'static str, view: &View<'_>) {
+        let Some(entry) = view.children.entry(report.key) else { return };
+        let child = entry.factory.name();
+        self.0.exited(child, kind);
+        // A child that returns by itself passes through the same state, and so does one that declines.
+        let by_itself = kind == ExitKind::Normal.word() || kind == "ignored";
+        if report.from == Lifecycle::Deactivating && !by_itself {
+            self.0.stopped(child, report.after(view.now));
+        }
+    }
+}
+
+impl Attachment for Metrics {
+    fn before(&mut self, effect: &Effect, view: &View<'_>) {
+        match effect {
+            Effect::Start { key, cause, .. } => {
+                if let Some(entry) = view.children.entry(*key) {
+                    self.0.started(entry.factory.name(), *cause);
+                }
+            }
+            Effect::Report(report) => {
+                if let Some(kind) = report.ending {
+                    self.record_end(report, kind, view);
+                }
+            }
+            Effect::Decided { key, decision: Decision::Restart { delay, .. }, .. } => {
+                if let Some(entry) = view.children.entry(*key) {
+                    self.0.restarting(entry.factory.name(), *delay);
+                }
+            }
+            _ => {}
+        }
+    }
+}

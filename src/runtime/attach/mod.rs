@@ -1,0 +1,311 @@
+//! What a supervisor has beside its machine and its children's tasks: its attachments.
+//!
+//! The driver knows when something happens to a child, and an attachment knows what follows from that for mailboxes, leases,
+//! health checks and so on. An attachment never decides whether a child is started or stopped. It can only give events to the
+//! machine, like everybody else.
+//!
+//! | file | what it attaches | a supervisor has it |
+//! | --- | --- | --- |
+//! | `mailboxes` | mailboxes of children, and those below child supervisors | with the first such child |
+//! | `leases` | keepers of leases | with the first child that needs a lease |
+//! | `health` | health checks | with the first child that has one |
+//! | `callback` | calls of the failure callback | with a callback |
+//! | `watchdog` | answers to the machine's question for a heartbeat | always, without a state |
+//! | `metrics` | counters and histograms | while a recorder is installed |
+//! | `recent` | calls and removed children, for the status | always |
+//! | `reports` | events, log lines, and letters about children | always |
+//!
+//! # Invariants
+//!
+//! 1. The attachments act in the order of the table, which is that of the macro `each`.
+//! 2. An attachment sees an effect before the driver applies it: a mailbox is reopened before its child starts and closed before
+//!    its child is cancelled, and the record of a removed child can still be read.
+//! 3. `settled` comes once at the end of each step. Only then is it known whether a child is down for good.
+//! 4. An event that an attachment gives to the machine is handled in the same iteration, after the step.
+//! 5. What belongs to every child is in the child's record. An attachment has tables only for children that need it.
+//! 6. Without a listener, a recorder and a capability that its tree uses, a step costs one call here for each effect.
+
+mod callback;
+mod health;
+mod leases;
+mod mailboxes;
+mod metrics;
+mod recent;
+mod reports;
+mod task_set;
+mod watchdog;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use self::callback::Callback;
+use self::health::HealthChecks;
+use self::leases::Leases;
+use self::mailboxes::Mailboxes;
+pub(super) use self::mailboxes::bound_mailbox;
+use self::metrics::Metrics;
+pub(super) use self::recent::{Gone, Recent};
+use super::blueprint::Blueprint;
+use super::children::ChildTable;
+use super::shared::SupervisorShared;
+use crate::child::{ChildSpec, Context};
+use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, Report};
+use crate::exit::ExitReason;
+use crate::lease::LeaseChange;
+use crate::metrics::is_installed;
+use crate::path::Path;
+use crate::policy::Shutdown;
+use crate::status::ChildInfo;
+
+/// What an attachment sees of its supervisor, in one step of the machine.
+pub(super) struct View<'a> {
+    pub(super) now: Instant,
+    pub(super) machine: &'a Machine,
+    pub(super) children: &'a ChildTable,
+    pub(super) blueprint: &'a Blueprint,
+    pub(super) shared: &'a Arc<SupervisorShared>,
+    /// This supervisor as a child of the one above, or `None` for a root.
+    pub(super) above: Option<&'a Context>,
+    pub(super) leaked: &'a BTreeSet<(Key, IncarnationNumber)>,
+    pub(super) step: &'a Step,
+}
+
+/// One step of the machine.
+#[derive(Debug, Default)]
+pub(super) struct Step {
+    /// Whether any lifecycle log line is enabled.
+    pub(super) logged: bool,
+    /// Whether anything subscribes to the tree's events.
+    pub(super) published: bool,
+    /// The exit that the step is about, for the reports and the decision that follow from it.
+    pub(super) exit: Option<ExitInfo>,
+}
+
+/// How an incarnation ended.
+#[derive(Debug)]
+pub(super) struct ExitInfo {
+    pub(super) key: Key,
+    pub(super) incarnation: IncarnationNumber,
+    pub(super) reason: Arc<ExitReason>,
+    /// How long it had been `Active`.
+    pub(super) lifetime: Option<Duration>,
+}
+
+impl View<'_> {
+    fn path(&self, key: Key) -> Path {
+        self.children.path(key)
+    }
+
+    fn is_supervisor(&self, key: Key) -> bool {
+        self.machine.rules_of(key).is_some_and(|rules| rules.is_supervisor())
+    }
+
+    /// Returns how this incarnation ended, if the step is about that.
+    fn exit_of(&self, key: Key, incarnation: IncarnationNumber) -> Option<&ExitInfo> {
+        self.step.exit.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
+    }
+
+    /// Whether an edge is the end of a child that was killed because it missed its grace. A supervisor that was aborted
+    /// reports its own children.
+    pub(super) fn is_killed(&self, report: &Report) -> bool {
+        if report.ending != Some("killed") {
+            return false;
+        }
+        let rules = self.machine.rules_of(report.key);
+        let is_always_killed = rules.is_some_and(|rules| rules.shutdown == Shutdown::BrutalKill);
+        // A leak was logged when it was found.
+        !is_always_killed && !self.leaked.contains(&(report.key, report.incarnation))
+    }
+}
+
+/// What happens to a child, for an attachment.
+trait Attachment {
+    /// A child was declared.
+    fn declared(&mut self, _key: Key, _spec: &ChildSpec, _view: &View<'_>) {}
+
+    /// A child gets new code, which its next incarnation has.
+    fn recoded(&mut self, _key: Key, _spec: &ChildSpec) {}
+
+    /// The driver is about to apply this effect.
+    fn before(&mut self, _effect: &Effect, _view: &View<'_>) {}
+
+    /// All effects of a step were applied.
+    fn settled(&mut self, _view: &View<'_>) {}
+
+    /// An incarnation is gone, and no effect tells of it: its failure was decided on before, or the supervisor is gone.
+    fn gone(
+        &mut self,
+        _key: Key,
+        _incarnation: IncarnationNumber,
+        _reason: &Arc<ExitReason>,
+        _view: &View<'_>,
+    ) {
+    }
+
+    /// The supervisor is gone, and so are its children.
+    fn closed(&mut self, _view: &View<'_>) {}
+
+    /// Adds what is known of a child to its status.
+    fn show(&self, _key: Key, _view: &View<'_>, _info: &mut ChildInfo) {}
+}
+
+/// The attachments of one supervisor.
+#[derive(Default)]
+pub(super) struct Attachments {
+    mailboxes: Option<Box<Mailboxes>>,
+    leases: Option<Box<Leases>>,
+    health: Option<Box<HealthChecks>>,
+    callback: Option<Box<Callback>>,
+    metrics: Option<Box<Metrics>>,
+    pub(super) recent: Recent,
+    /// What attachments have given to the machine in this step.
+    events: Vec<MachineEvent>,
+}
+
+/// Calls a method of each attachment that the supervisor has, in their order.
+macro_rules! each {
+    ($attachments:ident.$as:ident, $it:ident => $call:expr) => {{
+        if let Some($it) = $attachments.mailboxes.$as() {
+            $call
+        }
+        if let Some($it) = $attachments.leases.$as() {
+            $call
+        }
+        if let Some($it) = $attachments.health.$as() {
+            $call
+        }
+        if let Some($it) = $attachments.callback.$as() {
+            $call
+        }
+        if let Some($it) = $attachments.metrics.$as() {
+            $call
+        }
+    }};
+}
+
+impl Attachments {
+    pub(super) fn new(shared: &SupervisorShared) -> Self {
+        Self { callback: shared.callback.is_some().then(Box::default), ..Self::default() }
+    }
+
+    /// Prepares what a new child has beside its tasks.
+    pub(super) fn declared(&mut self, key: Key, spec: &ChildSpec, view: &View<'_>) {
+        // There may be mailboxes below a supervisor.
+        if spec.lends() || view.is_supervisor(key) {
+            self.mailboxes.get_or_insert_default();
+        }
+        self.make_for(spec);
+        each!(self.as_deref_mut, it => it.declared(key, spec, view));
+    }
+
+    /// Prepares what a child with new code has beside its tasks.
+    pub(super) fn recoded(&mut self, key: Key, spec: &ChildSpec) {
+        self.make_for(spec);
+        each!(self.as_deref_mut, it => it.recoded(key, spec));
+    }
+
+    fn make_for(&mut self, spec: &ChildSpec) {
+        if spec.lease.is_some() {
+            self.leases.get_or_insert_default();
+        }
+        let mut specs = std::iter::successors(Some(spec), |spec| spec.fallback.as_deref());
+        if specs.any(|spec| spec.health.is_some()) {
+            self.health.get_or_insert_default();
+        }
+    }
+
+    /// A step begins. A recorder may have been installed since the last one.
+    pub(super) fn begin(&mut self, shared: &SupervisorShared) {
+        if self.metrics.is_none() && is_installed() {
+            self.metrics = Some(Box::new(Metrics::new(&shared.scope)));
+        }
+    }
+
+    /// See [`Attachment::before`].
+    pub(super) fn before(&mut self, effect: &Effect, view: &View<'_>) {
+        each!(self.as_deref_mut, it => it.before(effect, view));
+        if let Effect::Condition(effect) = effect {
+            self.events.extend(watchdog::before(effect, view));
+        }
+        if let Effect::Removed { key, incarnation } = effect {
+            self.recent.removed(*key, *incarnation, view);
+        }
+        if view.step.logged || view.step.published || effect.gives_up() {
+            reports::before(effect, view);
+        }
+    }
+
+    /// See [`Attachment::settled`].
+    pub(super) fn settled(&mut self, view: &View<'_>) {
+        each!(self.as_deref_mut, it => it.settled(view));
+    }
+
+    /// Returns what the machine is to handle after the step.
+    pub(super) fn take_events(&mut self) -> Vec<MachineEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// See [`Attachment::gone`].
+    pub(super) fn gone(
+        &mut self,
+        key: Key,
+        incarnation: IncarnationNumber,
+        reason: &Arc<ExitReason>,
+        view: &View<'_>,
+    ) {
+        each!(self.as_deref_mut, it => it.gone(key, incarnation, reason, view));
+    }
+
+    /// See [`Attachment::closed`].
+    pub(super) fn closed(&mut self, view: &View<'_>) {
+        self.mailboxes.get_or_insert_default();
+        each!(self.as_deref_mut, it => it.closed(view));
+    }
+
+    /// See [`Attachment::show`].
+    pub(super) fn show(&self, key: Key, view: &View<'_>, info: &mut ChildInfo) {
+        each!(self.as_deref, it => it.show(key, view, info));
+        self.recent.show(key, view, info);
+    }
+
+    /// Whether the last iteration has left work over.
+    pub(super) fn has_work(&self) -> bool {
+        self.mailboxes.as_ref().is_some_and(|mailboxes| mailboxes.has_letters())
+    }
+
+    /// Continues the work that iterations before have left over, as far as one iteration may.
+    pub(super) fn work_off(&mut self, now: Instant) {
+        if let Some(mailboxes) = &mut self.mailboxes {
+            mailboxes.work_off(now);
+        }
+    }
+
+    /// Publishes what is left over, since no iteration follows.
+    pub(super) fn drop_work(&mut self) {
+        if let Some(mailboxes) = &mut self.mailboxes {
+            mailboxes.drop_letters();
+        }
+    }
+
+    /// Takes in what the keeper of a child's lease reports. Returns what follows for the machine.
+    pub(super) fn lease_changed(
+        &mut self,
+        key: Key,
+        keeper: u64,
+        change: LeaseChange,
+        view: &View<'_>,
+    ) -> Option<MachineEvent> {
+        self.leases.as_mut()?.changed(key, keeper, change, view)
+    }
+
+    /// The supervisor has ended. Waits for what is under way, and records the end.
+    pub(super) async fn finish(&mut self, shared: &SupervisorShared) {
+        if let Some(leases) = &mut self.leases {
+            leases.until_ended().await;
+        }
+        if let Some(metrics) = &mut self.metrics {
+            metrics.finish(shared);
+        }
+    }
+}
