@@ -137,6 +137,11 @@
 
 // On docs.rs, each item says which feature it needs. It needs a nightly compiler.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// What supervision offers to a feature that is off. With all features, nothing unused is left.
+#![cfg_attr(
+    not(feature = "full"),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "for features that are off")
+)]
 
 pub mod app;
 pub mod bus;
@@ -154,14 +159,12 @@ mod handle;
 mod invisible;
 #[cfg(feature = "lease")]
 pub mod lease;
-#[cfg(not(feature = "lease"))]
-#[path = "lease_off.rs"]
-mod lease;
 mod lifecycle;
 #[cfg(feature = "log-lines")]
 pub mod log_lines;
 #[cfg(feature = "macros")]
 mod macros;
+#[cfg(feature = "mailbox")]
 pub mod mailbox;
 #[cfg(feature = "metrics")]
 pub mod metrics;
@@ -205,8 +208,8 @@ pub use crate::app::signals::{OsSignal, Signals, signals};
 pub use crate::app::stop_cause::StopCause;
 pub use crate::child::{
     BlockingContext, BlockingHelper, Cancelled, Child, ChildDefaults, ChildSpec, Component,
-    Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child,
-    child_with_mailbox, component, local, once, worker, worker_with, worker_with_mailbox,
+    Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child, component,
+    local, once, worker, worker_with,
 };
 pub use crate::core::RULES;
 pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
@@ -215,7 +218,10 @@ pub use crate::handle::{ChildRef, SupervisorHandle};
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
+#[cfg(feature = "mailbox")]
 pub use crate::mailbox::constructor::{mailbox, mailbox_with_capacity};
+#[cfg(feature = "mailbox")]
+pub use crate::mailbox::workers::{child_with_mailbox, worker_with_mailbox};
 pub use crate::panic::PanicMessage;
 pub use crate::path::{NameProblem, Path};
 #[cfg(feature = "cron")]

@@ -26,7 +26,6 @@ impl<T> OwnedTask<T> {
     }
 
     /// Aborts the task, and waits until it has ended.
-    #[cfg(feature = "health")]
     pub(crate) async fn stop(mut self) {
         self.0.abort();
         let _ = self.join().await;

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 
 /// Returns the word that `word` misspells.
-#[cfg(feature = "config")]
 pub(crate) fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let near = known.iter().map(|known| (distance(word, known), *known)).min()?;
     may_mean(near).then_some(near.1)
@@ -36,7 +35,6 @@ fn may_mean((distance, known): (usize, &str)) -> bool {
 }
 
 /// Returns the `count` words that are most similar to `word`.
-#[cfg(feature = "config")]
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str], count: usize) -> Vec<&'a str> {
     let mut nearest = known.to_vec();
     nearest.sort_by_key(|known| distance(word, known));
@@ -76,7 +74,6 @@ mod tests {
         assert_eq!((similar("colour", 3), similar("v", 3)), (Vec::new(), Vec::new()));
     }
 
-    #[cfg(feature = "config")]
     #[test]
     fn a_word_with_few_mistakes_has_a_suggestion() {
         let words = ["strategy", "restart", "watchdog", "on_leak"];

@@ -70,7 +70,6 @@ enum Wanted {
     /// All of the configuration.
     Forced,
     /// A plan that an operator has seen in the console.
-    #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "only the console has plans"))]
     Planned(Box<Plan>, Option<String>),
 }
 

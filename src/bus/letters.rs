@@ -5,11 +5,11 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::child::MailboxOwner;
 use crate::child::{Incarnation, MessageSpan, message_span};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, Undelivered, no_mailbox};
 use crate::exit::ExitReason;
-use crate::mailbox::MailboxOwner;
 use crate::panic::{Foreign, catch_panic};
 use crate::path::Path;
 use crate::runtime::SupervisorShared;

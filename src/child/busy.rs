@@ -17,7 +17,6 @@ static CLOSURES: LazyLock<Mutex<Vec<Weak<BusyClosure>>>> = LazyLock::new(Mutex::
 
 /// A closure that has begun, and has not returned as long as this exists.
 pub(crate) struct BusyClosure {
-    #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "for the module `testing`"))]
     pub(crate) incarnation: Arc<Incarnation>,
     /// How a closure on a thread of its own keeps the paused clock. tokio itself keeps it for its own pool.
     hold: Option<ClockHold>,
@@ -43,11 +42,9 @@ impl BusyClosure {
 }
 
 /// While it exists, it is known which closures occupy a thread.
-#[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "for the module `testing`"))]
 #[derive(Debug)]
 pub(crate) struct BusyWatch(());
 
-#[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "for the module `testing`"))]
 impl BusyWatch {
     pub(crate) fn new() -> Self {
         WATCHES.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,6 @@
 use std::any::{Any, TypeId};
 
 /// The configuration of a child, as far as its supervisor has to know about it.
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) struct ConfigSpec {
     pub(crate) type_id: TypeId,
     pub(crate) type_name: &'static str,

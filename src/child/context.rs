@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::cancelled::Cancelled;
 use super::cell::StopLevel;
+use super::fencing_token::FencingToken;
 use super::incarnation::{Incarnation, Signal};
 use super::waiting::Waiting;
 use crate::clock::now;
-use crate::lease::FencingToken;
 use crate::path::Path;
 use crate::policy::StartCause;
 
@@ -184,35 +184,7 @@ impl Context {
         self.incarnation.property()
     }
 
-    /// Returns the fencing token of the [lease](crate::ChildSpec::lease) that this incarnation was started with: that of
-    /// the child, or of the nearest supervisor above that has one. `None` if none of them has a lease.
-    ///
-    /// Send it with each write to a resource that several processes may write to, and let the resource refuse a write
-    /// with a lower token than it has seen.
-    ///
-    /// ```
-    /// # #[cfg(feature = "testing")] {
-    /// use verger::lease::Lease;
-    /// use verger::testing::MemoryLeases;
-    /// use verger::{Context, Exit, worker};
-    ///
-    /// async fn scheduler(ctx: Context) -> Exit {
-    ///     let token = ctx.fencing_token().expect("the spec has a lease");
-    ///     println!("INSERT INTO runs (epoch) VALUES ({token})");
-    ///     ctx.cancelled().await;
-    ///     Ok(())
-    /// }
-    ///
-    /// let spec = worker("scheduler", scheduler).lease(Lease::new("scheduler", MemoryLeases::new()));
-    /// # drop(spec);
-    /// # }
-    /// ```
-    #[cfg(feature = "lease")]
-    #[must_use]
-    pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.token_of_lease()
-    }
-
+    /// Returns the token of its lease, or that of the lease above it.
     pub(crate) fn token_of_lease(&self) -> Option<FencingToken> {
         let own = self.property::<FencingToken>().map(|token| *token);
         own.or_else(|| self.incarnation.parent.fencing_token())

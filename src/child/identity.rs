@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::config_spec::ConfigSpec;
-use crate::mailbox::MailboxControl;
+use super::mailbox::MailboxControl;
 
 /// The name of a child, its mailbox and its configuration.
 #[derive(Clone)]

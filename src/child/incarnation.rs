@@ -9,13 +9,13 @@ use std::task::Waker;
 use tracing::Span;
 
 use super::cell::{IncarnationCell, StopLevel};
+use super::fencing_token::FencingToken;
 use super::helpers::{HelperGuard, Helpers};
 use super::identity::ChildIdentity;
+use super::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use super::message_span::message_span;
 use crate::core::{ConditionEvent, IncarnationNumber, Key, MachineEvent};
 use crate::exit::{ExitError, ExitReason};
-use crate::lease::FencingToken;
-use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use crate::path::{Path, SerialName};
 use crate::policy::{LetterLine, RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
@@ -119,13 +119,11 @@ impl Incarnation {
     }
 
     /// Returns the name, without a serial number.
-    #[cfg(feature = "config")]
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.identity.name
     }
 
     /// Returns what the spec says about the configuration.
-    #[cfg(feature = "config")]
     pub(crate) fn config(&self) -> Option<&Arc<super::ConfigSpec>> {
         self.identity.config.as_ref()
     }
@@ -146,7 +144,7 @@ impl Incarnation {
     }
 
     /// Returns the loan with which this incarnation borrows the child's mailbox.
-    pub(super) fn loan(self: &Arc<Self>) -> MailboxLoan {
+    pub(crate) fn loan(self: &Arc<Self>) -> MailboxLoan {
         let holder = Arc::clone(self) as Arc<dyn LoanHolder>;
         MailboxLoan { holder, child: self.child_id(), incarnation: self.number }
     }

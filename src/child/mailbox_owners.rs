@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::mailbox::MailboxControl;
 use super::spec::ChildSpec;
 use crate::error::BuildError;
-use crate::mailbox::MailboxControl;
 use crate::path::Path;
 
 /// A child, as the path of its supervisor and its own name.

@@ -28,6 +28,7 @@ mod component;
 mod config_spec;
 mod context;
 mod defaults;
+mod fencing_token;
 mod graces;
 mod health;
 mod helper;
@@ -36,6 +37,7 @@ mod identity;
 
 mod incarnation;
 mod local;
+mod mailbox;
 mod mailbox_owners;
 mod message_span;
 mod options;
@@ -54,11 +56,9 @@ mod workers;
 pub use self::adopt::adopt;
 pub use self::blocking::{BlockingContext, blocking};
 pub use self::blocking_helper::BlockingHelper;
-#[cfg(feature = "testing")]
 pub(crate) use self::busy::BusyWatch;
 pub use self::cancelled::Cancelled;
 pub(crate) use self::cell::{GuardId, StopLevel};
-#[cfg(feature = "config")]
 pub(crate) use self::check::check_policy;
 pub(crate) use self::check::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub use self::child_trait::Child;
@@ -67,6 +67,7 @@ pub use self::component::{Component, component};
 pub(crate) use self::config_spec::ConfigSpec;
 pub use self::context::Context;
 pub use self::defaults::ChildDefaults;
+pub use self::fencing_token::FencingToken;
 pub(crate) use self::graces::ExplicitGraces;
 pub use self::health::HealthCheck;
 pub use self::helper::{DetachedErrors, Helper};
@@ -75,6 +76,10 @@ pub(crate) use self::helpers::{HelperAbort, HelperGuard};
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
 pub use self::local::local;
+pub(crate) use self::mailbox::{
+    ChildBinding, ChildId, DefaultDrain, LeftMessages, LoanHolder, MailboxControl, MailboxLoan,
+    MailboxOwner,
+};
 pub(crate) use self::mailbox_owners::check_mailboxes;
 pub(crate) use self::message_span::{MessageSpan, message_span};
 pub(crate) use self::polls::{PollWatch, RunningPoll};
@@ -85,7 +90,5 @@ pub(crate) use self::spec::{
 };
 pub(crate) use self::task::{ExitFuture, catch, drop_after, log_recorded, panicked};
 pub use self::waiting::Waiting;
-pub(crate) use self::workers::function_kind;
-pub use self::workers::{
-    child, child_with_mailbox, once, worker, worker_with, worker_with_mailbox,
-};
+pub(crate) use self::workers::{TypeMeta, function_kind, value_kind};
+pub use self::workers::{child, once, worker, worker_with};

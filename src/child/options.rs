@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::sync::Arc;
 
-#[cfg(feature = "config")]
 use super::config_spec::ConfigSpec;
 use super::health::HealthCheck;
 use super::spec::ChildSpec;
@@ -244,35 +243,7 @@ impl ChildSpec {
         self
     }
 
-    /// Runs the child only while this lease is granted, so that it runs on one machine at a time.
-    ///
-    /// Until then the child is on *standby*: [`Discovered`](crate::Lifecycle::Discovered), and
-    /// [ready](crate::status::ChildInfo::ready). Its siblings start without it, and restart without it. A child that
-    /// requires it waits, and is ready as well.
-    ///
-    /// If the lease is lost, or can't be renewed in time, this child alone is stopped, whatever the strategy of its
-    /// supervisor, and is on standby again. That is no failure and costs no restart. What must never run without the
-    /// lease belongs below a supervisor that has it.
-    ///
-    /// The lease is kept while the child waits for a restart. It is given back once the child has ended for good: when
-    /// it has finished, was stopped or given up, or when its supervisor ends. The lease of a child that has leaked
-    /// expires instead.
-    ///
-    /// The child has to be down before the lease expires. Its [`shutdown`](Self::shutdown) grace must fit between the
-    /// lease's [`renew_deadline`](crate::lease::Lease::renew_deadline) and its [`ttl`](crate::lease::Lease::ttl), less
-    /// the [`leak_timeout`](crate::SupervisorBuilder::leak_timeout) of its supervisor; `build` refuses one that is
-    /// longer. A grace that isn't set is shortened to that.
-    ///
-    /// [`Context::fencing_token`](crate::Context::fencing_token) has the number of the grant.
-    #[cfg(feature = "lease")]
-    pub fn lease(mut self, lease: crate::lease::Lease) -> Self {
-        self.edit().lease_grace = Some(lease.times.grace());
-        self.lease = Some(Arc::new(lease));
-        self
-    }
-
     /// Sets the type of the child's configuration. `awaits`: whether the child starts only with one.
-    #[cfg(feature = "config")]
     pub(crate) fn set_config(mut self, config: ConfigSpec, awaits: bool) -> Self {
         self.edit().awaits_config = awaits;
         let factory = Arc::make_mut(&mut self.factory);

@@ -112,16 +112,13 @@ impl ChildSpec {
         let path = || parent.join(self.name());
         check_policy(&self.options.values.policy, &path)?;
         self.factory.check(&path)?;
-        match self.factory.mailbox() {
-            Some(mailbox) if mailbox.load().1 == 0 => {
-                return Err(BuildError::ZeroCapacity { path: path() });
-            }
-            None if self.options.on_message => return Err(BuildError::NoMailbox { path: path() }),
-            _ => {}
+        if self.options.on_message && self.factory.mailbox().is_none() {
+            return Err(BuildError::NoMailbox { path: path() });
         }
         if let Some(health) = &self.health {
             health.check(&path())?;
         }
+        #[cfg(feature = "lease")]
         if let Some(lease) = &self.lease {
             lease.check().map_err(|problem| BuildError::BadLease {
                 path: path(),
@@ -160,7 +157,7 @@ impl ChildSpec {
             let (path, requirement) = (parent.join(self.name()), named.requires[0].clone());
             return Err(BuildError::FallbackRequires { path, requirement });
         }
-        if named.lease.is_some() {
+        if named.options.lease_grace.is_some() {
             return Err(BuildError::FallbackLease { path: parent.join(self.name()) });
         }
         let mut fallback = named.resolve(parent, warnings)?;

@@ -14,14 +14,14 @@ use super::context::Context;
 use super::graces::ExplicitGraces;
 use super::health::HealthCheck;
 use super::identity::ChildIdentity;
+use super::mailbox::MailboxControl;
 use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
+#[cfg(feature = "lease")]
 use crate::lease::Lease;
-use crate::mailbox::MailboxControl;
 use crate::panic::Foreign;
 use crate::path::Path;
 use crate::policy::{ChildOptions, FailsAfter, WrittenLimits};
-#[cfg(feature = "config")]
 use crate::runtime::Blueprint;
 
 /// A description of a child: the factory of its incarnations, and its options.
@@ -65,6 +65,7 @@ pub struct ChildSpec {
     /// Replaces the child when it exceeds a limit.
     pub(crate) fallback: Option<Arc<ChildSpec>>,
     pub(crate) health: Option<Arc<HealthCheck>>,
+    #[cfg(feature = "lease")]
     pub(crate) lease: Option<Arc<Lease>>,
 }
 
@@ -132,8 +133,15 @@ impl ChildSpec {
     }
 
     fn of(factory: Arc<ChildFactory>, options: Arc<ChildOptions>) -> Self {
-        let requires = Vec::new();
-        Self { factory, options, requires, fallback: None, health: None, lease: None }
+        Self {
+            factory,
+            options,
+            requires: Vec::new(),
+            fallback: None,
+            health: None,
+            #[cfg(feature = "lease")]
+            lease: None,
+        }
     }
 
     /// Marks the limits so far as those of the child's type. Later limits take precedence.
@@ -153,7 +161,6 @@ impl ChildSpec {
     }
 
     /// Sets where the child is described.
-    #[cfg(all(feature = "process", unix))]
     pub(crate) fn described_at(mut self, location: &'static Location<'static>) -> Self {
         Arc::make_mut(&mut self.factory).defined_at = location;
         self
@@ -167,7 +174,7 @@ impl ChildSpec {
         self
     }
 
-    pub(super) fn edit(&mut self) -> &mut ChildOptions {
+    pub(crate) fn edit(&mut self) -> &mut ChildOptions {
         Arc::make_mut(&mut self.options)
     }
 }
@@ -245,7 +252,6 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
     }
 
     /// The blueprint of a supervisor whose children are declared.
-    #[cfg(feature = "config")]
     fn blueprint(&self) -> Option<Arc<Blueprint>> {
         None
     }
@@ -301,7 +307,6 @@ pub(crate) trait Nested: Send + Sync + 'static {
     ) -> Result<Resolved, BuildError>;
 
     /// Returns the same description with each child replaced by `change(child)`.
-    #[cfg(feature = "testing")]
     fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested>;
 }
 
@@ -402,7 +407,6 @@ impl ChildFactory {
         self.meta().children()
     }
 
-    #[cfg(feature = "config")]
     pub(crate) fn blueprint(&self) -> Option<Arc<Blueprint>> {
         self.meta().blueprint()
     }

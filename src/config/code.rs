@@ -124,6 +124,7 @@ fn is_replaced(old: &ChildSpec, new: &ChildSpec) -> bool {
             options.on_message,
             options.delays_delivery,
             options.lease_grace,
+            #[cfg(feature = "lease")]
             spec.lease.as_ref().map(|lease| Arc::clone(lease.name())),
             spec.factory.mailbox().map(|mailbox| Arc::as_ptr(mailbox).cast::<()>()),
             spec.factory.config().map(|config| config.type_id),

@@ -21,7 +21,6 @@ pub(crate) struct Source {
     starts: Vec<usize>,
 }
 
-#[cfg_attr(not(feature = "config-file"), allow(dead_code, reason = "only files have lines"))]
 impl Source {
     pub(crate) fn new(text: &str, name: &str) -> Arc<Self> {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
@@ -44,7 +43,6 @@ pub(crate) struct Location {
 
 impl Location {
     /// Creates a location. A range that isn't within the text is cut.
-    #[cfg_attr(not(feature = "config-file"), allow(dead_code, reason = "only files have lines"))]
     pub(crate) fn new(source: &Arc<Source>, range: Range<usize>) -> Self {
         let boundary = |index| start_of(&source.text, index).len();
         let start = boundary(range.start);

@@ -130,7 +130,6 @@ impl DeadLetter {
     }
 
     /// Whether the message is still in the letter.
-    #[cfg(feature = "console")]
     pub(crate) fn has_message(&self) -> bool {
         self.payload.as_ref().is_some_and(|payload| payload.is_present())
     }

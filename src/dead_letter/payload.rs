@@ -38,7 +38,6 @@ impl Payload {
     }
 
     /// Whether the message was neither taken nor lost.
-    #[cfg(feature = "console")]
     pub(super) fn is_present(&self) -> bool {
         self.message.lock().is_some()
     }

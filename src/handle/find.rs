@@ -1,4 +1,4 @@
-//! Finding a child by its name: its incarnation that runs, and the address of its mailbox.
+//! Finding a child by its name: its incarnation that runs.
 //!
 //! A supervisor that runs knows its own children. If the supervisor of a child doesn't run, the nearest one
 //! above that does knows the one below it as its child, and whether it comes up.
@@ -9,8 +9,6 @@
 //! 2. A call waits only while the child, or a supervisor above it, is on its way up. It fails when the
 //!    handle's own supervisor stops, or one above that.
 
-use std::any::type_name;
-
 use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
 
@@ -18,7 +16,6 @@ use super::child_ref::ChildRef;
 use super::route::{SupervisorHandle, ask, check};
 use crate::core::ChildRequest;
 use crate::error::ControlError;
-use crate::mailbox::Address;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::Request;
@@ -85,54 +82,6 @@ impl SupervisorHandle {
     /// and the common errors.
     pub async fn try_child(&self, path: &str) -> Result<ChildRef, ControlError> {
         self.seek(path, "try_child", false).await.map_err(|error| self.with_similar(error))
-    }
-
-    /// Returns the address of a child's mailbox.
-    ///
-    /// The address outlives the incarnations of the child, so it can be kept.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use verger::mailbox::Inbox;
-    /// use verger::{Context, Exit, Supervisor, worker_with_mailbox};
-    ///
-    /// async fn add(_: Context, mut inbox: Inbox<u32>) -> Exit {
-    ///     while let Some(number) = inbox.recv().await {
-    ///         println!("{number}");
-    ///     }
-    ///     Ok(())
-    /// }
-    ///
-    /// let (_, mailbox) = verger::mailbox();
-    /// let app = Supervisor::builder("app").child(worker_with_mailbox("adder", mailbox, add));
-    /// let app = app.build()?.start().await?;
-    ///
-    /// let adder = app.address::<u32>("adder").await?;
-    /// adder.send(7).await?;
-    /// # app.stop("done").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// * [`ControlError::NoMailbox`] if the child has no mailbox,
-    /// * [`ControlError::WrongMessageType`] if the mailbox is for messages of a different type,
-    ///
-    /// and the common errors.
-    pub async fn address<M: Send + 'static>(&self, path: &str) -> Result<Address<M>, ControlError> {
-        let (supervisor, segment) = self.find(path).await?;
-        let mailbox = self.call(&supervisor, |answer| Request::Mailbox { segment, answer }).await?;
-        let Some(mailbox) = mailbox else {
-            return Err(ControlError::NoMailbox { path: self.full_path(path) });
-        };
-        let actual = mailbox.message_type();
-        Address::of(mailbox).ok_or_else(|| ControlError::WrongMessageType {
-            path: self.full_path(path),
-            requested: type_name::<M>(),
-            actual,
-        })
     }
 
     async fn seek(

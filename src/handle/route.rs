@@ -123,12 +123,11 @@ impl SupervisorHandle {
     }
 
     /// Returns the path of the tree's root.
-    #[cfg(any(feature = "config", feature = "console"))]
     pub(crate) fn root_path(&self) -> Path {
         self.supervisor.root_of_tree().path().clone()
     }
 
-    pub(super) async fn call<T>(
+    pub(crate) async fn call<T>(
         &self,
         supervisor: &Arc<SupervisorShared>,
         request: impl FnOnce(Responder<T>) -> Request,
@@ -178,7 +177,7 @@ impl SupervisorHandle {
     }
 
     /// Returns the supervisor of the child at `path`, and the child's name there.
-    pub(super) async fn find(
+    pub(crate) async fn find(
         &self,
         path: &str,
     ) -> Result<(Arc<SupervisorShared>, Segment), ControlError> {

@@ -14,7 +14,7 @@
 //! | `memo` | a few bytes that a store keeps with a lease |
 //! | `times` | how long a lease lasts, and when its guard acts |
 //! | `clock` | the time, with that of suspends |
-//! | `spec` | the lease of a child |
+//! | `spec`, `of_child` | the lease of a child |
 //! | `change` | what a keeper reports |
 //! | `guard` | the rules: what to ask next, and what an answer means |
 //! | `call` | calls of the user's code |
@@ -34,6 +34,7 @@ mod guard;
 mod holder;
 mod keeper;
 mod memo;
+mod of_child;
 mod owner;
 mod record;
 mod shards;

@@ -11,11 +11,11 @@ use tokio::task::coop::consume_budget;
 
 use super::ask::Reply;
 use super::ask::{self, Unanswered};
-use super::control::MailboxControl;
 use super::error::{AskError, SendError};
 use super::message::Envelope;
 use super::outcome::{Sent, WhenFull};
 use super::shared::MailboxShared;
+use crate::child::MailboxControl;
 use crate::clock::now;
 use crate::path::Path;
 

@@ -1,67 +1,12 @@
-//! What binds a mailbox to a place in the tree, and a loan of it to an incarnation.
+//! What binds a mailbox to a place in the tree.
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use tracing::Span;
+use std::time::Duration;
 
 use super::options::Drain;
-use crate::core::{Key, MachineEvent};
-use crate::dead_letter::Undelivered;
+use crate::child::{ChildBinding, ChildId, DefaultDrain, MailboxOwner};
+use crate::core::Key;
 use crate::path::Path;
-
-/// The supervisor of a mailbox's child.
-pub(crate) trait MailboxOwner: Send + Sync {
-    fn path(&self) -> Path;
-
-    /// Publishes a message that could not be delivered.
-    ///
-    /// The message may be dropped in here, so the caller must hold no lock.
-    fn dead_letter(&self, undelivered: Undelivered, now: Instant);
-
-    fn notify(&self, event: MachineEvent);
-}
-
-/// The incarnation that a mailbox is lent to.
-pub(crate) trait LoanHolder: Send + Sync {
-    /// Returns a span in which the incarnation handles a message of this type.
-    fn message_span(&self, message_type: &'static str) -> Span;
-
-    /// Returns `true` if the incarnation was cancelled for a reason other than its own failure.
-    fn is_cancelled_without_failure(&self) -> bool;
-
-    /// Called when the incarnation has acknowledged a message and no message is left that has failed
-    /// before.
-    fn on_ack(&self);
-
-    /// Called when the incarnation has received its final message: it must not be restarted.
-    fn on_final_message(&self);
-}
-
-/// Identifies a child in the whole program.
-///
-/// It is unique for as long as the supervisor's shared state is kept alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChildId {
-    /// The address of the supervisor's shared state.
-    supervisor: usize,
-    key: Key,
-}
-
-impl ChildId {
-    /// Identifies a child of `supervisor`, whatever trait the supervisor is seen through.
-    pub(crate) fn new<T: ?Sized>(supervisor: &Arc<T>, key: Key) -> Self {
-        Self { supervisor: Arc::as_ptr(supervisor).cast::<()>().addr(), key }
-    }
-}
-
-/// A request to lend a mailbox to an incarnation.
-pub(crate) struct MailboxLoan {
-    pub(crate) holder: Arc<dyn LoanHolder>,
-    pub(crate) child: ChildId,
-    pub(crate) incarnation: u32,
-}
 
 /// The place of a mailbox in the tree.
 pub(super) enum Binding {
@@ -77,30 +22,6 @@ pub(super) enum Binding {
     },
     /// Its child was removed.
     Ended(Path),
-}
-
-/// The child that a mailbox belongs to.
-pub(crate) struct ChildBinding {
-    pub(crate) owner: Arc<dyn MailboxOwner>,
-    pub(crate) key: Key,
-    pub(crate) name: Arc<str>,
-    pub(crate) serial: Option<NonZeroU64>,
-    /// When queued messages are delivered to a new incarnation, unless the mailbox has its own option.
-    pub(crate) drain: DefaultDrain,
-    pub(crate) start_on_message: bool,
-}
-
-/// A default [`Drain`], in a quarter of the bytes, since every mailbox has one.
-#[derive(Clone, Copy)]
-pub(crate) enum DefaultDrain {
-    AtReady,
-    AfterMicros(u16),
-}
-
-impl ChildBinding {
-    fn path(&self) -> Path {
-        self.owner.path().child(&self.name, self.serial)
-    }
 }
 
 impl Binding {

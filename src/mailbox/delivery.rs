@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::binding::LoanHolder;
 use super::message::Envelope;
 use super::shared::MailboxShared;
+use crate::child::LoanHolder;
 use crate::clock::now;
 
 /// A message that must be acknowledged; returned by [`Inbox::deliver`].

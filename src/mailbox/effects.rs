@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::ask::Question;
-use super::binding::{Binding, MailboxOwner};
+use super::binding::Binding;
+use crate::child::MailboxOwner;
 use crate::core::MachineEvent;
 use crate::panic::wake;
 

@@ -13,12 +13,12 @@ use tokio::task::consume_budget;
 use tokio::time::Sleep;
 use tracing::Span;
 
-use super::binding::LoanHolder;
 use super::delivery::Delivery;
 use super::message::Envelope;
 use super::options::IsFinal;
 use super::outcome::{NextMessage, Take};
 use super::shared::MailboxShared;
+use crate::child::LoanHolder;
 use crate::clock::now;
 use crate::dead_letter::DeadLetterReason;
 

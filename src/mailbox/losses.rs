@@ -14,28 +14,18 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::binding::MailboxOwner;
 use super::function_call::FunctionCall;
 use super::message::{Envelope, MessageOrigin};
 use super::options::Diversion;
 use super::outcome::Undeliverable;
 use super::shared::MailboxShared;
+use crate::child::{LeftMessages, MailboxOwner};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, Redeliver, Undelivered};
 use crate::exit::ExitReason;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::subscriber;
-
-/// Messages that their mailbox no longer has, and whose dead letters are still to be published.
-///
-/// Dropping it publishes the rest.
-pub(crate) trait LeftMessages: Send {
-    /// Publishes the letters of at most `max` messages, the oldest first. Returns how many.
-    fn publish(&mut self, max: usize, now: Instant) -> usize;
-
-    fn is_empty(&self) -> bool;
-}
 
 /// The messages of one mailbox; see [`LeftMessages`].
 struct MessagesOfOne<M: Send + 'static> {

@@ -27,6 +27,7 @@ mod control;
 mod delivery;
 mod effects;
 mod error;
+mod find;
 mod function_call;
 mod inbox;
 mod losses;
@@ -42,6 +43,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod while_down;
+pub(crate) mod workers;
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -49,17 +51,13 @@ use std::sync::Arc;
 
 pub use self::address::Address;
 pub use self::ask::Reply;
-pub(crate) use self::binding::{
-    ChildBinding, ChildId, DefaultDrain, LoanHolder, MailboxLoan, MailboxOwner,
-};
-pub(crate) use self::control::MailboxControl;
 pub use self::delivery::Delivery;
 pub use self::error::{AskError, SendError};
 pub use self::inbox::{Inbox, Next};
-pub(crate) use self::losses::LeftMessages;
 pub use self::options::{Closing, Delay, Drain, Handler, Overflow};
 use self::shared::MailboxShared;
 pub use self::while_down::WhileDown;
+use crate::child::{MailboxControl, MailboxLoan};
 use crate::clock::now;
 use crate::panic::Foreign;
 use crate::path::Path;

@@ -14,7 +14,6 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::ask::Refuse;
-use super::binding::{LoanHolder, MailboxLoan};
 use super::effects::MailboxEffects;
 use super::error::SendError;
 use super::function_call::FunctionCall;
@@ -22,6 +21,7 @@ use super::message::{Envelope, MessageOrigin};
 use super::options::{ForwardTarget, IsFinal, MailboxOptions};
 use super::outcome::{NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull};
 use super::state::MailboxState;
+use crate::child::{LoanHolder, MailboxLoan};
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
 use crate::panic::catch_panic;
 use crate::path::Path;

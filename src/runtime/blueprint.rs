@@ -86,13 +86,11 @@ impl Blueprint {
     }
 
     /// Returns the place of a declared child in the start order.
-    #[cfg(feature = "config")]
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.keys.get(name).map(|key| key.index())
     }
 
     /// Returns the spec of a declared child.
-    #[cfg(feature = "config")]
     pub(crate) fn child(&self, name: &str) -> Option<&ChildSpec> {
         self.children.get(self.place(name)?)
     }

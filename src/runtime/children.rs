@@ -10,9 +10,9 @@ use tokio::task::AbortHandle;
 
 use super::blueprint::Blueprint;
 use super::request::ChildName;
+use crate::child::MailboxControl;
 use crate::child::{ChildFactory, ChildSpec, Incarnation, Parent, Phases, StopLevel, spawn};
 use crate::core::{IncarnationNumber, Key, trim};
-use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
 use crate::path::{Path, SerialName};
 use crate::policy::StartCause;

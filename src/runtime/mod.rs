@@ -13,7 +13,6 @@
 //! | `inbox`, `request` | events, calls, and how calls are answered |
 //! | `channel` | a broadcast channel, for events and for dead letters |
 //! | `dead_letters` | where dead letters go: stores, subscribers, log |
-//! | `orphaned_mailboxes`, `mailbox_owner` | mailboxes whose supervisor has ended, and a supervisor as mailboxes see it |
 //! | `stop_chain` | children of an ordered stop that cancel each other |
 //! | `phase`, `outcome` | how far a supervisor is, and how it ended |
 //! | `blueprint` | a checked supervisor, ready to run |
@@ -32,8 +31,6 @@ mod leaks;
 pub(crate) mod locks;
 mod log;
 mod log_bounds;
-mod mailbox_owner;
-mod orphaned_mailboxes;
 mod outcome;
 pub(crate) mod phase;
 mod registry;
@@ -46,9 +43,7 @@ mod task;
 mod tree;
 
 pub(crate) use self::blueprint::{Blueprint, Ineffective, Registration};
-#[cfg(feature = "config")]
 pub(crate) use self::blueprint::{check_grace, check_restarts};
-#[cfg(feature = "config")]
 pub(crate) use self::driver::CHILDREN_PER_REQUEST;
 pub(crate) use self::early_events::EarlyEvents;
 pub(crate) use self::outcome::End;

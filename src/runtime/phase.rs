@@ -46,7 +46,6 @@ impl Progress {
     }
 
     /// Waits until the supervisor has begun to stop.
-    #[cfg(feature = "console")]
     pub(crate) async fn until_stopping(&self) {
         let is_stopping = |state: &State| {
             state.stopping.is_some() || matches!(state.phase, SupervisorPhase::Ended { .. })

@@ -36,7 +36,6 @@ impl<T> Registry<T> {
     }
 
     /// Returns all supervisors of the tree, in any order.
-    #[cfg(any(feature = "config", feature = "health", feature = "signal"))]
     pub(super) fn all(&self) -> Vec<Arc<T>> {
         self.running.iter().map(|supervisor| Arc::clone(&supervisor)).collect()
     }

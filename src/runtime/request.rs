@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::oneshot;
 
 use super::blueprint::Blueprint;
+use crate::child::MailboxControl;
 use crate::child::{ChildSpec, ConfigSpec};
 use crate::core;
 use crate::error::ControlError;
+#[cfg(feature = "lease")]
 use crate::lease::LeaseChange;
-use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::ChildRules;
@@ -29,7 +30,6 @@ pub(crate) fn respond<T>(caller: Responder<T>, answer: Result<T, ControlError>) 
 pub(crate) type Segment = String;
 
 #[derive(Debug)]
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) enum Request {
     /// Add a resolved child, and start it.
     Start {
@@ -91,6 +91,7 @@ pub(crate) enum Request {
         answer: Responder<FactsPage>,
     },
     /// Take in what the keeper of a child's lease reports.
+    #[cfg(feature = "lease")]
     Lease {
         key: core::Key,
         /// The number of the keeper.
@@ -120,7 +121,6 @@ pub(crate) struct Recode {
 
 /// The children that a request is about.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) enum Children {
     /// Those with these last names of a path. Others are left out.
     Named(Vec<Segment>),
@@ -130,7 +130,6 @@ pub(crate) enum Children {
 
 /// What a plan has to know of a child.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) struct ChildFacts {
     pub(crate) name: Arc<str>,
     /// Under a dynamic supervisor.
@@ -141,7 +140,6 @@ pub(crate) struct ChildFacts {
 
 /// Some children of a supervisor, in start order.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) struct FactsPage {
     pub(crate) children: Vec<ChildFacts>,
     /// Where the next page begins, or `None` after the last one.

@@ -26,7 +26,6 @@ pub(crate) type ConfigValue = Arc<dyn Any + Send + Sync>;
 
 /// The current configuration of a child, which its incarnations watch.
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) struct ConfigState {
     /// `None`: it is read when a child asks for it.
     pub(crate) value: Option<ConfigValue>,
@@ -39,12 +38,10 @@ pub(crate) struct ConfigState {
 pub(crate) type ConfigCell = watch::Sender<ConfigState>;
 
 /// How many values change while the lock is held.
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 const AT_ONCE: usize = 256;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) struct Settings {
     is_used: AtomicBool,
     values: Mutex<SettingValues>,
@@ -79,7 +76,6 @@ pub(crate) struct SettingValues {
 
 /// Values that change, by path, each path once. `None`: the path has none any more.
 #[derive(Debug, Default)]
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) struct ValueChanges {
     /// If it changes.
     pub(crate) common: Option<Option<GeneralLayer>>,
@@ -116,7 +112,6 @@ impl SettingValues {
     }
 }
 
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 impl Settings {
     /// Returns a copy for a new tree.
     pub(crate) fn fork(&self) -> Self {
@@ -243,10 +238,8 @@ impl Settings {
 }
 
 /// See [`Settings::note_reads`].
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 pub(crate) struct NotedReads<'a>(&'a Settings);
 
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "for the module `config`"))]
 impl NotedReads<'_> {
     /// Returns the children that have read their configuration since the last call.
     pub(crate) fn take(&self) -> HashSet<Path> {

@@ -3,13 +3,13 @@
 //! No decision is made here. Events are put together only while someone in the tree listens.
 
 use std::collections::BTreeMap;
-#[cfg(feature = "signal")]
 use std::collections::HashMap;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::attach::SharedAttachments;
 use super::blueprint::Blueprint;
 use super::channel::Channel;
 use super::dead_letters::DeadLetters;
@@ -18,18 +18,17 @@ use super::inbox::{StopRequest, SupervisorInbox};
 use super::leaks::LeakId;
 use super::log;
 use super::log_bounds::LineKind;
-use super::orphaned_mailboxes::OrphanedMailboxes;
 use super::outcome::End;
 use super::phase::{Progress, SupervisorPhase};
 use super::request::Request;
 use super::settings::Settings;
 use super::stop_chain::StopChain;
 use super::tree::Tree;
-use crate::child::{Incarnation, Parent, StopLevel};
+use crate::child::{FencingToken, Incarnation, MailboxOwner, Parent, StopLevel};
 use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
+use crate::dead_letter::Undelivered;
 use crate::exit::ExitReason;
-use crate::lease::FencingToken;
 use crate::metrics::{Scope, is_installed};
 use crate::panic::catch_panic;
 use crate::path::Path;
@@ -61,7 +60,7 @@ pub(crate) struct SupervisorShared {
     /// Under which path its children are counted.
     pub(super) scope: Scope,
     pub(crate) dead_letters: Arc<DeadLetters>,
-    pub(super) orphaned_mailboxes: OrphanedMailboxes,
+    pub(super) attached: SharedAttachments,
     pub(super) stop_chain: StopChain,
     /// Of callers that check a new child, and of the driver.
     resolver: Mutex<Resolver>,
@@ -134,7 +133,7 @@ impl SupervisorShared {
             events: Channel::default(),
             scope,
             dead_letters,
-            orphaned_mailboxes: OrphanedMailboxes::default(),
+            attached: SharedAttachments::default(),
             stop_chain: StopChain::default(),
             resolver: Mutex::default(),
             requires: Mutex::default(),
@@ -333,7 +332,6 @@ impl SupervisorShared {
     /// These are the leaked children and, for each supervisor, the child that its ordered stop waits
     /// for, unless that is a supervisor that waits for a child itself. If no child is known, the root
     /// is named.
-    #[cfg(feature = "signal")]
     pub(crate) fn still_running(&self) -> Vec<Path> {
         let awaited = |it: Arc<Self>| {
             let child = it.stop_chain.awaited()?;
@@ -427,6 +425,21 @@ impl Parent for SupervisorShared {
         log::deactivate_failed(&self.tree.log_bounds, &path, incarnation.number, &reason);
         let kind = || EventKind::DeactivateFailed { reason: Arc::new(reason) };
         self.publish(now(), path, incarnation.number, kind);
+    }
+}
+
+/// A supervisor, as the mailboxes of its children see it.
+impl MailboxOwner for SupervisorShared {
+    fn path(&self) -> Path {
+        self.path().clone()
+    }
+
+    fn dead_letter(&self, undelivered: Undelivered, now: Instant) {
+        self.dead_letters.undelivered(undelivered, now, self.tree.wall_clock(now));
+    }
+
+    fn notify(&self, event: core::MachineEvent) {
+        self.push_event(event);
     }
 }
 

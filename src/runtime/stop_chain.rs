@@ -77,7 +77,6 @@ impl StopChain {
     }
 
     /// Returns the child whose exit the stop waits for.
-    #[cfg(any(feature = "signal", test))]
     pub(super) fn awaited(&self) -> Option<Arc<Incarnation>> {
         self.chain.lock().children.front().cloned()
     }

@@ -107,7 +107,6 @@ impl<T> Tree<T> {
     }
 
     /// Returns all supervisors that run.
-    #[cfg(any(feature = "config", feature = "health"))]
     pub(crate) fn supervisors(&self) -> Vec<Arc<T>> {
         self.registry.all()
     }

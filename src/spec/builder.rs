@@ -166,7 +166,6 @@ mod sealed {
 }
 
 /// Builds the tree with each child replaced by the result of `change`.
-#[cfg(feature = "testing")]
 pub(crate) fn build_with(
     builder: impl TreeBuilder,
     change: &dyn Fn(ChildSpec) -> ChildSpec,

@@ -81,7 +81,6 @@ impl Nested for Description {
         Ok(resolved(Arc::new(blueprint(self, path, children, warnings)?)))
     }
 
-    #[cfg(feature = "testing")]
     fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
         Arc::new(self.clone().map_children(change))
     }

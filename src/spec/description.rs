@@ -31,7 +31,6 @@ impl Description {
     }
 
     /// Replaces each child by the result of `change`.
-    #[cfg(feature = "testing")]
     pub(super) fn map_children(mut self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Self {
         self.children = mem::take(&mut self.children).into_iter().map(change).collect();
         self

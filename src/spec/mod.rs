@@ -16,7 +16,6 @@ mod order;
 mod own_children;
 mod supervisor;
 
-#[cfg(feature = "testing")]
 pub(crate) use self::builder::build_with;
 pub use self::builder::{
     DynamicSupervisor, DynamicSupervisorBuilder, SupervisorBuilder, TreeBuilder,

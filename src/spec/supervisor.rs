@@ -127,7 +127,6 @@ impl Supervisor {
     }
 
     /// Sets the values that each run begins with.
-    #[cfg(feature = "config")]
     pub(crate) fn set_settings(&mut self, settings: Settings) {
         self.settings = Some(Arc::new(settings));
     }
@@ -173,7 +172,6 @@ impl ChildMeta for Below {
         &self.0.children
     }
 
-    #[cfg(feature = "config")]
     fn blueprint(&self) -> Option<Arc<Blueprint>> {
         Some(Arc::clone(&self.0))
     }

@@ -83,10 +83,9 @@ impl Faults {
 
     /// Wraps a child, its fallbacks and everything below, so that faults apply to them.
     pub(super) fn wrap(self: &Arc<Self>, spec: ChildSpec) -> ChildSpec {
-        let ChildSpec { factory, options, requires, fallback, health, lease } = spec;
-        let fallback = fallback.map(|spec| Arc::new(self.wrap(ChildSpec::clone(&spec))));
-        let factory = self.wrap_factory(&factory);
-        ChildSpec { factory, options, requires, fallback, health, lease }
+        let fallback = spec.fallback.as_deref().map(|spec| Arc::new(self.wrap(spec.clone())));
+        let factory = self.wrap_factory(&spec.factory);
+        ChildSpec { factory, fallback, ..spec }
     }
 
     fn wrap_factory(self: &Arc<Self>, factory: &ChildFactory) -> Arc<ChildFactory> {

@@ -19,8 +19,8 @@ use super::super::spec::Lease;
 use super::key::Shard;
 use super::steps::Times;
 use crate::child::ChildSpec;
+use crate::child::MailboxControl;
 use crate::handle::SupervisorHandle;
-use crate::mailbox::MailboxControl;
 use crate::runtime::{Registration, SupervisorShared};
 use crate::sync::Mutex;
 

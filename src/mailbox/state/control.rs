@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::MailboxState;
+use crate::child::{ChildBinding, MailboxOwner};
 use crate::dead_letter::DeadLetterReason;
-use crate::mailbox::binding::{Binding, ChildBinding, MailboxOwner};
+use crate::mailbox::binding::Binding;
 use crate::mailbox::effects::MailboxEffects;
 use crate::mailbox::message::Envelope;
 use crate::mailbox::outcome::LostMessage;

@@ -6,9 +6,9 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::MailboxState;
+use crate::child::ChildId;
 use crate::dead_letter::DeadLetterReason;
 use crate::mailbox::ask::Question;
-use crate::mailbox::binding::ChildId;
 use crate::mailbox::effects::MailboxEffects;
 use crate::mailbox::message::Envelope;
 use crate::mailbox::options::{Closing, Diversion, Drain};

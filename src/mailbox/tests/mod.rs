@@ -19,13 +19,14 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::binding::{ChildBinding, ChildId, DefaultDrain, LoanHolder, MailboxLoan, MailboxOwner};
-use super::control::MailboxControl;
 use super::error::SendError;
 use super::inbox::Inbox;
 use super::message::Envelope;
 use super::outcome::{NextMessage, Sent, Take, WhenFull};
 use super::shared::MailboxShared;
+use crate::child::{
+    ChildBinding, ChildId, DefaultDrain, LoanHolder, MailboxControl, MailboxLoan, MailboxOwner,
+};
 use crate::core::{ConditionEvent, Key, MachineEvent};
 use crate::dead_letter::{DeadLetterReason, Undelivered};
 use crate::path::Path;

@@ -21,6 +21,7 @@ use crate::lease::{Lease, LeaseChange, LeaseEnd, holder, keep};
 use crate::properties::Properties;
 use crate::runtime::log;
 use crate::runtime::request::Request;
+use crate::runtime::shared::SupervisorShared;
 use crate::status::{ChildInfo, EventKind, LeaseInfo};
 
 /// The children that need a lease.
@@ -85,6 +86,11 @@ impl Attachment for Leases {
         }
     }
 
+    /// Waits for the keepers that give their leases back.
+    async fn finish(&mut self, _shared: &SupervisorShared) {
+        self.keepers.until_ended().await;
+    }
+
     fn show(&self, key: Key, _view: &View<'_>, info: &mut ChildInfo) {
         let keeper = self.needed.get(&key).and_then(|needed| needed.keeper.as_ref());
         info.lease = keeper.map(|keeper| Arc::clone(&keeper.info));
@@ -92,11 +98,6 @@ impl Attachment for Leases {
 }
 
 impl Leases {
-    /// Waits for the keepers that give their leases back.
-    pub(super) async fn until_ended(&mut self) {
-        self.keepers.until_ended().await;
-    }
-
     /// Starts a keeper of the child's lease.
     fn seek(&mut self, key: Key, view: &View<'_>) {
         let Some(needed) = self.needed.get_mut(&key) else { return };

@@ -15,18 +15,14 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::orphaned_mailboxes::close_orphaned;
 use super::{Attachment, View};
 use crate::child::ChildSpec;
+use crate::child::{ChildBinding, DefaultDrain, LeftMessages, MailboxOwner};
 use crate::core::{Decision, Effect, IncarnationNumber, Key};
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::mailbox::{
-    ChildBinding, ChildId, DefaultDrain, LeftMessages, MailboxControl, MailboxOwner,
-};
-use crate::runtime::children::ChildTable;
-use crate::runtime::orphaned_mailboxes::close_orphaned;
-use crate::runtime::shared::SupervisorShared;
 use crate::status::{ChildInfo, MailboxInfo};
 
 /// The longest time that an incarnation has to run before it receives messages that were queued before
@@ -54,21 +50,7 @@ impl Default for Mailboxes {
     }
 }
 
-/// Returns the mailbox that is bound to a child.
-pub(in crate::runtime) fn bound_mailbox<'a>(
-    children: &'a ChildTable,
-    shared: &Arc<SupervisorShared>,
-    key: Key,
-) -> Option<&'a Arc<dyn MailboxControl>> {
-    let child = ChildId::new(shared, key);
-    children.mailbox(key).filter(|mailbox| mailbox.belongs_to(child))
-}
-
-impl<'a> View<'a> {
-    fn mailbox(&self, key: Key) -> Option<&'a Arc<dyn MailboxControl>> {
-        bound_mailbox(self.children, self.shared, key)
-    }
-
+impl View<'_> {
     /// Whether this supervisor ends and may be restarted by the one above.
     fn may_return(&self) -> bool {
         let is_final = self.above.as_ref().is_none_or(|ctx| ctx.incarnation.is_final());
@@ -161,6 +143,20 @@ impl Attachment for Mailboxes {
         }
     }
 
+    fn has_work(&self) -> bool {
+        !self.letters.is_empty()
+    }
+
+    fn work_off(&mut self, now: Instant) {
+        self.letters_left = LETTERS;
+        self.publish(now);
+    }
+
+    // These letters are older than those of mailboxes that are closed later. Dropping them publishes them.
+    fn drop_work(&mut self) {
+        self.letters.clear();
+    }
+
     fn closed(&mut self, view: &View<'_>) {
         self.hand_over(view);
     }
@@ -212,21 +208,6 @@ fn begin_stop(key: Key, view: &View<'_>) {
 }
 
 impl Mailboxes {
-    pub(super) fn has_letters(&self) -> bool {
-        !self.letters.is_empty()
-    }
-
-    /// Publishes the letters that iterations before have left, as many as one iteration may.
-    pub(super) fn work_off(&mut self, now: Instant) {
-        self.letters_left = LETTERS;
-        self.publish(now);
-    }
-
-    /// Publishes all letters, which are older than those of mailboxes that are closed later.
-    pub(super) fn drop_letters(&mut self) {
-        self.letters.clear();
-    }
-
     fn publish(&mut self, now: Instant) {
         while self.letters_left > 0
             && let Some(messages) = self.letters.front_mut()
@@ -251,7 +232,7 @@ impl Mailboxes {
         match view.mailbox(key) {
             Some(mailbox) => self.letters.extend(Arc::clone(mailbox).close(reason)),
             // The machine may have forgotten by now that the child was a supervisor.
-            None => self.letters.extend(view.shared.orphaned_mailboxes.close(key, reason)),
+            None => self.letters.extend(view.shared.attached.orphaned_mailboxes.close(key, reason)),
         }
         self.publish(view.now);
     }
@@ -285,7 +266,7 @@ impl Mailboxes {
     /// handed to the supervisor above. The next incarnation doesn't have the children that were added
     /// later, so their mailboxes are closed.
     fn hand_over(&self, view: &View<'_>) {
-        let below = view.shared.orphaned_mailboxes.release();
+        let below = view.shared.attached.orphaned_mailboxes.release();
         let lends = view.blueprint.lends;
         if !lends && below.is_empty() && view.children.mailboxes().next().is_none() {
             return;
@@ -318,7 +299,7 @@ impl Mailboxes {
         match above {
             Some((key, above)) => {
                 let owner = Arc::clone(above) as Arc<dyn MailboxOwner>;
-                above.orphaned_mailboxes.hold(key, orphans, &owner);
+                above.attached.orphaned_mailboxes.hold(key, orphans, &owner);
             }
             None => close_unbound(view),
         }

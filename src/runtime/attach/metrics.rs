@@ -16,15 +16,6 @@ impl Metrics {
         Self(ChildMetrics::new(scope))
     }
 
-    /// Records how long a root took to stop. Every other supervisor is a child, whose stop is measured.
-    pub(super) fn finish(&self, shared: &SupervisorShared) {
-        if shared.above.is_none()
-            && let Some(since) = shared.progress.stopping_since()
-        {
-            self.0.root_stopped(now().saturating_duration_since(since));
-        }
-    }
-
     /// Counts an edge that ends an incarnation, and records how long the child took to stop.
     fn record_end(&mut self, report: &Report, kind: &'static str, view: &View<'_>) {
         let Some(entry) = view.children.entry(report.key) else { return };
@@ -39,6 +30,15 @@ impl Metrics {
 }
 
 impl Attachment for Metrics {
+    /// Records how long a root took to stop. Every other supervisor is a child, whose stop is measured.
+    async fn finish(&mut self, shared: &SupervisorShared) {
+        if shared.above.is_none()
+            && let Some(since) = shared.progress.stopping_since()
+        {
+            self.0.root_stopped(now().saturating_duration_since(since));
+        }
+    }
+
     fn before(&mut self, effect: &Effect, view: &View<'_>) {
         match effect {
             Effect::Start { key, cause, .. } => {

@@ -27,31 +27,34 @@
 
 mod callback;
 mod health;
+#[cfg(feature = "lease")]
 mod leases;
+#[cfg(feature = "mailbox")]
 mod mailboxes;
 mod metrics;
+#[cfg(feature = "mailbox")]
+mod orphaned_mailboxes;
 mod recent;
 mod reports;
 mod task_set;
 mod watchdog;
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::callback::Callback;
 use self::health::HealthChecks;
-use self::leases::Leases;
-use self::mailboxes::Mailboxes;
-pub(super) use self::mailboxes::bound_mailbox;
 use self::metrics::Metrics;
 pub(super) use self::recent::{Gone, Recent};
 use super::blueprint::Blueprint;
 use super::children::ChildTable;
 use super::shared::SupervisorShared;
-use crate::child::{ChildSpec, Context};
+use crate::child::{ChildId, ChildSpec, Context, MailboxControl};
 use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, Report};
 use crate::exit::ExitReason;
+#[cfg(feature = "lease")]
 use crate::lease::LeaseChange;
 use crate::metrics::is_installed;
 use crate::path::Path;
@@ -92,7 +95,13 @@ pub(super) struct ExitInfo {
     pub(super) lifetime: Option<Duration>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// Returns the mailbox that is bound to the child.
+    pub(super) fn mailbox(&self, key: Key) -> Option<&'a Arc<dyn MailboxControl>> {
+        let child = ChildId::new(self.shared, key);
+        self.children.mailbox(key).filter(|mailbox| mailbox.belongs_to(child))
+    }
+
     fn path(&self, key: Key) -> Path {
         self.children.path(key)
     }
@@ -143,6 +152,22 @@ trait Attachment {
     ) {
     }
 
+    /// Whether an iteration has left work over.
+    fn has_work(&self) -> bool {
+        false
+    }
+
+    /// Continues the work that iterations before have left over, as far as one iteration may.
+    fn work_off(&mut self, _now: Instant) {}
+
+    /// Does what is left over now, since no iteration follows.
+    fn drop_work(&mut self) {}
+
+    /// The supervisor has ended. Waits for what is under way.
+    fn finish(&mut self, _shared: &SupervisorShared) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
     /// The supervisor is gone, and so are its children.
     fn closed(&mut self, _view: &View<'_>) {}
 
@@ -150,11 +175,20 @@ trait Attachment {
     fn show(&self, _key: Key, _view: &View<'_>, _info: &mut ChildInfo) {}
 }
 
+/// What the attachments of a supervisor share with those of the supervisors below.
+#[derive(Debug, Default)]
+pub(super) struct SharedAttachments {
+    #[cfg(feature = "mailbox")]
+    orphaned_mailboxes: orphaned_mailboxes::OrphanedMailboxes,
+}
+
 /// The attachments of one supervisor.
 #[derive(Default)]
 pub(super) struct Attachments {
-    mailboxes: Option<Box<Mailboxes>>,
-    leases: Option<Box<Leases>>,
+    #[cfg(feature = "mailbox")]
+    mailboxes: Option<Box<mailboxes::Mailboxes>>,
+    #[cfg(feature = "lease")]
+    leases: Option<Box<leases::Leases>>,
     health: Option<Box<HealthChecks>>,
     callback: Option<Box<Callback>>,
     metrics: Option<Box<Metrics>>,
@@ -166,9 +200,11 @@ pub(super) struct Attachments {
 /// Calls a method of each attachment that the supervisor has, in their order.
 macro_rules! each {
     ($attachments:ident.$as:ident, $it:ident => $call:expr) => {{
+        #[cfg(feature = "mailbox")]
         if let Some($it) = $attachments.mailboxes.$as() {
             $call
         }
+        #[cfg(feature = "lease")]
         if let Some($it) = $attachments.leases.$as() {
             $call
         }
@@ -191,10 +227,6 @@ impl Attachments {
 
     /// Prepares what a new child has beside its tasks.
     pub(super) fn declared(&mut self, key: Key, spec: &ChildSpec, view: &View<'_>) {
-        // There may be mailboxes below a supervisor.
-        if spec.lends() || view.is_supervisor(key) {
-            self.mailboxes.get_or_insert_default();
-        }
         self.make_for(spec);
         each!(self.as_deref_mut, it => it.declared(key, spec, view));
     }
@@ -206,6 +238,12 @@ impl Attachments {
     }
 
     fn make_for(&mut self, spec: &ChildSpec) {
+        // There may be mailboxes below a supervisor.
+        #[cfg(feature = "mailbox")]
+        if spec.lends() || spec.options.supervisor.is_some() {
+            self.mailboxes.get_or_insert_default();
+        }
+        #[cfg(feature = "lease")]
         if spec.lease.is_some() {
             self.leases.get_or_insert_default();
         }
@@ -259,7 +297,6 @@ impl Attachments {
 
     /// See [`Attachment::closed`].
     pub(super) fn closed(&mut self, view: &View<'_>) {
-        self.mailboxes.get_or_insert_default();
         each!(self.as_deref_mut, it => it.closed(view));
     }
 
@@ -269,26 +306,25 @@ impl Attachments {
         self.recent.show(key, view, info);
     }
 
-    /// Whether the last iteration has left work over.
+    /// See [`Attachment::has_work`].
     pub(super) fn has_work(&self) -> bool {
-        self.mailboxes.as_ref().is_some_and(|mailboxes| mailboxes.has_letters())
+        let mut has_work = false;
+        each!(self.as_deref, it => has_work |= it.has_work());
+        has_work
     }
 
-    /// Continues the work that iterations before have left over, as far as one iteration may.
+    /// See [`Attachment::work_off`].
     pub(super) fn work_off(&mut self, now: Instant) {
-        if let Some(mailboxes) = &mut self.mailboxes {
-            mailboxes.work_off(now);
-        }
+        each!(self.as_deref_mut, it => it.work_off(now));
     }
 
-    /// Publishes what is left over, since no iteration follows.
+    /// See [`Attachment::drop_work`].
     pub(super) fn drop_work(&mut self) {
-        if let Some(mailboxes) = &mut self.mailboxes {
-            mailboxes.drop_letters();
-        }
+        each!(self.as_deref_mut, it => it.drop_work());
     }
 
     /// Takes in what the keeper of a child's lease reports. Returns what follows for the machine.
+    #[cfg(feature = "lease")]
     pub(super) fn lease_changed(
         &mut self,
         key: Key,
@@ -299,13 +335,8 @@ impl Attachments {
         self.leases.as_mut()?.changed(key, keeper, change, view)
     }
 
-    /// The supervisor has ended. Waits for what is under way, and records the end.
+    /// See [`Attachment::finish`].
     pub(super) async fn finish(&mut self, shared: &SupervisorShared) {
-        if let Some(leases) = &mut self.leases {
-            leases.until_ended().await;
-        }
-        if let Some(metrics) = &mut self.metrics {
-            metrics.finish(shared);
-        }
+        each!(self.as_deref_mut, it => it.finish(shared).await);
     }
 }

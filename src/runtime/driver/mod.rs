@@ -33,7 +33,6 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::Instant;
 
-#[cfg(feature = "config")]
 pub(crate) use self::configure::CHILDREN as CHILDREN_PER_REQUEST;
 pub(super) use self::state::Driver;
 use super::attach::{Attachments, ExitInfo, Step, View};

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use super::calls::Call;
 use super::state::Driver;
+use super::view;
 use crate::child::ChildSpec;
 use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
-use crate::runtime::attach::{Step, bound_mailbox};
+use crate::runtime::attach::{Step, View};
 use crate::runtime::log;
 use crate::runtime::request::{
     CallNote, ChildName, Request, Responder, StartOutcome, Started, respond,
@@ -35,8 +36,8 @@ impl Driver {
             }
             Request::Mailbox { segment, answer } => {
                 let key = self.children.find(&segment);
-                let mailbox =
-                    key.map(|key| bound_mailbox(&self.children, &self.shared, key).map(Arc::clone));
+                let step = Step::default();
+                let mailbox = key.map(|key| view!(self, &step, now).mailbox(key).map(Arc::clone));
                 respond(answer, mailbox.ok_or_else(|| self.not_found(&segment)));
             }
             Request::Spec { segment, answer } => {
@@ -57,6 +58,7 @@ impl Driver {
                 self.recodes.push(recode);
             }
             Request::Facts { which, answer } => self.facts(which, answer),
+            #[cfg(feature = "lease")]
             Request::Lease { key, keeper, change } => {
                 let step = Step::default();
                 let (attachments, view) = self.attached(&step, now);

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use super::model::{MailboxModel, ModelPhase, ModelStop, QueuedMessage};
 use super::step::{Config, MailboxStep};
+use crate::child::MailboxControl;
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
-use crate::mailbox::control::MailboxControl;
 use crate::mailbox::error::SendError;
 use crate::mailbox::message::Envelope;
 use crate::mailbox::options::{Closing, Diversion, Drain, Overflow};

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
+use crate::child::{LeftMessages, MailboxControl, MailboxOwner};
 use crate::core::Key;
 use crate::dead_letter::DeadLetterReason;
-use crate::mailbox::{LeftMessages, MailboxControl, MailboxOwner};
 use crate::sync::Mutex;
 
 /// The held mailboxes, by the child supervisor that they are below.
