@@ -13,7 +13,7 @@ impl Machine {
     pub(super) fn declare(&mut self, declaration: Declaration, cx: &mut StepCx<'_>) -> bool {
         match declaration {
             Declaration::Child { rules, links } => {
-                let key = each!(self, kind => kind.add(rules, cx.now));
+                let key = each!(self, kind => kind.add(rules, cx));
                 if !links.is_empty() {
                     self.children_mut().link(key, links);
                 }

@@ -199,6 +199,21 @@ pub(crate) enum Finish {
     StartFailed { key: Key, reason: ExitReason },
 }
 
+impl Finish {
+    /// How a supervisor ends that has exceeded a limit with a child, if it does.
+    pub(super) fn on_exhausted(what: OnExhausted, key: Key, reason: &ExitReason) -> Option<Self> {
+        let reason = reason.clone();
+        match what {
+            OnExhausted::Escalate => Some(Self::Escalated { key, reason }),
+            OnExhausted::Exit(code) => Some(Self::Exit { key, reason, code }),
+            OnExhausted::Park
+            | OnExhausted::StopChild
+            | OnExhausted::Remove
+            | OnExhausted::Pause(_) => None,
+        }
+    }
+}
+
 /// The event that is being handled: its instant, the user's code, and the effects so far.
 pub(super) struct StepCx<'a> {
     pub(super) now: Instant,

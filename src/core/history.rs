@@ -1,4 +1,4 @@
-//! The failures of one child, and what its rules remember between two incarnations.
+//! The failures of one child, and what its rules remember of them between two incarnations.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,19 +19,12 @@ pub(crate) struct FailureHistory {
     place: CurvePosition,
     /// Since its last failure, the child was healthy by the rule of its backoff.
     was_healthy: bool,
-    /// Since when the health check of the current incarnation passes, if its failure would be the child's.
-    pub(crate) healthy_since: Option<Instant>,
     /// How the last incarnation ended.
     pub(crate) last: Option<PastExit>,
     /// When the next attempt is due, and the delay that was drawn for it.
     pub(crate) next: Option<(Instant, Duration)>,
     /// The restart policy that the current or last incarnation has set for itself.
     pub(crate) policy: Option<Arc<RestartPolicy>>,
-    /// A message waits for the child, and no incarnation was started since.
-    pub(crate) message_pending: bool,
-    /// Until when messages are held back from the current incarnation, or from the next one if that
-    /// is a restart.
-    pub(crate) held: Option<Instant>,
     /// The child's own restart limits, as far as they are used up.
     pub(crate) tracker: LimitTracker,
 }
@@ -85,35 +78,16 @@ impl FailureHistory {
         if has_recovered(backoff, life) {
             return self.recover();
         }
-        if backoff.half_life().is_none() {
-            return;
-        }
         let half_lives = half_lives(backoff, life);
-        let left = self.consecutive_failures.checked_shr(half_lives).unwrap_or(0);
+        let left = self.halved(half_lives);
         if left < self.consecutive_failures {
             self.consecutive_failures = left;
             self.place.halve(half_lives);
         }
     }
 
-    /// Prepares the next incarnation. Returns until when its messages are held back, which only a
-    /// restart with a delayed delivery has.
-    pub(super) fn begin_incarnation(&mut self, is_restart: bool, now: Instant) -> Option<Instant> {
-        (self.next, self.policy, self.message_pending) = (None, None, false);
-        self.healthy_since = None;
-        self.held = self.held.filter(|&until| is_restart && until > now);
-        self.held
-    }
-
-    /// The failures in a row of a child that has been Active for `life`.
-    fn consecutive_failures_after(&self, backoff: &Backoff, life: Duration) -> u32 {
-        match has_recovered(backoff, life) {
-            true => 0,
-            false => {
-                let half_lives = half_lives(backoff, life);
-                self.consecutive_failures.checked_shr(half_lives).unwrap_or(0)
-            }
-        }
+    fn halved(&self, times: u32) -> u32 {
+        self.consecutive_failures.checked_shr(times).unwrap_or(0)
     }
 
     #[cfg(test)]
@@ -123,9 +97,11 @@ impl FailureHistory {
 
     /// What is visible of a child that has been Active for `life`, if it is.
     pub(crate) fn summary(&self, backoff: &Backoff, life: Option<Duration>) -> FailureSummary {
-        let attempt = life.map_or(self.consecutive_failures, |life| {
-            self.consecutive_failures_after(backoff, life)
-        });
+        let attempt = match life {
+            Some(life) if has_recovered(backoff, life) => 0,
+            Some(life) => self.halved(half_lives(backoff, life)),
+            None => self.consecutive_failures,
+        };
         FailureSummary { attempt, next: self.next, last: self.last.clone() }
     }
 }

@@ -9,15 +9,13 @@ use std::time::Instant;
 use super::SLICE;
 use super::arena::Key;
 use super::callers::WaitFor;
-use super::child::{ChildState, DownState, StopReason, Timer};
+use super::child::{AfterFailing, ChildState, DownState, StopReason, Timer};
 use super::children::Children;
 use super::dynamic::Dynamic;
 use super::effect::{Decision, Effect, Finish, StepCx};
 #[cfg(test)]
 use super::event::Declaration;
-use super::event::{
-    ChildAnswer, ChildRequest, ConditionEvent, IfRunning, IfWaiting, MachineEvent, Ticket,
-};
+use super::event::{ChildAnswer, ChildRequest, IfRunning, IfWaiting, MachineEvent, Ticket};
 use super::group::After;
 use super::ordered::Ordered;
 #[cfg(test)]
@@ -28,8 +26,7 @@ use super::user_code::UserCode;
 use crate::exit::ExitReason;
 #[cfg(test)]
 use crate::policy::{ChildOptions, ChildRules};
-use crate::policy::{FailureDecision, Resolution};
-use crate::policy::{OnLeak, Reset, Rules, Withheld};
+use crate::policy::{OnLeak, Reset, Rules, StartCause, Withheld};
 
 /// The rules of one supervisor: events in, effects out.
 #[derive(Debug)]
@@ -105,29 +102,6 @@ impl Machine {
             (MachineEvent::Acked { .. }, Some(key)) => {
                 self.children_mut().recover_on(key, Reset::OnAck)
             }
-            (MachineEvent::Condition(ConditionEvent::MessagePending { .. }), Some(key)) => {
-                if !self.is_ending() && self.children_mut().note_message(key) {
-                    each!(self, kind => kind.start_for_message(key, cx));
-                }
-            }
-            (MachineEvent::Condition(ConditionEvent::LeaseGranted { changes, .. }), Some(key)) => {
-                self.children_mut().on_lease_granted(key, changes, cx);
-            }
-            (MachineEvent::Condition(ConditionEvent::LeaseLost { .. }), Some(key)) => {
-                self.children_mut().on_lease_lost(key, cx);
-            }
-            (MachineEvent::Condition(ConditionEvent::Health { problem, .. }), Some(key)) => {
-                self.on_health(key, problem, cx)
-            }
-            (MachineEvent::Condition(ConditionEvent::Heartbeat { last, .. }), Some(key)) => {
-                // In a supervisor that ends, the child is stopped anyway.
-                if !self.is_ending() {
-                    self.children_mut().on_heartbeat(key, last, cx);
-                }
-            }
-            (MachineEvent::Condition(ConditionEvent::Checked { passed, .. }), Some(key)) => {
-                self.children_mut().on_checked(key, passed, now);
-            }
             (MachineEvent::StopSelf { .. }, Some(key)) => {
                 let state = self.children().state(key);
                 if matches!(state, Some(ChildState::Active | ChildState::Activating)) {
@@ -136,9 +110,6 @@ impl Machine {
             }
             (MachineEvent::Policy { policy, .. }, Some(key)) => {
                 self.children_mut().set_policy(key, policy);
-            }
-            (MachineEvent::Condition(ConditionEvent::Answered { decision, .. }), Some(key)) => {
-                self.on_decision(key, Some(decision), cx);
             }
             (MachineEvent::Request { ticket, key, request }, _) => {
                 let answer = match self.children().state(key) {
@@ -172,6 +143,11 @@ impl Machine {
                     return;
                 }
             }
+            (MachineEvent::Condition(event), _) => {
+                if !self.on_condition(event, cx) {
+                    return;
+                }
+            }
             (MachineEvent::Tick, _) => self.on_tick(cx),
             (MachineEvent::Stop { within }, _) => {
                 each!(self, kind => kind.finish(Finish::Stopped));
@@ -193,14 +169,6 @@ impl Machine {
         each!(self, kind => kind.settle(cx));
         self.settle_leases(cx);
         self.answer_callers(cx);
-    }
-
-    /// Ends the leases that their children have no use for any more.
-    fn settle_leases(&mut self, cx: &mut StepCx<'_>) {
-        for key in self.children_mut().leases.take_unchecked() {
-            let starts = each!(self, kind => kind.will_be_started(key));
-            self.children_mut().settle_lease(key, starts, cx);
-        }
     }
 
     /// Answers the callers of the children that the event has left down for good.
@@ -234,11 +202,36 @@ impl Machine {
         if let ChildState::Stopping { why, .. } = children.entry(key).state {
             let reason = children.report_stopped(key, reason, cx);
             if !self.exits_program(key, &reason, cx) {
-                each!(self, kind => kind.on_stopped(key, why, cx));
+                self.on_stopped(key, why, cx);
             }
         } else {
             let (active, reason) = children.report_ended(key, reason, cx);
             if !self.exits_program(key, &reason, cx) {
+                each!(self, kind => kind.on_ended(key, active, &reason, cx));
+            }
+        }
+    }
+
+    /// A stopped child is gone.
+    fn on_stopped(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
+        if self.is_to_stop(key) {
+            return each!(self, kind => kind.on_stopped_in_group(key, cx));
+        }
+        match why {
+            StopReason::Group => each!(self, kind => kind.on_stopped_in_group(key, cx)),
+            StopReason::Manual | StopReason::Failing { then: AfterFailing::StayDown, .. } => {
+                each!(self, kind => kind.on_terminated(key, cx));
+            }
+            StopReason::Restart | StopReason::Failing { then: AfterFailing::Start, .. } => {
+                self.children_mut().answer_down(key, cx);
+                self.children_mut().launch(key, StartCause::Manual, cx);
+            }
+            StopReason::Lease => self.children_mut().launch(key, StartCause::Lease, cx),
+            StopReason::OwnRequest => {
+                each!(self, kind => kind.on_ended(key, true, &Arc::new(ExitReason::Normal), cx));
+            }
+            StopReason::Failing { active, then: AfterFailing::Decide } => {
+                let reason = self.children_mut().failure(key);
                 each!(self, kind => kind.on_ended(key, active, &reason, cx));
             }
         }
@@ -254,37 +247,11 @@ impl Machine {
         true
     }
 
-    /// The failure callback has decided. `None`: it did not in time.
-    fn on_decision(&mut self, key: Key, decision: Option<FailureDecision>, cx: &mut StepCx<'_>) {
-        self.children_mut().timers.disarm(Timer::Child(key));
-        if each!(self, kind => kind.overrides_callback(key, cx)) {
-            return;
-        }
-        let children = self.children_mut();
-        let (active, reason, resolution) = children.take_decision(key, decision, cx);
-        match resolution {
-            Resolution::Restart => {
-                let on_exit = children.on_exit(key, active, &reason, cx);
-                each!(self, kind => kind.on_failed(key, active, on_exit, &reason, cx));
-            }
-            Resolution::GiveUp => {
-                children.report_decision(key, &reason, Decision::Decline, cx);
-                each!(self, kind => kind.set_down(key, DownState::GivenUp, cx));
-            }
-            Resolution::Escalate => {
-                children.report_decision(key, &reason, Decision::Escalate, cx);
-                each!(self, kind => kind.give_up(key, cx));
-                let reason = ExitReason::clone(&reason);
-                each!(self, kind => kind.finish(Finish::Failed { key, reason }));
-            }
-        }
-    }
-
     fn on_tick(&mut self, cx: &mut StepCx<'_>) {
         for _ in 0..SLICE {
             let children = self.children_mut();
             let Some((due, timer)) = children.timers.pop(cx.now) else { return };
-            children.note_lateness(due, cx.now);
+            children.on_due(due, cx.now);
             match timer {
                 Timer::Child(key) => self.on_deadline(key, cx),
                 // The walk of the supervisor's end stops the child.
@@ -341,18 +308,7 @@ impl Machine {
         if parks && !ends {
             each!(self, kind => kind.on_leaked(key, why, cx));
         } else {
-            each!(self, kind => kind.on_stopped(key, why, cx));
-        }
-    }
-
-    /// The result of a health check has changed.
-    fn on_health(&mut self, key: Key, problem: Option<Arc<str>>, cx: &mut StepCx<'_>) {
-        let ends = self.is_ending();
-        let fails = self.children_mut().report_health(key, problem.clone(), cx);
-        // In a supervisor that ends, the child is stopped anyway.
-        if let Some(problem) = problem.filter(|_| fails && !ends) {
-            let reason = ExitReason::Unhealthy(problem.to_string());
-            self.children_mut().fail_running(key, reason, false, cx);
+            self.on_stopped(key, why, cx);
         }
     }
 

@@ -15,7 +15,8 @@
 //! | `group` | the state of an operation over several children in order |
 //! | `children`, `child` | what happens to one child, and its state |
 //! | `history`, `limits` | the failures of one child, and its restart limits |
-//! | `callers`, `requirements`, `leases`, `timers`, `arena`, `start_order` | tables by child |
+//! | `conditions` | what only children with a condition need, such as a lease or a watchdog |
+//! | `callers`, `requirements`, `timers`, `arena`, `start_order` | tables by child |
 //! | `verify` | simulation, invariants and exploration (tests only) |
 //!
 //! # Invariants
@@ -35,6 +36,7 @@ mod arena;
 mod callers;
 mod child;
 mod children;
+mod conditions;
 mod declare;
 mod dynamic;
 mod effect;
@@ -42,7 +44,6 @@ mod event;
 mod find;
 mod group;
 mod history;
-mod leases;
 mod limits;
 mod machine;
 mod ordered;
@@ -59,7 +60,7 @@ mod view;
 mod waits;
 
 pub(crate) use self::arena::{Key, trim};
-pub(crate) use self::children::ANSWER_WITHIN;
+pub(crate) use self::conditions::ANSWER_WITHIN;
 pub(crate) use self::effect::{ConditionEffect, Decision, Effect, Finish, Report};
 pub(crate) use self::event::{
     ChildAnswer, ChildRequest, ConditionEvent, Declaration, IncarnationNumber, MachineEvent, Ticket,

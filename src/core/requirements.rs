@@ -65,12 +65,11 @@ pub(super) struct Requirements {
 }
 
 impl Requirements {
-    /// Sets what a child provides and requires. `own`: what it requires besides; `is_met`: whether a sibling is met.
+    /// Sets what a child provides and requires, besides its lease. `is_met`: whether a sibling is met.
     pub(super) fn link(
         &mut self,
         key: Key,
         Links { provides, requires }: Links,
-        own: Option<RequirementId>,
         is_met: impl Fn(Key) -> bool,
     ) {
         if let Some(id) = provides {
@@ -88,7 +87,9 @@ impl Requirements {
         if self.links.contains_key(&key) || provides.is_some() || !requires.is_empty() {
             let links = self.links.entry(key).or_default();
             links.provides = provides.or(links.provides);
-            links.requires = requires.into_iter().map(|(id, _)| id).chain(own).collect();
+            let lease =
+                links.requires.iter().copied().filter(|&id| id == RequirementId::Lease(key));
+            links.requires = requires.into_iter().map(|(id, _)| id).chain(lease).collect();
         }
     }
 
@@ -123,7 +124,9 @@ impl Requirements {
 
     pub(super) fn unlink(&mut self, key: Key) {
         self.stop_waiting(key);
-        self.links.remove(&key);
+        if self.links.remove(&key).is_some() {
+            self.names.remove(&RequirementId::Lease(key));
+        }
     }
 
     /// Sets whether the child meets its name, and releases the children that wait for it.
@@ -215,7 +218,7 @@ mod tests {
         let ids = [0, 1, 2].map(RequirementId::Name);
         for (key, required) in [(pool, (ids[0], db)), (api, (ids[1], pool)), (web, (ids[2], api))] {
             let links = Links { provides: None, requires: vec![required] };
-            requirements.link(key, links, None, |_| true);
+            requirements.link(key, links, |_| true);
         }
 
         assert_eq!(requirements.chain_to(ids[0], &[web]), Some(vec![web, api, pool]));
@@ -230,7 +233,7 @@ mod tests {
         let mut requirements = Requirements::default();
         let id = RequirementId::Name(0);
         let links = Links { provides: None, requires: vec![(id, db)] };
-        requirements.link(api, links, None, |_| false);
+        requirements.link(api, links, |_| false);
 
         for _ in 0..3 {
             requirements.wait(api, id);

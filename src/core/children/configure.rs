@@ -17,11 +17,11 @@ use std::sync::Arc;
 use super::Children;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
-use crate::core::child::{ChildState, StopReason, Timer};
+use crate::core::child::{ChildState, StopReason};
 use crate::core::effect::StepCx;
 use crate::core::event::{ChildAnswer, Ticket};
 use crate::core::requirements::Links;
-use crate::policy::{ChildRules, RestartWindow, Rules, StartCause, Withheld, later};
+use crate::policy::{ChildRules, RestartWindow, Rules, StartCause, Withheld};
 
 impl Children {
     /// Replaces the rules of a child, and stops or starts it if they withhold it or no longer do. Returns the answer for
@@ -73,7 +73,7 @@ impl Children {
             ChildState::Backoff(_) => self.launch(key, StartCause::Manual, cx),
             ChildState::Gated(_) => {
                 self.requirements.stop_waiting(key);
-                self.leases.note(key);
+                self.recheck_lease(key);
                 // Its requirement may be about to be met, which starts the child no more.
                 self.answer_up(key, &ChildAnswer::Gated, cx);
             }
@@ -100,37 +100,33 @@ impl Children {
         self.gate(key, StartCause::Manual, cx);
     }
 
-    fn set_child_rules(&mut self, key: Key, rules: Arc<ChildRules>, cx: &mut StepCx<'_>) {
+    /// Replaces the rules of a child.
+    pub(super) fn set_child_rules(
+        &mut self,
+        key: Key,
+        rules: Arc<ChildRules>,
+        cx: &mut StepCx<'_>,
+    ) {
         let state = self.entry(key).state;
         let limited = self.entry(key).limits();
         self.count_significant(key, state, false);
         let old = std::mem::replace(&mut self.entry(key).rules, rules);
         self.count_significant(key, state, true);
-        self.update_lease(key, cx);
         let entry = self.entries.get_mut(key).expect("the child that is configured");
         self.counts.replaced(&old, &entry.rules);
         let limits = entry.limits().filter(|limits| limited != Some(*limits));
         if let (Some(limits), Some(history)) = (limits, &mut entry.history) {
             history.tracker.set_limits(&limits, cx.now);
         }
-        let (since, new) = (entry.since, Arc::clone(&entry.rules));
-        if state == ChildState::Active && old.watchdog != new.watchdog {
-            match new.watchdog {
-                Some(interval) => self.timers.arm(Timer::Child(key), later(cx.now, interval)),
-                None => self.timers.disarm(Timer::Child(key)),
-            }
-        }
-        if state == ChildState::Active && old.run_time_limit != new.run_time_limit {
-            self.arm_run_time_limit(key, since);
-        }
+        self.on_rules(key, Some(&old), cx);
     }
 
     /// Sets what a child provides and requires, also while it runs or waits.
     pub(in crate::core) fn link(&mut self, key: Key, links: Links) {
         self.requirements.stop_waiting(key);
-        let (lease, entries) = (self.leases.requirement(key), &self.entries);
+        let entries = &self.entries;
         let is_met = |key| entries.get(key).is_some_and(|entry| entry.state.is_met());
-        self.requirements.link(key, links, lease, is_met);
+        self.requirements.link(key, links, is_met);
         let state = self.entry(key).state;
         self.requirements.provide(key, state.is_met());
         if let ChildState::Gated(_) = state {
@@ -139,7 +135,7 @@ impl Children {
         self.note_down(key);
     }
 
-    /// Replaces the rules. The restarts so far still count.
+    /// Replaces the rules, which keep the failure callback. The restarts so far still count.
     pub(in crate::core) fn set_rules(&mut self, rules: Arc<Rules>, cx: &mut StepCx<'_>) {
         self.window = rules.intensity.map(|intensity| match self.window.take() {
             Some(mut window) => {
@@ -148,6 +144,8 @@ impl Children {
             }
             None => RestartWindow::new(intensity),
         });
+        // Or each child would need another record.
+        debug_assert_eq!(self.rules.has_failure_callback, rules.has_failure_callback);
         self.rules = rules;
     }
 

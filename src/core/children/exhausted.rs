@@ -46,7 +46,7 @@ impl Children {
         self.entry(key).history_mut().next = None;
         if self.entry(key).rules.fallback.is_some() {
             self.report_decision(key, reason, Decision::FallBack, cx);
-            self.use_fallback(key, failed);
+            self.use_fallback(key, failed, cx);
             return RestartDecision::RestartAt(failed);
         }
         let entry = self.entries.get(key).expect("the child that failed");
@@ -86,14 +86,13 @@ impl Children {
     }
 
     /// Replaces the child's spec by its fallback, with an empty history.
-    fn use_fallback(&mut self, key: Key, failed: Instant) {
+    fn use_fallback(&mut self, key: Key, failed: Instant, cx: &mut StepCx<'_>) {
         // Taken down with its old rules, so that what is counted over all children stays right.
         self.set(key, ChildState::Down(DownState::GivenUp));
-        let entry = self.entries.get_mut(key).expect("the child that failed");
-        let Some(fallback) = entry.rules.fallback.as_ref().map(Arc::clone) else { return };
-        self.counts.replaced(&entry.rules, &fallback);
-        entry.rules = fallback;
-        let history = entry.history_mut();
+        let Some(fallback) = self.entry(key).rules.fallback.clone() else { return };
+        self.set_child_rules(key, fallback, cx);
+        self.release_messages(key);
+        let history = self.entry(key).history_mut();
         let mut fresh = FailureHistory::default();
         fresh.last = history.last.take();
         fresh.next = Some((failed, Duration::ZERO));
@@ -121,7 +120,8 @@ impl Children {
             history.tracker.clear();
             history.first_failure = None;
         }
-        (history.next, history.held) = (Some((until, length)), None);
+        history.next = Some((until, length));
+        self.release_messages(key);
         self.report_decision(key, reason, Decision::Pause { length }, cx);
         RestartDecision::PauseUntil(until)
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{AfterFailing, ChildState, StopReason, Timer};
-use crate::core::effect::{ConditionEffect, Decision, Effect, StepCx};
+use crate::core::effect::{Decision, Effect, StepCx};
 use crate::core::view::PastExit;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -115,32 +115,6 @@ impl Children {
             (ChildState::Stopping { .. }, _) => self.abort(key, cx),
             _ => {}
         }
-    }
-
-    /// The last health check of a child has passed or not, unlike the one before.
-    pub(in crate::core) fn on_checked(&mut self, key: Key, passed: bool, now: Instant) {
-        let entry = self.entry(key);
-        if entry.state == ChildState::Active && entry.rules.spec.fails_unhealthy {
-            entry.history_mut().healthy_since = passed.then_some(now);
-        }
-    }
-
-    /// Reports the result of a health check, which only an Active child has. Returns whether the
-    /// child fails with it.
-    pub(in crate::core) fn report_health(
-        &mut self,
-        key: Key,
-        problem: Option<Arc<str>>,
-        cx: &mut StepCx<'_>,
-    ) -> bool {
-        let entry = self.entry(key);
-        if entry.state != ChildState::Active {
-            return false;
-        }
-        let incarnation = entry.incarnation;
-        let fails = entry.rules.spec.fails_unhealthy && problem.is_some();
-        cx.push(Effect::Condition(ConditionEffect::Health { key, incarnation, problem }));
-        fails
     }
 
     /// Reports what becomes of a child that has ended by itself.

@@ -11,13 +11,8 @@
 //! | `exits` | reporting how an incarnation ended, or that a running child has failed |
 //! | `restart` | what a failure costs, and the delay before the next attempt |
 //! | `exhausted` | what follows when a restart limit is exceeded |
-//! | `callback` | the failure callback |
-//! | `messages` | children that a message starts |
 //! | `configure` | options and rules that change while children run |
 //! | `hold` | children that a caller keeps from being started, and counters that a caller resets |
-//! | `leases` | children that need a lease |
-//! | `watchdog` | children that have to send heartbeats |
-//! | `run_time` | children that may be active for a limited time |
 //!
 //! # Invariants
 //!
@@ -30,30 +25,24 @@
 //! 5. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer, and
 //!    those that are `Active` and have a watchdog. Only `Active` children have a timer for their run time.
 
-mod callback;
 mod configure;
 mod exhausted;
 mod exits;
 mod hold;
-mod leases;
-mod messages;
 mod restart;
-mod run_time;
 mod start;
 mod stop;
-mod watchdog;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::callback::ANSWER_WITHIN;
-pub(super) use self::watchdog::Stall;
+pub(super) use self::restart::Charge;
 use super::arena::{Arena, Key};
 use super::callers::{Callers, WaitFor};
 use super::child::{ChildEntry, ChildState, DownState, Position, Timer};
+use super::conditions::Stall;
 use super::effect::{Effect, Report, StepCx};
-use super::event::{ChildAnswer, ConditionEvent, MachineEvent, Ticket};
-use super::leases::{LeaseState, Leases};
+use super::event::{ChildAnswer, IncarnationNumber, MachineEvent, Ticket};
 use super::requirements::Requirements;
 use super::timers::Timers;
 use super::view::{ChildCounts, View};
@@ -61,6 +50,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     ChildRules, Intensity, OnExit, RestartPolicy, RestartType, RestartWindow, Rules, Shutdown,
+    later,
 };
 
 /// See the [module](self).
@@ -72,12 +62,13 @@ pub(super) struct Children {
     pub(super) entries: Arena<ChildEntry>,
     pub(super) timers: Timers<Timer>,
     pub(super) requirements: Requirements,
-    pub(super) leases: Leases,
     pub(super) callers: Callers,
     /// The granted restarts of all children, if the supervisor limits them.
     pub(super) window: Option<RestartWindow>,
     /// Until then no failure is charged, and no child that fails is restarted.
     pub(super) paused: Option<Instant>,
+    /// Children that may have no use for their lease since the last event.
+    pub(super) unchecked_leases: Vec<Key>,
     /// The last time that the runtime was late.
     pub(super) stall: Option<Stall>,
     pub(super) live: u32,
@@ -95,10 +86,10 @@ impl Children {
             entries: Arena::default(),
             timers: Timers::default(),
             requirements: Requirements::default(),
-            leases: Leases::default(),
             callers: Callers::default(),
             window,
             paused: None,
+            unchecked_leases: Vec::new(),
             stall: None,
             live: 0,
             significant_remaining: 0,
@@ -107,18 +98,25 @@ impl Children {
         }
     }
 
-    pub(super) fn add(&mut self, rules: Arc<ChildRules>, pos: Position, now: Instant) -> Key {
+    pub(super) fn add(
+        &mut self,
+        rules: Arc<ChildRules>,
+        pos: Position,
+        cx: &mut StepCx<'_>,
+    ) -> Key {
         self.counts.add(&rules);
-        let (stop_order, needs_lease) = (rules.spec.stop_order, rules.spec.lease_grace.is_some());
+        let created = cx.now.saturating_duration_since(self.began).as_nanos();
+        let stop_order = rules.spec.stop_order;
         self.significant_remaining += u32::from(rules.spec.significant);
         let down = if rules.spec.on_message { DownState::Dormant } else { DownState::New };
         let key = self.entries.insert(ChildEntry {
             rules,
             history: None,
+            conditions: None,
             pos,
-            created: now,
+            created: u64::try_from(created).unwrap_or(u64::MAX),
             started: None,
-            since: now,
+            since: cx.now,
             incarnation: 0,
             state: ChildState::Down(down),
             lifecycle: Lifecycle::Discovered,
@@ -126,9 +124,7 @@ impl Children {
             held: false,
             stop_order,
         });
-        if needs_lease {
-            self.need_lease(key);
-        }
+        self.on_rules(key, None, cx);
         key
     }
 
@@ -141,7 +137,7 @@ impl Children {
     ) -> Option<ChildEntry> {
         self.answer_seekers(key, answer, cx);
         self.timers.disarm(Timer::Child(key));
-        self.remove_lease(key, cx);
+        self.end_lease(key, true, cx);
         let entry = self.entries.remove(key)?;
         self.counts.remove(&entry.rules, entry.lifecycle);
         self.requirements.unlink(key);
@@ -160,6 +156,11 @@ impl Children {
     pub(super) fn restart_type(&self, key: Key) -> RestartType {
         let entry = self.entries.get(key);
         entry.map_or(RestartType::Temporary, |entry| entry.rules.restart_type())
+    }
+
+    /// Whether the child is removed when it has exited, or is stopped for good.
+    pub(super) fn is_forgotten(&self, key: Key) -> bool {
+        self.restart_type(key) == RestartType::Temporary && !self.is_dormant_temporary(key)
     }
 
     pub(super) fn shutdown(&self, key: Key) -> Shutdown {
@@ -204,27 +205,11 @@ impl Children {
             | MachineEvent::Exited { key, incarnation, .. }
             | MachineEvent::Remaining { key, incarnation, .. }
             | MachineEvent::Healthy { key, incarnation }
-            | MachineEvent::Condition(ConditionEvent::Health { key, incarnation, .. })
-            | MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, .. })
-            | MachineEvent::Condition(ConditionEvent::Checked { key, incarnation, .. })
             | MachineEvent::StopSelf { key, incarnation }
             | MachineEvent::Acked { key, incarnation }
             | MachineEvent::Policy { key, incarnation, .. } => (key, incarnation),
-            MachineEvent::Condition(ConditionEvent::Answered { key, incarnation, .. }) => {
-                let entry = self.entries.get(*key)?;
-                let asked = matches!(entry.state, ChildState::AwaitingDecision { .. });
-                return (asked && entry.incarnation == *incarnation).then_some(*key);
-            }
-            MachineEvent::Condition(ConditionEvent::MessagePending { key }) => {
-                return self.entries.get(*key).map(|_| *key);
-            }
-            MachineEvent::Condition(ConditionEvent::LeaseGranted { key, .. }) => {
-                return (self.leases.state(*key) == Some(LeaseState::Sought)).then_some(*key);
-            }
-            MachineEvent::Condition(ConditionEvent::LeaseLost { key }) => {
-                return (self.leases.state(*key) == Some(LeaseState::Granted)).then_some(*key);
-            }
-            MachineEvent::Request { .. }
+            MachineEvent::Condition(_)
+            | MachineEvent::Request { .. }
             | MachineEvent::CallerGone { .. }
             | MachineEvent::Declared(_)
             | MachineEvent::Tick
@@ -232,8 +217,13 @@ impl Children {
             | MachineEvent::Close { .. }
             | MachineEvent::AbortAll => return None,
         };
-        let entry = self.entries.get(key)?;
-        (entry.incarnation == incarnation && entry.state.is_live()).then_some(key)
+        self.runs(key, incarnation).then_some(key)
+    }
+
+    /// Whether this incarnation of the child isn't over.
+    pub(super) fn runs(&self, key: Key, incarnation: IncarnationNumber) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_some_and(|entry| entry.incarnation == incarnation && entry.state.is_live())
     }
 
     /// Moves a child along one edge of its lifecycle, and reports it.
@@ -269,13 +259,6 @@ impl Children {
         let entry = self.entry(key);
         let old = std::mem::replace(&mut entry.state, state);
         entry.has_passed |= state.is_passed();
-        if old == ChildState::Active {
-            self.timers.disarm(Timer::RunTime(key));
-        }
-        let entry = self.entry(key);
-        if let (ChildState::Down(down), Some(history)) = (state, &mut entry.history) {
-            history.message_pending &= !down.ignores_messages();
-        }
         let significant = entry.rules.spec.significant;
         self.live += u32::from(state.is_live());
         self.live -= u32::from(old.is_live());
@@ -288,8 +271,8 @@ impl Children {
         self.requirements.provide(key, state.is_met());
         if let ChildState::Down(_) | ChildState::Gated(_) | ChildState::Stopping { .. } = state {
             self.note_down(key);
-            self.leases.note(key);
         }
+        self.on_state(key, old, state);
     }
 
     /// Notes that the child may not come up any more, for the callers that seek it.
@@ -353,7 +336,7 @@ impl Children {
             rules: Arc::clone(&entry.rules),
             lifecycle: entry.lifecycle,
             incarnation: entry.incarnation,
-            created: entry.created,
+            created: later(self.began, Duration::from_nanos(entry.created)),
             started: entry.started,
             since: entry.since,
             settled: entry.state.is_passed()

@@ -4,14 +4,9 @@
 //! message starts the child again. That start waits like a restart, and only the child's own limits
 //! count it.
 //!
-//! A child whose delivery is delayed starts at once instead of waiting, and its messages wait in its
-//! place. This applies only where the child restarts by itself: a group waits, and so does a pause.
-//!
 //! # Invariants
 //!
 //! 1. Every delay counts from the failure, which may lie before the end of the task.
-//! 2. A child with a delayed delivery has one start for each delay: if it fails while its messages are
-//!    held back, it is restarted when they would have been delivered.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +23,7 @@ use crate::policy::{OnExit, StartCause, later};
 
 /// Whether the intensity of the supervisor counts an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Charge {
+pub(in crate::core) enum Charge {
     Always,
     /// An attempt that is delayed is free.
     WithoutDelay,
@@ -58,18 +53,8 @@ impl Children {
         self.decide_attempt(key, charge, reason, cx)
     }
 
-    /// Draws the delay of a child that has failed and that a message starts, as
-    /// [`decide_restart`](Self::decide_restart) does.
-    pub(in crate::core) fn decide_message_start(
-        &mut self,
-        key: Key,
-        reason: &Arc<ExitReason>,
-        cx: &mut StepCx<'_>,
-    ) -> RestartDecision {
-        self.decide_attempt(key, Charge::Never, reason, cx)
-    }
-
-    fn decide_attempt(
+    /// Draws the delay, and charges the failure as specified if the limits allow another attempt.
+    pub(in crate::core) fn decide_attempt(
         &mut self,
         key: Key,
         charge: Charge,
@@ -96,7 +81,10 @@ impl Children {
             let by = RefusedBy { supervisor: false, child: true, limit };
             return self.on_refused(key, failed, by, reason, cx);
         };
-        let history = entry.history_mut();
+        if paused.is_some() {
+            self.release_messages(key);
+        }
+        let history = self.entries.get_mut(key).expect("the child that failed").history_mut();
         let charged = match charge {
             Charge::Always => true,
             Charge::WithoutDelay => delay.is_zero(),
@@ -106,7 +94,6 @@ impl Children {
         let attempt = history.consecutive_failures;
         let at = later(failed, delay);
         let (decision, at, delay) = if let Some(until) = paused {
-            history.held = None;
             let at = at.max(until);
             (RestartDecision::PauseUntil(at), at, at.saturating_duration_since(failed))
         } else {
@@ -137,33 +124,8 @@ impl Children {
 
     /// Starts a child that restarts by itself at `at`, or its delayed delivery.
     pub(in crate::core) fn restart(&mut self, key: Key, at: Instant, cx: &mut StepCx<'_>) {
-        let delays = self.entry(key).rules.spec.delays_delivery;
-        let start = if delays { self.hold_messages(key, at, cx.now) } else { at };
+        let start = self.on_restart(key, at, cx.now);
         self.back_off(key, start, StartCause::Restart, cx);
-    }
-
-    /// Holds the child's messages back instead of its start at `at`. Returns when it is started.
-    fn hold_messages(&mut self, key: Key, at: Instant, now: Instant) -> Instant {
-        let entry = self.entry(key);
-        let failed = entry.since;
-        let history = entry.history_mut();
-        let held = history.held.filter(|&held| held > now);
-        let start = held.unwrap_or(now);
-        history.held = Some(match held {
-            Some(held) => later(held, at.saturating_duration_since(failed)),
-            None => at,
-        });
-        if held.is_some() {
-            history.next = Some((start, start.saturating_duration_since(failed)));
-        }
-        start
-    }
-
-    /// Delivers the messages of the next incarnation at once.
-    pub(in crate::core) fn release_messages(&mut self, key: Key) {
-        if let Some(history) = &mut self.entry(key).history {
-            history.held = None;
-        }
     }
 
     /// Starts a child at `until`, or now if that is past.

@@ -8,8 +8,10 @@ use super::Children;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
 use crate::core::child::{ChildEntry, ChildState, Timer};
+use crate::core::conditions::LeaseState;
 use crate::core::effect::{Effect, StepCx};
 use crate::core::event::{ChildAnswer, Ticket};
+use crate::core::requirements::RequirementId;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Reset, StartCause, later};
 
@@ -22,7 +24,9 @@ impl Children {
         }
         if let Some((lacking, _)) = self.requirements.lacks(key) {
             self.requirements.wait(key, lacking);
-            self.seek_lease(key, lacking, cx);
+            if lacking == RequirementId::Lease(key) {
+                self.seek_lease(key, cx);
+            }
             return self.gate(key, cause, cx);
         }
         self.enter(key, Lifecycle::Resolved, None, cx);
@@ -30,9 +34,10 @@ impl Children {
         entry.incarnation = entry.incarnation.saturating_add(1);
         entry.started = Some(cx.now);
         let (incarnation, signals) = (entry.incarnation, entry.rules.spec.signals);
-        let is_restart = cause == StartCause::Restart;
-        let history = entry.history.as_mut();
-        let held = history.and_then(|history| history.begin_incarnation(is_restart, cx.now));
+        if let Some(history) = &mut entry.history {
+            (history.next, history.policy) = (None, None);
+        }
+        let held = self.on_start(key, cause, cx.now);
         self.set(key, ChildState::Activating);
         self.enter(key, Lifecycle::Activating, None, cx);
         cx.push(Effect::Start { key, incarnation, cause, held });
@@ -51,8 +56,7 @@ impl Children {
         self.timers.disarm(Timer::Child(key));
         self.set(key, ChildState::Active);
         self.enter(key, Lifecycle::Active, None, cx);
-        self.arm_watchdog(key, cx.now);
-        self.arm_run_time_limit(key, cx.now);
+        self.on_active(key, cx.now);
         self.recover_on(key, Reset::OnReady);
         let incarnation = self.entry(key).incarnation;
         self.answer_up(key, &ChildAnswer::Started(incarnation), cx);
@@ -109,7 +113,7 @@ impl Children {
             return true;
         }
         while let Some((_, provider)) = self.requirements.lacks(key) {
-            if self.lacks_lease(key) {
+            if self.lease(key).is_some_and(|lease| lease != LeaseState::Granted) {
                 return true;
             }
             match provider.and_then(|provider| self.state(provider).map(|state| (provider, state)))

@@ -5,33 +5,21 @@ use std::sync::Arc;
 use super::Dynamic;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
-use crate::core::child::{AfterFailing, DownState, RestartDecision, StopReason};
+use crate::core::child::{DownState, RestartDecision, StopReason};
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
 use crate::policy::{OnExhausted, OnExit, StartCause};
 
 impl Dynamic {
-    /// A stopped child is gone.
-    pub(in crate::core) fn on_stopped(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
-        if self.is_finishing() {
-            return self.forget(key, cx);
-        }
-        match why {
-            StopReason::Group
-            | StopReason::Manual
-            | StopReason::Failing { then: AfterFailing::StayDown, .. } => self.forget(key, cx),
-            StopReason::Restart | StopReason::Failing { then: AfterFailing::Start, .. } => {
-                self.children.answer_down(key, cx);
-                self.children.launch(key, StartCause::Manual, cx);
-            }
-            StopReason::Lease => self.children.launch(key, StartCause::Lease, cx),
-            StopReason::OwnRequest => self.on_ended(key, true, &Arc::new(ExitReason::Normal), cx),
-            StopReason::Failing { active, then: AfterFailing::Decide } => {
-                let reason = self.children.failure(key);
-                self.on_ended(key, active, &reason, cx);
-            }
-        }
+    /// A child is gone that is stopped with all others.
+    pub(in crate::core) fn on_stopped_in_group(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.forget(key, cx);
+    }
+
+    /// A child that a caller has stopped is gone.
+    pub(in crate::core) fn on_terminated(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.forget(key, cx);
     }
 
     /// A child declines to run. It is Stopped already.
@@ -52,15 +40,6 @@ impl Dynamic {
     /// Removes a child whose end also ends the supervisor.
     pub(in crate::core) fn give_up(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.forget(key, cx);
-    }
-
-    /// Leaves the decision on a failure to the end of the supervisor, if that has begun.
-    pub(in crate::core) fn overrides_callback(&mut self, key: Key, cx: &mut StepCx<'_>) -> bool {
-        let overrides = self.is_finishing();
-        if overrides {
-            self.forget(key, cx);
-        }
-        overrides
     }
 
     /// Decides on a child that has ended by itself.
@@ -99,8 +78,8 @@ impl Dynamic {
         reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) {
-        if self.children.needs_callback(key, reason) {
-            return self.children.ask_callback(key, active, ExitReason::clone(reason), cx);
+        if self.children.callback_decides(key, active, reason, cx) {
+            return;
         }
         match self.children.decide_restart(key, active, on_exit, reason, cx) {
             RestartDecision::RestartAt(at) => self.children.restart(key, at, cx),
@@ -127,15 +106,12 @@ impl Dynamic {
                 self.children.enter_stopped(key, cx);
                 self.set_down(key, DownState::GivenUp, cx);
             }
-            OnExhausted::Remove => self.forget(key, cx),
-            OnExhausted::Escalate => {
+            OnExhausted::Remove | OnExhausted::Escalate | OnExhausted::Exit(_) => {
                 self.forget(key, cx);
-                self.finish(Finish::Escalated { key, reason: ExitReason::clone(reason) });
             }
-            OnExhausted::Exit(code) => {
-                self.forget(key, cx);
-                self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
-            }
+        }
+        if let Some(finish) = Finish::on_exhausted(what, key, reason) {
+            self.finish(finish);
         }
     }
 
@@ -151,7 +127,9 @@ impl Dynamic {
             OnExit::FailSupervisor => Some(Decision::FailSupervisor).filter(|_| !over),
             OnExit::Restart | OnExit::RestartUncharged => None,
         };
-        let kept = on_exit == OnExit::Leave && !over && self.children.is_kept_for_messages(key);
+        let on_message = self.children.entry(key).rules.spec.on_message;
+        let kept =
+            on_exit == OnExit::Leave && !over && on_message && !self.children.is_forgotten(key);
         if kept && self.children.is_dormant_temporary(key) {
             self.children.enter_stopped(key, cx);
         }

@@ -81,8 +81,8 @@ impl Dynamic {
         }
     }
 
-    pub(super) fn add(&mut self, rules: Arc<ChildRules>, now: Instant) -> Key {
-        let key = self.children.add(rules, 0, now);
+    pub(super) fn add(&mut self, rules: Arc<ChildRules>, cx: &mut StepCx<'_>) -> Key {
+        let key = self.children.add(rules, 0, cx);
         self.occupied.insert(key.index());
         key
     }
@@ -128,7 +128,7 @@ impl Dynamic {
     }
 
     /// Removes a child, and answers its callers.
-    fn forget(&mut self, key: Key, cx: &mut StepCx<'_>) {
+    pub(super) fn forget(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.children.enter_stopped(key, cx);
         self.children.set(key, ChildState::Down(DownState::Finished));
         self.children.answer_down(key, cx);

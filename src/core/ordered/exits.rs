@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::Ordered;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
-use crate::core::child::{
-    AfterFailing, ChildState, DownState, Position, RestartDecision, StopReason,
-};
+use crate::core::child::{ChildState, DownState, Position, RestartDecision, StopReason};
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
@@ -30,32 +28,14 @@ impl Ordered {
         }
     }
 
-    /// A stopped child is gone.
-    pub(in crate::core) fn on_stopped(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
-        if self.is_in_stopping_group(key) {
-            return self.on_stopped_in_group(key, cx);
-        }
-        match why {
-            StopReason::Group => self.on_stopped_in_group(key, cx),
-            StopReason::Manual | StopReason::Failing { then: AfterFailing::StayDown, .. } => {
-                self.children.enter_stopped(key, cx);
-                self.forget_or_set_down(key, DownState::Terminated, cx);
-            }
-            StopReason::Restart | StopReason::Failing { then: AfterFailing::Start, .. } => {
-                self.children.answer_down(key, cx);
-                self.children.launch(key, StartCause::Manual, cx);
-            }
-            StopReason::Lease => self.children.launch(key, StartCause::Lease, cx),
-            StopReason::OwnRequest => self.decide(key, true, &Arc::new(ExitReason::Normal), cx),
-            StopReason::Failing { active, then: AfterFailing::Decide } => {
-                let reason = self.children.failure(key);
-                self.decide(key, active, &reason, cx);
-            }
-        }
+    /// A child that a caller has stopped is gone.
+    pub(in crate::core) fn on_terminated(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.children.enter_stopped(key, cx);
+        self.forget_or_set_down(key, DownState::Terminated, cx);
     }
 
     /// A child has ended inside a range that is being stopped. Its exit is not charged.
-    fn on_stopped_in_group(&mut self, key: Key, cx: &mut StepCx<'_>) {
+    pub(in crate::core) fn on_stopped_in_group(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.children.enter_stopped(key, cx);
         let down = if self.is_excluded(key) {
             DownState::Terminated
@@ -84,15 +64,6 @@ impl Ordered {
     pub(in crate::core) fn give_up(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.children.enter_stopped(key, cx);
         self.set_down(key, DownState::GivenUp, cx);
-    }
-
-    /// Leaves the decision on a failure to the group operation, if one stops the child.
-    pub(in crate::core) fn overrides_callback(&mut self, key: Key, cx: &mut StepCx<'_>) -> bool {
-        let overrides = self.is_in_stopping_group(key);
-        if overrides {
-            self.absorb(key, cx);
-        }
-        overrides
     }
 
     /// Decides on a child that has ended by itself.
@@ -192,8 +163,8 @@ impl Ordered {
         reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) {
-        if self.children.needs_callback(key, reason) {
-            return self.children.ask_callback(key, active, ExitReason::clone(reason), cx);
+        if self.children.callback_decides(key, active, reason, cx) {
+            return;
         }
         let decision = self.children.decide_restart(key, active, on_exit, reason, cx);
         match (decision, self.group_start(key)) {
@@ -224,20 +195,12 @@ impl Ordered {
             self.children.enter_stopped(key, cx);
         }
         self.set_down(key, DownState::GivenUp, cx);
-        match what {
-            OnExhausted::Park
-            | OnExhausted::StopChild
-            | OnExhausted::Remove
-            | OnExhausted::Pause(_) => {
+        match Finish::on_exhausted(what, key, reason) {
+            Some(finish) => self.finish(finish),
+            None => {
                 if let Some(from) = from {
                     self.leave_down(from, cx);
                 }
-            }
-            OnExhausted::Escalate => {
-                self.finish(Finish::Escalated { key, reason: ExitReason::clone(reason) });
-            }
-            OnExhausted::Exit(code) => {
-                self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
             }
         }
     }

@@ -67,12 +67,12 @@ impl Ordered {
         }
     }
 
-    pub(super) fn add(&mut self, rules: Arc<ChildRules>, now: Instant) -> Key {
+    pub(super) fn add(&mut self, rules: Arc<ChildRules>, cx: &mut StepCx<'_>) -> Key {
         let pos = self.next_pos;
         self.next_pos += 1;
         let before = self.order.last_before(pos);
         let before = before.and_then(|(_, key)| Some(self.children.entries.get(key)?.stop_order));
-        let key = self.children.add(rules, pos, now);
+        let key = self.children.add(rules, pos, cx);
         if let Some(before) = before {
             let entry = self.children.entry(key);
             entry.stop_order = entry.stop_order.min(before);

@@ -190,7 +190,7 @@ impl Ordered {
         if marked != down || self.is_finishing() {
             self.children.enter_stopped(key, cx);
             // Its group may have been about to start it for a message.
-            self.children.leases.note(key);
+            self.children.recheck_lease(key);
         }
         if marked != down {
             self.set_down(key, marked, cx);
@@ -224,7 +224,7 @@ impl Ordered {
                 Advance::Continue
             }
             After::Finish(_) => {
-                for key in self.children.leases.take_unchecked() {
+                for key in std::mem::take(&mut self.children.unchecked_leases) {
                     self.children.settle_lease(key, false, cx);
                 }
                 self.children.refuse_seekers(cx);

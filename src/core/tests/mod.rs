@@ -1,6 +1,7 @@
 //! The rules of supervision, each as a transcript of what a machine did.
 
 mod callback;
+mod conditions;
 mod configure;
 mod counts;
 mod delivery;

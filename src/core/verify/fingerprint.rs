@@ -167,7 +167,6 @@ impl Fingerprint {
             {
                 self.entry(entry);
                 self.callers(key, children);
-                children.leases.state(key).hash(self);
             }
         }
         children.timers.all().count().hash(self);
@@ -205,14 +204,17 @@ impl Fingerprint {
         {
             self.since(entry.since, interval);
         }
+        if let Some(conditions) = &entry.conditions {
+            (conditions.lease, conditions.message_pending).hash(self);
+            self.until(conditions.held);
+        }
         let Some(history) = &entry.history else { return self.write_u8(b'-') };
         let backoff = entry.backoff();
         history.policy.as_deref().map(policy_text).hash(self);
         let failures = history.consecutive_failures.min(backoff.flat_from());
         // The place on the curve differs from the failures where an error has set the delay.
         (failures, history.place().min(backoff.flat_from())).hash(self);
-        (entry.rules.spec.is_fallback, history.message_pending).hash(self);
-        self.until(history.held);
+        entry.rules.spec.is_fallback.hash(self);
         history.tracker.window().is_some().hash(self);
         self.window(history.tracker.window());
         let (consecutive, failing_since) = history.tracker.consecutive();

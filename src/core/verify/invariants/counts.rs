@@ -47,6 +47,7 @@ impl Invariants {
             ensure(rules, "the view has the rules that are looked up alone")?;
             self.check_timer(machine, key, state, &view)?;
             self.check_requirements(machine, key, child)?;
+            self.check_conditions(machine, key)?;
         }
         ensure(live == children.live && live == running, "live children are counted")?;
         ensure(left == children.significant_remaining, "significant children are counted")?;

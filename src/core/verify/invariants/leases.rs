@@ -9,7 +9,7 @@
 
 use super::{Invariants, Machine, Violation, ensure};
 use crate::core::child::{ChildState, DownState};
-use crate::core::{ConditionEvent, Key, MachineEvent};
+use crate::core::{ConditionEvent, Key, MachineEvent, RequirementId};
 
 /// What is known of a child's lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -111,7 +111,7 @@ impl Invariants {
             _ if withheld => lease == LeaseAccount::Idle,
             // It is about to start.
             None => true,
-            Some((lacking, _)) if children.leases.requirement(key) == Some(lacking) => {
+            Some((lacking, _)) if lacking == RequirementId::Lease(key) => {
                 // Or it is about to be launched, or stopped with its group.
                 lease == LeaseAccount::Sought
                     || children.requirements.released.contains(&key)

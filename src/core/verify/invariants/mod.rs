@@ -24,7 +24,7 @@
 //! The failure callback is in [`answers`], costs and delays in [`costs`], starts by messages in
 //! [`messages`], groups and orders in [`order`], what holds between two events in [`counts`], and what
 //! holds when nothing more happens in [`rest`]. Heartbeats are in [`watchdog`], run-time
-//! limits in [`run_time`], leases in [`leases`].
+//! limits in [`run_time`], leases in [`leases`], the records of all of these in [`conditions`].
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -50,6 +50,7 @@ use watchdog::Hung;
 mod account;
 mod answers;
 mod child;
+mod conditions;
 mod costs;
 mod counts;
 mod grants;
@@ -257,6 +258,7 @@ impl Invariants {
         self.note_callback(event);
         self.note_message(event);
         self.note_lease(event);
+        self.note_rules(event);
         match event {
             &MachineEvent::Exited { key, incarnation, .. }
             | &MachineEvent::Ignored { key, incarnation } => {

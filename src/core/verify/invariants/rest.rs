@@ -4,6 +4,7 @@
 
 use super::{Invariants, LeaseAccount, Machine, Violation, ensure};
 use crate::core::child::{ChildEntry, ChildState, DownState};
+use crate::core::requirements::RequirementId;
 use crate::lifecycle::Lifecycle;
 use crate::policy::Strategy;
 
@@ -21,7 +22,7 @@ impl Invariants {
                 ChildState::Active => true,
                 ChildState::Gated(_) => {
                     let lacking = children.requirements.lacks(key).map(|(lacking, _)| lacking);
-                    let by_lease = lacking == children.leases.requirement(key);
+                    let by_lease = lacking == Some(RequirementId::Lease(key));
                     (lacking.is_some() && (!by_lease || child.lease == LeaseAccount::Sought))
                         || children.entries.get(key).is_some_and(ChildEntry::is_withheld)
                 }

@@ -1,26 +1,26 @@
 //! The watchdog: an Active child that sends no heartbeat has hung.
 //!
-//! A heartbeat is no event. The child notes when it sent the last one, and the driver is asked for that
+//! A heartbeat is no event. The child notes when it sent the last one, and the driver looks for that
 //! only when the child's deadline is due.
 //!
 //! # Invariants
 //!
-//! 1. An Active child with a watchdog has a timer, unless the driver was asked for its last heartbeat, or
-//!    the supervisor ends.
+//! 1. An Active child with a watchdog has a timer, unless the driver has yet to report its last heartbeat,
+//!    or the supervisor ends.
 //! 2. A tick that comes late shows that the whole runtime was late. It counts as a heartbeat of each child
 //!    whose watchdog is short enough for that to matter: see [`Stall`].
 
 use std::time::{Duration, Instant};
 
-use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, Timer};
+use crate::core::children::Children;
 use crate::core::effect::{ConditionEffect, Effect, StepCx};
 use crate::exit::ExitReason;
 use crate::policy::later;
 
 /// A tick that is later than this is not explained by a busy machine.
-const LATE: Duration = Duration::from_secs(1);
+pub(super) const LATE: Duration = Duration::from_secs(1);
 
 /// A stall matters to a child whose watchdog is shorter than this many times its length.
 const MATTERS: u32 = 4;
@@ -48,12 +48,8 @@ impl Stall {
 }
 
 impl Children {
-    /// Notes a deadline that is handled now.
-    pub(in crate::core) fn note_lateness(&mut self, due: Instant, now: Instant) {
-        let late = now.saturating_duration_since(due);
-        if late <= LATE {
-            return;
-        }
+    /// Notes that a deadline is handled so `late` that the runtime was.
+    pub(super) fn note_stall(&mut self, due: Instant, late: Duration, now: Instant) {
         // A shorter stall prolongs one that still matters.
         let unspent = self.stall.filter(|stall| now < stall.spent());
         self.stall = Some(Stall {
@@ -64,11 +60,11 @@ impl Children {
         });
     }
 
-    /// Sets the deadline of a child that has become Active.
+    /// Sets the deadline of an Active child, measured from now, or removes it.
     pub(super) fn arm_watchdog(&mut self, key: Key, now: Instant) {
-        let interval = self.entries.get(key).and_then(|entry| entry.rules.watchdog);
-        if let Some(interval) = interval {
-            self.timers.arm(Timer::Child(key), later(now, interval));
+        match self.entry(key).rules.watchdog {
+            Some(interval) => self.timers.arm(Timer::Child(key), later(now, interval)),
+            None => self.timers.disarm(Timer::Child(key)),
         }
     }
 
@@ -79,13 +75,8 @@ impl Children {
     }
 
     /// The child sent its `last` heartbeat then, if it sent one. It has hung, or gets its next deadline.
-    pub(in crate::core) fn on_heartbeat(
-        &mut self,
-        key: Key,
-        last: Option<Instant>,
-        cx: &mut StepCx<'_>,
-    ) {
-        let entry = self.entries.get(key).expect("the child that was asked for");
+    pub(super) fn on_heartbeat(&mut self, key: Key, last: Option<Instant>, cx: &mut StepCx<'_>) {
+        let entry = self.entries.get(key).expect("the child that has answered");
         let watched = entry.rules.watchdog;
         let Some(interval) = watched.filter(|_| entry.state == ChildState::Active) else { return };
         let heard = last.map_or(entry.since, |last| last.max(entry.since));

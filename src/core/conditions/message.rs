@@ -1,67 +1,52 @@
-//! Children that are started by a message rather than with their supervisor.
+//! Children that are started by a message rather than with their supervisor, and messages that a backoff delays.
 //!
-//! Such a child is down until a message waits for it, and again when it has ended and its trigger
+//! A child that a message starts is down until a message waits for it, and again when it has exited and its trigger
 //! does not restart it. A temporary one is kept like any other, so that a message can start it again; but
-//! a restart of its group leaves it *dormant*, as before its first message. It is Stopped then, also
-//! after a failure. Rules that forget temporary children remove it at its end.
+//! a restart of its group leaves it *dormant*, as before its first message. It is Stopped then, even
+//! after a failure. Rules that forget temporary children remove it when it exits.
 //!
-//! That a message waits is reported once. It is remembered until an incarnation starts, also if the child
+//! That a message waits is reported once. It is remembered until an incarnation starts, even while the child
 //! still runs. A message does not start a child that was terminated or given up on, and is forgotten then.
 //! A child that has failed is started when its backoff is over.
 //!
+//! A child whose delivery is delayed starts immediately instead of waiting, and its messages wait in its
+//! place. This applies only where the child restarts alone: a group waits, and so does a pause.
+//!
 //! Knows nothing of the messages themselves, nor of where they wait.
+//!
+//! # Invariants
+//!
+//! 1. A child with a delayed delivery has one start for each delay: if it fails while its messages are
+//!    held back, it is restarted when they would have been delivered.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, RestartDecision};
+use crate::core::children::{Charge, Children};
 use crate::core::effect::StepCx;
 use crate::exit::ExitReason;
-use crate::policy::{OnExhausted, RestartType, StartCause};
+use crate::policy::{OnExhausted, StartCause, later};
 
 impl Children {
     /// Remembers that a message waits for the child. Returns whether messages start it.
-    pub(in crate::core) fn note_message(&mut self, key: Key) -> bool {
+    pub(super) fn note_message(&mut self, key: Key) -> bool {
         let entry = self.entry(key);
         let ignored = matches!(entry.state, ChildState::Down(down) if down.ignores_messages());
         let noted = entry.rules.spec.on_message && !ignored;
-        if noted {
-            entry.history_mut().message_pending = true;
+        if let Some(conditions) = entry.conditions.as_mut().filter(|_| noted) {
+            conditions.message_pending = true;
+            // Its exits are shown from now on, even clean ones.
+            entry.history_mut();
         }
         noted
-    }
-
-    /// Whether the child is kept, for a message to start it, when its trigger does not restart it.
-    pub(in crate::core) fn is_kept_for_messages(&self, key: Key) -> bool {
-        let on_message = self.entries.get(key).is_some_and(|entry| entry.rules.spec.on_message);
-        on_message && (!self.rules.forgets_temporary || !self.is_temporary(key))
-    }
-
-    /// Whether the child is removed when it has ended, or is stopped for good.
-    pub(in crate::core) fn is_forgotten(&self, key: Key) -> bool {
-        self.is_temporary(key) && !self.is_kept_for_messages(key)
-    }
-
-    /// Whether the child is temporary, and kept for a message to start it.
-    pub(in crate::core) fn is_dormant_temporary(&self, key: Key) -> bool {
-        self.is_temporary(key) && self.is_kept_for_messages(key)
-    }
-
-    fn is_temporary(&self, key: Key) -> bool {
-        self.restart_type(key) == RestartType::Temporary
     }
 
     /// Whether the child is down until a message comes for it.
     pub(in crate::core) fn awaits_message(&self, key: Key) -> bool {
         let entry = self.entries.get(key);
         entry.is_some_and(|entry| entry.is_message_startable() && !entry.has_pending_message())
-    }
-
-    /// Whether a waiting message starts the child, which is down.
-    pub(in crate::core) fn is_started_by_message(&self, key: Key) -> bool {
-        let entry = self.entries.get(key);
-        entry.is_some_and(|entry| entry.is_message_startable() && entry.has_pending_message())
     }
 
     /// Starts a child for the message that waits for it, or when its backoff is over. Returns what has
@@ -76,7 +61,7 @@ impl Children {
             return None;
         }
         let reason = self.failure(key);
-        match self.decide_message_start(key, &reason, cx) {
+        match self.decide_attempt(key, Charge::Never, &reason, cx) {
             RestartDecision::RestartAt(at) | RestartDecision::PauseUntil(at) => {
                 // A fallback may have replaced the child, which no message starts.
                 let own = self.is_started_by_message(key);
@@ -86,5 +71,20 @@ impl Children {
             }
             RestartDecision::Exhausted(what) => Some((what, reason)),
         }
+    }
+
+    /// Delays the child's messages instead of its start at `at`, if its rules say so. Returns when it starts.
+    pub(super) fn delay_messages(&mut self, key: Key, at: Instant, now: Instant) -> Instant {
+        let entry = self.entry(key);
+        let failed = entry.since;
+        let delays = entry.rules.spec.delays_delivery;
+        let Some(conditions) = entry.conditions.as_mut().filter(|_| delays) else { return at };
+        let Some(held) = conditions.held.filter(|&held| held > now) else {
+            conditions.held = Some(at);
+            return now;
+        };
+        conditions.held = Some(later(held, at.saturating_duration_since(failed)));
+        entry.history_mut().next = Some((held, held.saturating_duration_since(failed)));
+        held
     }
 }

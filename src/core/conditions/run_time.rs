@@ -2,22 +2,21 @@
 //!
 //! # Invariants
 //!
-//! 1. An Active child with a limit has a timer of its own for it, beside that of its watchdog, unless the limit has
+//! 1. An Active child with a limit has a separate timer for it, beside the timer of its watchdog, unless the limit has
 //!    passed while the supervisor ends.
 
 use std::time::{Duration, Instant};
 
-use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, Timer};
+use crate::core::children::Children;
 use crate::core::effect::StepCx;
 use crate::exit::ExitReason;
 use crate::policy::later;
 
 impl Children {
     fn run_time_limit(&self, key: Key) -> Option<Duration> {
-        let entry = self.entries.get(key)?;
-        entry.rules.run_time_limit
+        self.entries.get(key)?.rules.run_time_limit
     }
 
     /// Sets the deadline of a child that is Active since this instant, or removes it.

@@ -1,57 +1,64 @@
-//! Children that need a lease: when it is asked for, and when it ends.
+//! Children that need a lease: when it is sought, and when it ends.
+//!
+//! A lease is a requirement that no sibling provides: it is met while the lease is granted. So a child waits for its
+//! lease as it waits for a sibling, and its start is passed as for any child whose requirement may never be met.
+//!
+//! Knows which leases are sought and which are granted. Doesn't know their engines, tokens or times.
 //!
 //! # Invariants
 //!
 //! 1. A lease is sought once its child is due to start and lacks nothing else. If it is granted after a sibling that the
-//!    child requires has failed, it ends at once.
+//!    child requires has failed, it ends immediately.
 //! 2. A lease that is granted is kept while its child runs, or will run again without an event from outside.
-//! 3. A lease ends after its child's incarnation is over. A child that has leaked may go on, so its lease ends without
-//!    a release.
+//! 3. A lease ends after its child's incarnation is over. A child that has leaked may still run, so its lease ends
+//!    without a release.
 
-use super::Children;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, StopReason};
+use crate::core::children::Children;
 use crate::core::effect::{ConditionEffect, Effect, StepCx};
-use crate::core::leases::LeaseState;
 use crate::core::requirements::RequirementId;
 use crate::properties::Properties;
 
+/// What is known of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::core) enum LeaseState {
+    /// Nobody seeks it.
+    Idle,
+    /// The driver seeks it.
+    Sought,
+    Granted,
+}
+
 impl Children {
-    /// Gives the child a lease to wait for, or takes it away, as its options say.
-    pub(in crate::core) fn update_lease(&mut self, key: Key, cx: &mut StepCx<'_>) {
-        let needs = self.entry(key).rules.spec.lease_grace.is_some();
-        if !needs && self.leases.is_empty() {
-            return;
-        }
-        match (self.leases.state(key), needs) {
-            (None, true) => self.need_lease(key),
-            (Some(_), false) => self.remove_lease(key, cx),
+    /// Gives the child a lease to wait for, or takes it away, as its rules specify.
+    pub(super) fn update_lease(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        match (self.lease(key), self.entry(key).rules.spec.lease_grace) {
+            (None, Some(_)) => {
+                self.requirements.require_lease(key);
+                self.set_lease(key, LeaseState::Idle);
+            }
+            (Some(_), None) => {
+                self.end_lease(key, true, cx);
+                self.requirements.require_no_lease(key);
+                if let Some(conditions) = &mut self.entry(key).conditions {
+                    conditions.lease = None;
+                }
+            }
             _ => {}
         }
     }
 
-    /// Gives the child a lease to wait for.
-    pub(in crate::core) fn need_lease(&mut self, key: Key) {
-        self.leases.insert(key);
-        self.requirements.require_lease(key);
-    }
-
-    /// Asks for the child's lease, if that is what it lacks.
-    pub(in crate::core) fn seek_lease(
-        &mut self,
-        key: Key,
-        lacking: RequirementId,
-        cx: &mut StepCx<'_>,
-    ) {
-        let is_idle = self.leases.state(key) == Some(LeaseState::Idle);
-        if is_idle && self.leases.requirement(key) == Some(lacking) {
+    /// Seeks the lease of a child that lacks nothing else.
+    pub(in crate::core) fn seek_lease(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if self.lease(key) == Some(LeaseState::Idle) {
             self.set_lease(key, LeaseState::Sought);
             cx.push(Effect::Condition(ConditionEffect::SeekLease { key }));
         }
     }
 
     /// The lease is granted, which starts the child if it lacks nothing else.
-    pub(in crate::core) fn on_lease_granted(
+    pub(super) fn on_lease_granted(
         &mut self,
         key: Key,
         changes: Properties,
@@ -61,43 +68,27 @@ impl Children {
             cx.push(Effect::Condition(ConditionEffect::Changed { key, changes }));
         }
         self.set_lease(key, LeaseState::Granted);
-        self.leases.note(key);
+        self.recheck_lease(key);
     }
 
     /// The lease is lost, or couldn't be renewed in time: the child is stopped, and waits for it again.
-    pub(in crate::core) fn on_lease_lost(&mut self, key: Key, cx: &mut StepCx<'_>) {
+    pub(super) fn on_lease_lost(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.set_lease(key, LeaseState::Idle);
         match self.state(key) {
             Some(ChildState::Activating | ChildState::Active) => {
                 self.begin_stop(key, StopReason::Lease, cx);
             }
-            // It was about to start, and asks again instead, unless it is to be stopped with its group.
+            // It was about to start, and seeks it again instead, unless it is to be stopped with its group.
             Some(ChildState::Gated(_)) => self.requirements.release(key),
             _ => {}
         }
     }
 
-    /// Gives up the lease. `release`: another holder may have it at once.
-    pub(in crate::core) fn end_lease(&mut self, key: Key, release: bool, cx: &mut StepCx<'_>) {
-        if self.leases.state(key).is_some_and(|state| state != LeaseState::Idle) {
-            self.set_lease(key, LeaseState::Idle);
-            cx.push(Effect::Condition(ConditionEffect::EndLease { key, release }));
+    pub(super) fn set_lease(&mut self, key: Key, state: LeaseState) {
+        if let Some(conditions) = &mut self.entry(key).conditions {
+            conditions.lease = Some(state);
         }
-    }
-
-    fn set_lease(&mut self, key: Key, state: LeaseState) {
-        if let Some(requirement) = self.leases.set(key, state) {
-            self.requirements.set_met(requirement, state == LeaseState::Granted);
-        }
-    }
-
-    /// Ends the lease of a child that is removed, or needs it no more.
-    pub(in crate::core) fn remove_lease(&mut self, key: Key, cx: &mut StepCx<'_>) {
-        self.end_lease(key, true, cx);
-        if self.leases.state(key).is_some() {
-            self.requirements.require_no_lease(key);
-            self.leases.remove(key);
-        }
+        self.requirements.set_met(RequirementId::Lease(key), state == LeaseState::Granted);
     }
 
     /// Ends the lease of a child that has no use for it any more. `starts`: whether its group will start the
@@ -115,7 +106,7 @@ impl Children {
             ChildState::Gated(_) => {
                 let lacking = self.requirements.lacks(key).map(|(lacking, _)| lacking);
                 entry.withheld().is_none()
-                    && lacking.is_none_or(|it| self.leases.requirement(key) == Some(it))
+                    && lacking.is_none_or(|it| it == RequirementId::Lease(key))
             }
             ChildState::Down(down) => {
                 matches!(down, DownState::New | DownState::RestartsWithGroup)
@@ -128,19 +119,6 @@ impl Children {
             | ChildState::AwaitingDecision { .. }
             | ChildState::Stopping { .. } => true,
         }
-    }
-
-    /// Whether the child needs a lease that isn't granted.
-    pub(in crate::core) fn lacks_lease(&self, key: Key) -> bool {
-        self.leases.state(key).is_some_and(|state| state != LeaseState::Granted)
-    }
-
-    /// Whether the child waits for its lease and for nothing else.
-    pub(in crate::core) fn is_on_standby(&self, key: Key) -> bool {
-        let Some(entry) = self.entries.get(key) else { return false };
-        matches!(entry.state, ChildState::Gated(_))
-            && entry.withheld().is_none()
-            && self.leases.state(key) == Some(LeaseState::Sought)
     }
 
     /// Whether the child waits for its lease, or requires a child that does.
