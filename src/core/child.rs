@@ -199,36 +199,16 @@ impl ChildEntry {
             ChildState::Down(DownState::New | DownState::RestartsWithGroup)
             | ChildState::AwaitingGroup => true,
             ChildState::Down(_) => self.is_message_startable() && self.has_pending_message(),
-            ChildState::Gated(_)
-            | ChildState::Activating
-            | ChildState::Active
-            | ChildState::Backoff(_)
-            | ChildState::AwaitingDecision { .. }
-            | ChildState::Stopping { .. } => false,
+            _ => false,
         }
     }
 
     /// Whether the child runs or will run without an event from outside, if no group decides on it.
     pub(super) fn comes_back_alone(&self) -> bool {
         match self.state {
-            ChildState::Gated(_)
-            | ChildState::Activating
-            | ChildState::Active
-            | ChildState::Backoff(_)
-            | ChildState::AwaitingGroup
-            | ChildState::AwaitingDecision { .. } => true,
-            ChildState::Stopping { why, .. } => match why {
-                StopReason::Restart
-                | StopReason::Lease
-                | StopReason::OwnRequest
-                | StopReason::Failing {
-                    then: AfterFailing::Decide | AfterFailing::Start, ..
-                } => true,
-                StopReason::Group
-                | StopReason::Manual
-                | StopReason::Failing { then: AfterFailing::StayDown, .. } => false,
-            },
             ChildState::Down(_) => self.is_message_startable(),
+            ChildState::Stopping { why, .. } => why != StopReason::Group && !why.is_manual(),
+            _ => true,
         }
     }
 
@@ -292,19 +272,14 @@ impl DownState {
     /// Whether the child was stopped, or given up on, so that messages do not start it, nor does one that
     /// came before it is brought back.
     pub(super) fn ignores_messages(self) -> bool {
-        match self {
-            Self::Terminated
-            | Self::DownWithGroup
-            | Self::DownWithSupervisor
-            | Self::Ignored
-            | Self::GivenUp
-            | Self::Leaked => true,
+        !matches!(
+            self,
             Self::New
-            | Self::Dormant
-            | Self::Finished
-            | Self::RestartsWithGroup
-            | Self::NotRestarted => false,
-        }
+                | Self::Dormant
+                | Self::Finished
+                | Self::RestartsWithGroup
+                | Self::NotRestarted
+        )
     }
 }
 

@@ -139,19 +139,14 @@ pub(crate) enum Decision {
 impl Decision {
     /// Whether the child has failed for good.
     pub(crate) fn fails(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::GiveUp { .. }
-            | Self::FailStart
-            | Self::FailSupervisor
-            | Self::Decline
-            | Self::Escalate => true,
-            Self::Restart { .. }
-            | Self::Leave
-            | Self::EndSupervisor
-            | Self::FallBack
-            | Self::Pause { .. }
-            | Self::Exit => false,
-        }
+                | Self::FailStart
+                | Self::FailSupervisor
+                | Self::Decline
+                | Self::Escalate
+        )
     }
 
     /// Whether the supervisor gives up on the child, or ends the program because of it.

@@ -40,10 +40,7 @@ impl Machine {
             },
             ChildState::Down(_) => returns(key),
             ChildState::Stopping { .. } => each!(self, kind => kind.comes_back(key)),
-            ChildState::Activating
-            | ChildState::Backoff(_)
-            | ChildState::AwaitingGroup
-            | ChildState::AwaitingDecision { .. } => true,
+            _ => true,
         };
         (!comes_up).then_some(ChildAnswer::InvalidState(entry.lifecycle))
     }

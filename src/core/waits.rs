@@ -9,7 +9,7 @@ use super::child::{ChildState, Timer};
 use super::children::Children;
 use super::dynamic::Dynamic;
 use super::group::GroupPhase;
-use super::machine::Machine;
+use super::machine::{Machine, each};
 use super::ordered::Ordered;
 use crate::policy::Shutdown;
 
@@ -55,35 +55,29 @@ impl Machine {
 
     /// Returns what the operation waits for, at most `max` children.
     pub(crate) fn waits(&self, now: Instant, max: usize) -> Vec<(Key, WaitReason)> {
-        match self {
-            Self::Ordered(ordered) => ordered.waits(now).take(max).collect(),
-            Self::Dynamic(dynamic) => dynamic.waits(now).take(max).collect(),
-        }
+        let reason = |key| Some((key, self.children().wait_reason(key, now)?));
+        each!(self, kind => kind.awaited()).filter_map(reason).take(max).collect()
     }
 }
 
 impl Ordered {
-    fn waits(&self, now: Instant) -> Box<dyn Iterator<Item = (Key, WaitReason)> + '_> {
-        let phase = self.group.as_ref().map(|op| op.phase);
-        match phase {
+    /// Returns the children that the group operation may wait for, in the order in which it comes to them.
+    fn awaited(&self) -> Box<dyn Iterator<Item = Key> + '_> {
+        match self.group.as_ref().map(|op| op.phase) {
             Some(GroupPhase::Stopping { .. }) => {
                 let before = |&(pos, _): &(_, Key)| self.order.last_before(pos);
                 let keys = std::iter::successors(self.order.last_before(self.next_pos), before);
-                let stopping = keys.take(LOOKED_AT).filter_map(move |(_, key)| {
-                    let is_stopping =
-                        matches!(self.children.state(key)?, ChildState::Stopping { .. });
-                    Some((key, self.children.wait_reason(key, now).filter(|_| is_stopping)?))
-                });
-                Box::new(stopping)
+                let is_stopping =
+                    |key| matches!(self.children.state(key), Some(ChildState::Stopping { .. }));
+                Box::new(
+                    keys.take(LOOKED_AT).map(|(_, key)| key).filter(move |&key| is_stopping(key)),
+                )
             }
             Some(GroupPhase::Starting { cursor, .. }) => {
                 let behind = |&(pos, _): &(_, Key)| self.order.first_from(pos + 1);
                 let keys = std::iter::successors(self.order.first_from(cursor), behind);
-                let starting = keys.take(LOOKED_AT).filter_map(move |(_, key)| {
-                    let waits = !self.lets_next_start(key);
-                    Some((key, self.children.wait_reason(key, now).filter(|_| waits)?))
-                });
-                Box::new(starting)
+                let keys = keys.take(LOOKED_AT).map(|(_, key)| key);
+                Box::new(keys.filter(|&key| !self.lets_next_start(key)))
             }
             Some(GroupPhase::Waiting) | None => Box::new(std::iter::empty()),
         }
@@ -91,11 +85,10 @@ impl Ordered {
 }
 
 impl Dynamic {
-    fn waits(&self, now: Instant) -> impl Iterator<Item = (Key, WaitReason)> + '_ {
+    fn awaited(&self) -> Box<dyn Iterator<Item = Key> + '_> {
         let next = |&(_, place): &(Key, u64)| self.next(place);
         let keys = std::iter::successors(self.next(0), next);
-        keys.take(LOOKED_AT)
-            .filter_map(move |(key, _)| Some((key, self.children.wait_reason(key, now)?)))
+        Box::new(keys.take(LOOKED_AT).map(|(key, _)| key))
     }
 }
 

@@ -125,7 +125,7 @@ impl Children {
         decision: Decision,
         cx: &mut StepCx<'_>,
     ) {
-        let entry = self.entries.get(key).expect("the child that has ended");
+        let entry = self.entry(key);
         let (incarnation, log) = (entry.incarnation, entry.failure_log());
         let last = entry.history.as_ref().and_then(|history| history.last.as_ref());
         let lived = last.filter(|last| last.incarnation == incarnation).and_then(|last| last.lived);
@@ -173,8 +173,7 @@ impl Children {
 
     /// The child reports that it works.
     pub(in crate::core) fn on_healthy(&mut self, key: Key) {
-        let entry = self.entries.get_mut(key).expect("the child that reports it");
-        entry.with_history(|history, backoff| {
+        self.entry(key).with_history(|history, backoff| {
             if !backoff.resets_on(Reset::Never) {
                 history.recover();
                 history.tracker.forget_default();
@@ -184,8 +183,7 @@ impl Children {
 
     /// Resets the child's failures if the backoff's reset rule is this one.
     pub(in crate::core) fn recover_on(&mut self, key: Key, rule: Reset) {
-        let entry = self.entries.get_mut(key).expect("the child that runs");
-        entry.with_history(|history, backoff| {
+        self.entry(key).with_history(|history, backoff| {
             if backoff.resets_on(rule) {
                 history.recover();
                 // A message that was handled is work that was done. Being ready isn't.

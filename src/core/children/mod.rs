@@ -36,7 +36,6 @@ mod stop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(super) use self::restart::Charge;
 use super::arena::{Arena, Key};
 use super::callers::{Callers, WaitFor};
 use super::child::{ChildEntry, ChildState, DownState, Position, Timer};

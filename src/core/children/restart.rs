@@ -9,7 +9,7 @@
 //! 1. Every delay counts from the failure, which may lie before the end of the task.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Children;
 use super::exhausted::RefusedBy;
@@ -20,15 +20,6 @@ use crate::core::limits::{ExceededLimit, exceeded_window};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{OnExit, StartCause, later};
-
-/// Whether the intensity of the supervisor counts an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Charge {
-    Always,
-    /// An attempt that is delayed is free.
-    WithoutDelay,
-    Never,
-}
 
 impl Children {
     /// Draws the delay after a failure, and charges the failure if the limits allow a restart.
@@ -49,15 +40,15 @@ impl Children {
         let is_fault = (active || is_bug) && !exempt;
         let forbidden = self.rules.intensity.is_some_and(|it| it.max() == 0);
         let always = is_fault || forbidden || self.rules.count_failed_starts;
-        let charge = if always { Charge::Always } else { Charge::WithoutDelay };
-        self.decide_attempt(key, charge, reason, cx)
+        self.decide_attempt(key, |delay| always || delay.is_zero(), reason, cx)
     }
 
-    /// Draws the delay, and charges the failure as specified if the limits allow another attempt.
+    /// Draws the delay, and counts the failure if the limits allow another attempt. `is_charged`: whether the
+    /// supervisor counts an attempt with this delay.
     pub(in crate::core) fn decide_attempt(
         &mut self,
         key: Key,
-        charge: Charge,
+        is_charged: impl FnOnce(Duration) -> bool,
         reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) -> RestartDecision {
@@ -85,11 +76,7 @@ impl Children {
             self.release_messages(key);
         }
         let history = self.entries.get_mut(key).expect("the child that failed").history_mut();
-        let charged = match charge {
-            Charge::Always => true,
-            Charge::WithoutDelay => delay.is_zero(),
-            Charge::Never => false,
-        };
+        let charged = is_charged(delay);
         let limits = limits.map(|limits| limits.counting(charged));
         let attempt = history.consecutive_failures;
         let at = later(failed, delay);

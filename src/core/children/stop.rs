@@ -79,8 +79,7 @@ impl Children {
         };
         self.set(key, ChildState::Stopping { why, aborted: true });
         cx.push(Effect::Abort { key });
-        let entry = self.entries.get(key).expect("the child that is aborted");
-        let leak_timeout = entry.rules.leak_timeout;
+        let leak_timeout = self.entry(key).rules.leak_timeout;
         self.timers.arm(Timer::Child(key), later(cx.now, leak_timeout));
     }
 

@@ -112,12 +112,7 @@ impl Children {
                 matches!(down, DownState::New | DownState::RestartsWithGroup)
                     || (starts && self.is_started_by_message(key))
             }
-            ChildState::Activating
-            | ChildState::Active
-            | ChildState::Backoff(_)
-            | ChildState::AwaitingGroup
-            | ChildState::AwaitingDecision { .. }
-            | ChildState::Stopping { .. } => true,
+            _ => true,
         }
     }
 

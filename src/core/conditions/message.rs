@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, RestartDecision};
-use crate::core::children::{Charge, Children};
+use crate::core::children::Children;
 use crate::core::effect::StepCx;
 use crate::exit::ExitReason;
 use crate::policy::{OnExhausted, StartCause, later};
@@ -61,7 +61,7 @@ impl Children {
             return None;
         }
         let reason = self.failure(key);
-        match self.decide_attempt(key, Charge::Never, &reason, cx) {
+        match self.decide_attempt(key, |_| false, &reason, cx) {
             RestartDecision::RestartAt(at) | RestartDecision::PauseUntil(at) => {
                 // A fallback may have replaced the child, which no message starts.
                 let own = self.is_started_by_message(key);

@@ -215,24 +215,17 @@ impl Dynamic {
 
     fn visit(&mut self, key: Key, action: WalkAction, cx: &mut StepCx<'_>) {
         let state = self.children.entry(key).state;
-        match (action, state) {
-            (
-                _,
-                ChildState::Down(_)
-                | ChildState::Gated(_)
-                | ChildState::Backoff(_)
-                | ChildState::AwaitingGroup
-                | ChildState::AwaitingDecision { .. },
-            ) => self.forget(key, cx),
-            (WalkAction::Stop, ChildState::Activating | ChildState::Active) => self.cancel(key, cx),
-            (WalkAction::Stop, ChildState::Stopping { .. }) => {}
-            (WalkAction::Close { all }, _) => self.children.close(key, all, cx),
-            (WalkAction::Expire(grace), _) => {
+        match action {
+            _ if !state.is_live() => self.forget(key, cx),
+            WalkAction::Stop if matches!(state, ChildState::Stopping { .. }) => {}
+            WalkAction::Stop => self.cancel(key, cx),
+            WalkAction::Close { all } => self.children.close(key, all, cx),
+            WalkAction::Expire(grace) => {
                 if self.children.shutdown(key) == Shutdown::Timeout(grace) {
                     self.children.abort(key, cx);
                 }
             }
-            (WalkAction::Abort, _) => self.children.abort(key, cx),
+            WalkAction::Abort => self.children.abort(key, cx),
         }
     }
 

@@ -50,35 +50,27 @@ impl Ordered {
         if self.group.is_some() {
             self.excluded.insert(key);
         }
-        match self.children.entry(key).state {
-            ChildState::Down(_)
-            | ChildState::Gated(_)
-            | ChildState::Backoff(_)
-            | ChildState::AwaitingGroup
-            | ChildState::AwaitingDecision { .. } => {
-                self.abandon_group_restart(key);
-                self.children.timers.disarm(Timer::Child(key));
-                let entry = self.children.entry(key);
-                let edge_reports_it = entry.lifecycle != Lifecycle::Stopped;
-                if let Some(history) = &mut entry.history {
-                    history.next = None;
-                }
-                self.children.enter_stopped(key, cx);
-                if self.children.is_forgotten(key) {
-                    self.forget(key, false, cx);
-                } else {
-                    self.set_down(key, DownState::Terminated, cx);
-                    if comes_back && !edge_reports_it {
-                        cx.push(Effect::StaysDown { key });
-                    }
-                }
-                Some(ChildAnswer::Done)
-            }
-            ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
-                self.children.stop_for_good(key, cx);
-                self.children.wait(key, ticket, WaitFor::Down)
+        if self.children.entry(key).state.is_live() {
+            self.children.stop_for_good(key, cx);
+            return self.children.wait(key, ticket, WaitFor::Down);
+        }
+        self.abandon_group_restart(key);
+        self.children.timers.disarm(Timer::Child(key));
+        let entry = self.children.entry(key);
+        let edge_reports_it = entry.lifecycle != Lifecycle::Stopped;
+        if let Some(history) = &mut entry.history {
+            history.next = None;
+        }
+        self.children.enter_stopped(key, cx);
+        if self.children.is_forgotten(key) {
+            self.forget(key, false, cx);
+        } else {
+            self.set_down(key, DownState::Terminated, cx);
+            if comes_back && !edge_reports_it {
+                cx.push(Effect::StaysDown { key });
             }
         }
+        Some(ChildAnswer::Done)
     }
 
     /// Starts a child that has no task if it is down for good. Returns the answer, unless that comes later.

@@ -103,40 +103,26 @@ impl Ordered {
             (ChildState::Down(down), _) => self.mark_down(key, down, restarts, cx),
             (ChildState::AwaitingGroup, _) if awaited => {}
             (_, StopMode::Skip) => {}
-            (
-                ChildState::Gated(_)
-                | ChildState::Backoff(_)
-                | ChildState::AwaitingGroup
-                | ChildState::AwaitingDecision { .. },
-                _,
-            ) => {
+            (waits, _) if !waits.is_live() => {
                 self.absorb(key, cx);
                 return Advance::Continue;
             }
-            (
-                ChildState::Active | ChildState::Activating | ChildState::Stopping { .. },
-                StopMode::Abort,
-            ) => {
-                self.children.abort(key, cx);
+            (_, StopMode::Abort) => self.children.abort(key, cx),
+            (_, StopMode::CancelOrder(order)) => {
+                return self.cancel_with_order(pos, key, order, cx);
             }
-            (
-                ChildState::Active | ChildState::Activating | ChildState::Stopping { .. },
-                StopMode::CancelOrder(order),
-            ) => return self.cancel_with_order(pos, key, order, cx),
-            (ChildState::Active | ChildState::Activating, StopMode::Cancel)
-                if op.closing.is_some() =>
-            {
+            (ChildState::Stopping { .. }, StopMode::Cancel) => return Advance::Wait,
+            (_, StopMode::Cancel) if op.closing.is_some() => {
                 let mode = StopMode::CancelOrder(None);
                 self.set_phase(GroupPhase::Stopping { cursor: pos + 1, mode });
                 return Advance::Continue;
             }
-            (ChildState::Active | ChildState::Activating, StopMode::Cancel) => {
+            (_, StopMode::Cancel) => {
                 self.children.begin_stop(key, StopReason::Group, cx);
                 // All children behind this one are down.
                 self.set_phase(GroupPhase::Stopping { cursor: pos + 1, mode });
                 return Advance::Wait;
             }
-            (ChildState::Stopping { .. }, StopMode::Cancel) => return Advance::Wait,
         }
         self.set_phase(GroupPhase::Stopping { cursor: pos, mode });
         // In a range that stays down, a child with a waiting message is started at once.
@@ -301,13 +287,7 @@ impl Ordered {
             // Down until a message came, and not ready to be started for it.
             Some(ChildState::Backoff(StartCause::OnMessage)) => true,
             Some(ChildState::Gated(_)) => self.children.is_blocked_for_good(key),
-            Some(
-                ChildState::Activating
-                | ChildState::Backoff(_)
-                | ChildState::AwaitingGroup
-                | ChildState::AwaitingDecision { .. }
-                | ChildState::Stopping { .. },
-            ) => false,
+            Some(_) => false,
         }
     }
 }
