@@ -6,10 +6,8 @@
 //! start is answered nor how a failure is handled. They are answered when the child is Active, or when
 //! nothing brings it up any more.
 
+use super::{Key, Ticket};
 use std::collections::{BTreeMap, BTreeSet};
-
-use super::arena::Key;
-use super::event::Ticket;
 
 /// What a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

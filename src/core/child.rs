@@ -11,10 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::arena::Key;
-use super::conditions::Conditions;
-use super::event::IncarnationNumber;
-use super::history::FailureHistory;
+use super::{Conditions, FailureHistory, IncarnationNumber, Key};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     Backoff, ChildRules, FailureLog, Limits, OnExhausted, RestartPolicy, StartCause, Withheld,

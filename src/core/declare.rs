@@ -4,9 +4,7 @@
 //!
 //! 1. A new child and a new order start and stop nothing: they take effect with the next event.
 
-use super::effect::{Effect, StepCx};
-use super::event::{ChildAnswer, Declaration};
-use super::machine::{Machine, each};
+use super::{ChildAnswer, Declaration, Effect, Machine, StepCx, each};
 
 impl Machine {
     /// Takes in a declaration. Returns whether something may follow from it now.

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::arena::Key;
-use super::event::{ChildAnswer, IncarnationNumber, Ticket};
-use super::limits::ExceededLimit;
-use super::user_code::UserCode;
+use super::{ChildAnswer, ExceededLimit, IncarnationNumber, Key, Ticket, UserCode};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FailureLog, OnExhausted, PolicySource, RestartType, StartCause};

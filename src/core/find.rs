@@ -4,11 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::arena::Key;
-use super::child::ChildState;
-use super::effect::StepCx;
-use super::event::{ChildAnswer, Ticket};
-use super::machine::{Machine, each};
+use super::{ChildAnswer, ChildState, Key, Machine, StepCx, Ticket, each};
 use crate::lifecycle::Lifecycle;
 
 impl Machine {

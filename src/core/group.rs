@@ -11,10 +11,7 @@
 
 use std::time::Instant;
 
-use super::arena::Key;
-use super::child::Position;
-use super::effect::Finish;
-use super::start_order::StartOrder;
+use super::{Finish, Key, Position, StartOrder};
 use crate::policy::Start;
 
 #[derive(Debug)]

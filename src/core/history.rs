@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::limits::LimitTracker;
-use super::view::{FailureSummary, PastExit};
+use super::{FailureSummary, LimitTracker, PastExit};
 use crate::policy::{Backoff, CurvePosition, RestartPolicy};
 
 /// See the [module](self).

@@ -6,23 +6,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::SLICE;
-use super::arena::Key;
-use super::callers::WaitFor;
-use super::child::{AfterFailing, ChildState, DownState, StopReason, Timer};
-use super::children::Children;
-use super::dynamic::Dynamic;
-use super::effect::{Decision, Effect, Finish, StepCx};
+use super::{
+    After, AfterFailing, ChildAnswer, ChildRequest, ChildState, Children, Decision, DownState,
+    Dynamic, Effect, Finish, IfRunning, IfWaiting, Key, MachineEvent, Ordered, SLICE, StepCx,
+    StopReason, Ticket, Timer, UserCode, WaitFor,
+};
 #[cfg(test)]
-use super::event::Declaration;
-use super::event::{ChildAnswer, ChildRequest, IfRunning, IfWaiting, MachineEvent, Ticket};
-use super::group::After;
-use super::ordered::Ordered;
-#[cfg(test)]
-use super::requirements::Links;
-#[cfg(test)]
-use super::user_code::NoUserCode;
-use super::user_code::UserCode;
+use super::{Declaration, Links, user_code::NoUserCode};
 use crate::exit::ExitReason;
 #[cfg(test)]
 use crate::policy::{ChildOptions, ChildRules};

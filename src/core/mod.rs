@@ -59,18 +59,37 @@ mod verify;
 mod view;
 mod waits;
 
+use self::arena::Arena;
 pub(crate) use self::arena::{Key, trim};
+use self::callers::{Callers, WaitFor};
+use self::child::{
+    AfterFailing, ChildEntry, ChildState, DownState, Position, RestartDecision, StopReason, Timer,
+};
+use self::children::Children;
 pub(crate) use self::conditions::ANSWER_WITHIN;
+use self::conditions::{Conditions, LeaseState, Stall};
+use self::dynamic::Dynamic;
+use self::effect::StepCx;
 pub(crate) use self::effect::{ConditionEffect, Decision, Effect, Finish, Report};
 pub(crate) use self::event::{
     ChildAnswer, ChildRequest, ConditionEvent, Declaration, IncarnationNumber, MachineEvent, Ticket,
 };
+use self::event::{IfRunning, IfWaiting};
+use self::group::{After, Closing, GroupOp, GroupPhase, StartMode, StopMode};
+use self::history::FailureHistory;
 pub(crate) use self::limits::ExceededLimit;
+use self::limits::{LimitTracker, exceeded_window};
 pub(crate) use self::machine::Machine;
+use self::machine::each;
+use self::ordered::Ordered;
+use self::requirements::Requirements;
 pub(crate) use self::requirements::{Links, RequirementId};
+use self::start_order::StartOrder;
+use self::timers::Timers;
 pub(crate) use self::user_code::UserCalls;
-#[cfg(test)]
+use self::user_code::UserCode;
 pub(crate) use self::view::View;
+use self::view::{ChildCounts, FailureSummary, PastExit};
 pub(crate) use self::waits::{Operation, WaitReason};
 
 /// The version of the rules of supervision: raised whenever a supervisor may decide differently in the same situation.

@@ -3,12 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::arena::Key;
-use super::child::{ChildState, StopReason};
-use super::event::ChildAnswer;
-use super::machine::{Machine, each};
-use super::requirements::RequirementId;
-use super::view::{ChildCounts, View};
+use super::{
+    ChildAnswer, ChildCounts, ChildState, Key, Machine, RequirementId, StopReason, View, each,
+};
 use crate::lifecycle::Lifecycle;
 use crate::policy::ChildRules;
 

@@ -9,10 +9,9 @@
 //! 1. A waiting child is kept with the first name that it lacks, and with no other name.
 //! 2. When a name is met, its waiting children are released. Each may lack a further name.
 
+use super::Key;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-
-use super::arena::Key;
 
 /// What a child requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,10 +2,8 @@
 //!
 //! Knows which child is at which position, and not what happens to it.
 
+use super::{Key, Position};
 use std::collections::BTreeMap;
-
-use super::arena::Key;
-use super::child::Position;
 
 /// See the [module](self).
 #[derive(Debug, Default)]

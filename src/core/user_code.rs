@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::arena::Key;
+use super::Key;
 use crate::exit::ExitReason;
 use crate::policy::{
     Backoff, CurvePosition, OnExit, RandomFactory, RandomSource, RetryAfter, RunningIterator,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::event::IncarnationNumber;
+use super::IncarnationNumber;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildRules, Intensity, RestartPolicy};

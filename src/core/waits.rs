@@ -4,13 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::arena::Key;
-use super::child::{ChildState, Timer};
-use super::children::Children;
-use super::dynamic::Dynamic;
-use super::group::GroupPhase;
-use super::machine::{Machine, each};
-use super::ordered::Ordered;
+use super::{ChildState, Children, Dynamic, GroupPhase, Key, Machine, Ordered, Timer, each};
 use crate::policy::Shutdown;
 
 /// How many children are looked at.

@@ -14,13 +14,9 @@
 
 use std::sync::Arc;
 
-use super::Children;
-use crate::core::arena::Key;
-use crate::core::callers::WaitFor;
-use crate::core::child::{ChildState, StopReason};
-use crate::core::effect::StepCx;
-use crate::core::event::{ChildAnswer, Ticket};
-use crate::core::requirements::Links;
+use crate::core::{
+    ChildAnswer, ChildState, Children, Key, Links, StepCx, StopReason, Ticket, WaitFor,
+};
 use crate::policy::{ChildRules, RestartWindow, Rules, StartCause, Withheld};
 
 impl Children {

@@ -7,12 +7,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Children;
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, DownState, RestartDecision};
-use crate::core::effect::{Decision, StepCx};
-use crate::core::history::FailureHistory;
-use crate::core::limits::ExceededLimit;
+use crate::core::{
+    ChildState, Children, Decision, DownState, ExceededLimit, FailureHistory, Key, RestartDecision,
+    StepCx,
+};
 use crate::exit::ExitReason;
 use crate::policy::{EffectivePolicy, OnExhausted, PolicySource, RestartWindow, later};
 

@@ -5,11 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Children;
-use crate::core::arena::Key;
-use crate::core::child::{AfterFailing, ChildState, StopReason, Timer};
-use crate::core::effect::{Decision, Effect, StepCx};
-use crate::core::view::PastExit;
+use crate::core::{
+    AfterFailing, ChildState, Children, Decision, Effect, Key, PastExit, StepCx, StopReason, Timer,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::Reset;

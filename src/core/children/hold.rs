@@ -9,12 +9,7 @@
 //! 2. A release starts the child if it is gated and all its requirements are met. A child that is down for another reason
 //!    stays down.
 
-use super::Children;
-use crate::core::arena::Key;
-use crate::core::callers::WaitFor;
-use crate::core::child::ChildState;
-use crate::core::effect::StepCx;
-use crate::core::event::{ChildAnswer, Ticket};
+use crate::core::{ChildAnswer, ChildState, Children, Key, StepCx, Ticket, WaitFor};
 
 impl Children {
     /// Keeps the child from being started.

@@ -36,15 +36,11 @@ mod stop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::arena::{Arena, Key};
-use super::callers::{Callers, WaitFor};
-use super::child::{ChildEntry, ChildState, DownState, Position, Timer};
-use super::conditions::Stall;
-use super::effect::{Effect, Report, StepCx};
-use super::event::{ChildAnswer, IncarnationNumber, MachineEvent, Ticket};
-use super::requirements::Requirements;
-use super::timers::Timers;
-use super::view::{ChildCounts, View};
+use super::{
+    Arena, Callers, ChildAnswer, ChildCounts, ChildEntry, ChildState, DownState, Effect,
+    IncarnationNumber, Key, MachineEvent, Position, Report, Requirements, Stall, StepCx, Ticket,
+    Timer, Timers, View, WaitFor,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{

@@ -11,12 +11,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Children;
 use super::exhausted::RefusedBy;
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, RestartDecision, Timer};
-use crate::core::effect::{Decision, StepCx};
-use crate::core::limits::{ExceededLimit, exceeded_window};
+use crate::core::{
+    ChildState, Children, Decision, ExceededLimit, Key, RestartDecision, StepCx, Timer,
+    exceeded_window,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{OnExit, StartCause, later};

@@ -4,14 +4,10 @@
 
 use std::time::Duration;
 
-use super::Children;
-use crate::core::arena::Key;
-use crate::core::callers::WaitFor;
-use crate::core::child::{ChildEntry, ChildState, Timer};
-use crate::core::conditions::LeaseState;
-use crate::core::effect::{Effect, StepCx};
-use crate::core::event::{ChildAnswer, Ticket};
-use crate::core::requirements::RequirementId;
+use crate::core::{
+    ChildAnswer, ChildEntry, ChildState, Children, Effect, Key, LeaseState, RequirementId, StepCx,
+    Ticket, Timer, WaitFor,
+};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Reset, StartCause, later};
 

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::Children;
-use crate::core::arena::Key;
-use crate::core::child::{AfterFailing, ChildState, StopReason, Timer};
-use crate::core::effect::{Effect, StepCx};
-use crate::core::event::ChildAnswer;
+use crate::core::{
+    AfterFailing, ChildAnswer, ChildState, Children, Effect, Key, StepCx, StopReason, Timer,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Shutdown, later};

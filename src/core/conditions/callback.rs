@@ -10,12 +10,10 @@
 
 use std::time::Duration;
 
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, DownState, Timer};
-use crate::core::children::Children;
-use crate::core::effect::{ConditionEffect, Decision, Effect, Finish, StepCx};
-use crate::core::event::IncarnationNumber;
-use crate::core::machine::{Machine, each};
+use crate::core::{
+    ChildState, Children, ConditionEffect, Decision, DownState, Effect, Finish, IncarnationNumber,
+    Key, Machine, StepCx, Timer, each,
+};
 use crate::exit::ExitReason;
 use crate::policy::{FailureDecision, Resolution, later};
 

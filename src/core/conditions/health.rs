@@ -10,11 +10,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::core::arena::Key;
-use crate::core::child::ChildState;
-use crate::core::children::Children;
-use crate::core::effect::{ConditionEffect, Effect, StepCx};
-use crate::core::machine::Machine;
+use crate::core::{ChildState, Children, ConditionEffect, Effect, Key, Machine, StepCx};
 use crate::exit::ExitReason;
 
 impl Machine {

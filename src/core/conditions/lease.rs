@@ -13,11 +13,10 @@
 //! 3. A lease ends after its child's incarnation is over. A child that has leaked may still run, so its lease ends
 //!    without a release.
 
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, DownState, StopReason};
-use crate::core::children::Children;
-use crate::core::effect::{ConditionEffect, Effect, StepCx};
-use crate::core::requirements::RequirementId;
+use crate::core::{
+    ChildState, Children, ConditionEffect, DownState, Effect, Key, RequirementId, StepCx,
+    StopReason,
+};
 use crate::properties::Properties;
 
 /// What is known of a lease.
@@ -58,12 +57,7 @@ impl Children {
     }
 
     /// The lease is granted, which starts the child if it lacks nothing else.
-    pub(super) fn on_lease_granted(
-        &mut self,
-        key: Key,
-        changes: Properties,
-        cx: &mut StepCx<'_>,
-    ) {
+    pub(super) fn on_lease_granted(&mut self, key: Key, changes: Properties, cx: &mut StepCx<'_>) {
         if !changes.is_empty() {
             cx.push(Effect::Condition(ConditionEffect::Changed { key, changes }));
         }

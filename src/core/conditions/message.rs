@@ -22,10 +22,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, DownState, RestartDecision};
-use crate::core::children::Children;
-use crate::core::effect::StepCx;
+use crate::core::{ChildState, Children, DownState, Key, RestartDecision, StepCx};
 use crate::exit::ExitReason;
 use crate::policy::{OnExhausted, StartCause, later};
 

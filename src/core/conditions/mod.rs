@@ -35,12 +35,10 @@ pub(crate) use self::callback::ANSWER_WITHIN;
 pub(super) use self::lease::LeaseState;
 use self::watchdog::LATE;
 pub(super) use self::watchdog::Stall;
-use super::arena::Key;
-use super::child::{ChildEntry, ChildState, DownState, Timer};
-use super::children::Children;
-use super::effect::{ConditionEffect, Effect, StepCx};
-use super::event::ConditionEvent as Event;
-use super::machine::{Machine, each};
+use super::{
+    ChildEntry, ChildState, Children, ConditionEffect, ConditionEvent as Event, DownState, Effect,
+    Key, Machine, StepCx, Timer, each,
+};
 use crate::exit::ExitReason;
 use crate::policy::{ChildRules, RestartType, StartCause};
 

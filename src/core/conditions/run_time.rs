@@ -7,10 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, Timer};
-use crate::core::children::Children;
-use crate::core::effect::StepCx;
+use crate::core::{ChildState, Children, Key, StepCx, Timer};
 use crate::exit::ExitReason;
 use crate::policy::later;
 

@@ -12,10 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, Timer};
-use crate::core::children::Children;
-use crate::core::effect::{ConditionEffect, Effect, StepCx};
+use crate::core::{ChildState, Children, ConditionEffect, Effect, Key, StepCx, Timer};
 use crate::exit::ExitReason;
 use crate::policy::later;
 

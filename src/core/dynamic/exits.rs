@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Dynamic;
-use crate::core::arena::Key;
-use crate::core::callers::WaitFor;
-use crate::core::child::{DownState, RestartDecision, StopReason};
-use crate::core::effect::{Decision, Finish, StepCx};
-use crate::core::event::ChildAnswer;
+use crate::core::{
+    ChildAnswer, Decision, DownState, Dynamic, Finish, Key, RestartDecision, StepCx, StopReason,
+    WaitFor,
+};
 use crate::exit::ExitReason;
 use crate::policy::{OnExhausted, OnExit, StartCause};
 

@@ -17,12 +17,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::occupied::OccupiedPlaces;
-use super::SLICE;
-use super::arena::Key;
-use super::child::{ChildState, DownState, StopReason, Timer};
-use super::children::Children;
-use super::effect::{Effect, Finish, StepCx};
-use super::event::ChildAnswer;
+use super::{
+    ChildAnswer, ChildState, Children, DownState, Effect, Finish, Key, SLICE, StepCx, StopReason,
+    Timer,
+};
 use crate::policy::{ChildRules, Rules, Shutdown, later};
 
 /// See the [module](self).

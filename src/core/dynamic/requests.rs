@@ -6,12 +6,9 @@
 //!    for, else when the child has reached the caller's goal.
 //! 2. A supervisor that is stopping refuses all requests, which `machine` ensures for both kinds.
 
-use super::Dynamic;
-use crate::core::arena::Key;
-use crate::core::callers::WaitFor;
-use crate::core::child::{ChildState, DownState, StopReason};
-use crate::core::effect::StepCx;
-use crate::core::event::{ChildAnswer, Ticket};
+use crate::core::{
+    ChildAnswer, ChildState, DownState, Dynamic, Key, StepCx, StopReason, Ticket, WaitFor,
+};
 use crate::policy::StartCause;
 
 impl Dynamic {

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Ordered;
-use crate::core::arena::Key;
-use crate::core::callers::WaitFor;
-use crate::core::child::{ChildState, DownState, Position, RestartDecision, StopReason};
-use crate::core::effect::{Decision, Finish, StepCx};
-use crate::core::event::ChildAnswer;
+use crate::core::{
+    ChildAnswer, ChildState, Decision, DownState, Finish, Key, Ordered, Position, RestartDecision,
+    StepCx, StopReason, WaitFor,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, FirstStart, OnExhausted, OnExit, StartCause};

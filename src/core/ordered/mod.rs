@@ -20,13 +20,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::arena::Key;
-use super::child::{ChildState, DownState, Position};
-use super::children::Children;
-use super::effect::StepCx;
-use super::event::ChildAnswer;
-use super::group::{After, GroupOp, GroupPhase, StartMode, StopMode};
-use super::start_order::StartOrder;
+use super::{
+    After, ChildAnswer, ChildState, Children, DownState, GroupOp, GroupPhase, Key, Position,
+    StartMode, StartOrder, StepCx, StopMode,
+};
 use crate::policy::{ChildRules, Rules, Shutdown};
 
 /// See the [module](self).

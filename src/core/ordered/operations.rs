@@ -10,14 +10,11 @@
 //!
 //! 1. A caller that waits for a start waits for at most one restart of the child's group.
 
+use crate::core::{
+    After, ChildAnswer, ChildState, Closing, DownState, Finish, GroupOp, GroupPhase, Key, Ordered,
+    Position, StepCx, StopMode, Timer,
+};
 use std::time::Instant;
-
-use super::Ordered;
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, DownState, Position, Timer};
-use crate::core::effect::{Finish, StepCx};
-use crate::core::event::ChildAnswer;
-use crate::core::group::{After, Closing, GroupOp, GroupPhase, StopMode};
 
 impl Ordered {
     /// Ends the supervisor, unless that has begun already.

@@ -6,12 +6,10 @@
 //!    for, else when the child has reached the caller's goal.
 //! 2. A supervisor that is stopping refuses all requests, which `machine` ensures for both kinds.
 
-use super::Ordered;
-use crate::core::arena::Key;
-use crate::core::callers::WaitFor;
-use crate::core::child::{ChildState, DownState, StopReason, Timer};
-use crate::core::effect::{Effect, StepCx};
-use crate::core::event::{ChildAnswer, Ticket};
+use crate::core::{
+    ChildAnswer, ChildState, DownState, Effect, Key, Ordered, StepCx, StopReason, Ticket, Timer,
+    WaitFor,
+};
 use crate::lifecycle::Lifecycle;
 use crate::policy::StartCause;
 

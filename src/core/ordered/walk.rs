@@ -9,12 +9,10 @@
 //! 1. The walk goes on after each event, and visits at most [`SLICE`] children then.
 //! 2. An operation costs O(log n) for each child of its range.
 
-use super::Ordered;
-use crate::core::SLICE;
-use crate::core::arena::Key;
-use crate::core::child::{ChildState, DownState, Position, StopReason, Timer};
-use crate::core::effect::{Effect, Finish, StepCx};
-use crate::core::group::{After, Closing, GroupOp, GroupPhase, StartMode, StopMode};
+use crate::core::{
+    After, ChildState, Closing, DownState, Effect, Finish, GroupOp, GroupPhase, Key, Ordered,
+    Position, SLICE, StartMode, StepCx, StopMode, StopReason, Timer,
+};
 use crate::policy::StartCause;
 
 /// Whether there is something to do before the next event.
