@@ -218,7 +218,7 @@ impl Application {
         mut self,
         read: impl Fn() -> R + Send + Sync + 'static,
     ) -> Self {
-        self.reloads.source = Some(std::sync::Arc::new(move || read().into_config()));
+        self.reloads.source = Some(crate::config::ConfigSource::new(read));
         self
     }
 

@@ -136,12 +136,12 @@ async fn launch_here(
     ends_process: bool,
 ) -> Result<(ProgramEnd, Option<ExitThread>), RunError> {
     let tree = app.tree?;
-    #[cfg(feature = "config")]
-    let reload_signals = super::reload::Signals::new(app.reloads.listens());
+    #[cfg(all(unix, feature = "config", feature = "signal"))]
+    let reload_signals = super::reload_signals::ReloadSignals::new(&app.reloads);
     #[cfg(feature = "config")]
     let tree = match &app.reloads.source {
         Some(source) => {
-            let config = crate::config::read_source(source).await?;
+            let config = source.read().await?;
             tree.configured(&config).await?
         }
         None => tree,
@@ -191,7 +191,7 @@ async fn launch_here(
                 events: Some(events),
                 stop: Some(requests),
                 #[cfg(feature = "config")]
-                configuration: super::reload::configuration(&app.reloads),
+                reloader: Some(app.reloads.reloader()),
             };
             let server = ConsoleServer::start(listener, console, &root.handle(), outside);
             (program.on(requested_stop(requested)), Some(server))
@@ -220,11 +220,12 @@ async fn launch_here(
         "verger reloads",
         app.reloads.serve(
             root.handle(),
-            reload_signals,
             #[cfg(all(feature = "systemd", target_os = "linux"))]
             systemd.as_ref().map(SystemdTasks::notices),
         ),
     );
+    #[cfg(all(unix, feature = "config", feature = "signal"))]
+    let reload_signals = reload_signals.map(super::reload_signals::ReloadSignals::serve);
     let exit_thread = ends_process.then(|| ExitThread::start(root.blocked()));
     // With time for what is between two stages.
     let deadline = bounds.total.saturating_add(app.exit_grace.max(MARGIN));
@@ -248,6 +249,8 @@ async fn launch_here(
     };
     let end = program.run(&root, &mut observe).await;
     // It notifies systemd, too, and would keep that from ending.
+    #[cfg(all(unix, feature = "config", feature = "signal"))]
+    drop(reload_signals);
     #[cfg(feature = "config")]
     drop(reloads);
     drop(self_check);

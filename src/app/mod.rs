@@ -9,7 +9,8 @@
 //! | `program` | runs a tree until something asks for a stop |
 //! | `termination` | the stop, in stages |
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
-//! | `reload` | reads the configuration again at a signal or a call (feature `config`) |
+//! | `reload` | reads the configuration again when that is requested (feature `config`) |
+//! | `reload_signals` | requests it at a signal (features `config` and `signal`) |
 //! | `listen` | where an application listens (features `health` and `console`) |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
 //! | `self_check` | a thread that finds out that the tree's loop doesn't turn |
@@ -35,7 +36,9 @@ pub(crate) mod panic_hook;
 mod probes;
 mod program;
 #[cfg(feature = "config")]
-pub(crate) mod reload;
+mod reload;
+#[cfg(all(unix, feature = "config", feature = "signal"))]
+mod reload_signals;
 mod root;
 pub(crate) mod run;
 mod self_check;

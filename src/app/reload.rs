@@ -5,21 +5,16 @@
 //! # Invariants
 //!
 //! 1. One reload runs at a time. Requests that come meanwhile are served one after the other.
-//! 2. The signals are received from before the start on, so that none of them ends the process.
-//! 3. A reload that fails changes nothing but the log.
+//! 2. A reload that fails changes nothing but the log.
 
-use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::consume_budget;
 
 #[cfg(all(feature = "systemd", target_os = "linux"))]
 use super::notify::Notices;
-use crate::config::{Applied, ApplyError, ConfigSource, Plan, read_source};
-#[cfg(feature = "console")]
-use crate::console::{Applying, Configuration};
+use crate::config::{Applied, ApplyError, ConfigSource, Plan};
 use crate::handle::SupervisorHandle;
 use crate::metrics;
 use crate::subscriber;
@@ -53,25 +48,22 @@ type Answer = oneshot::Sender<Result<Applied, ApplyError>>;
 #[derive(Clone, Debug)]
 pub struct Reloader {
     requests: mpsc::UnboundedSender<Request>,
-    is_running: Arc<AtomicBool>,
+    /// Where the configuration comes from, if there is one. Set when the application accepts requests.
+    pub(crate) started: Arc<OnceLock<Option<ConfigSource>>>,
 }
 
 #[derive(Debug)]
 struct Request {
-    wanted: Wanted,
+    /// What has caused the reload, for the log.
+    trigger: &'static str,
+    /// Whether all of the configuration is applied, or what has changed.
+    forced: bool,
+    planned: Option<Planned>,
     answer: Answer,
 }
 
-/// What is applied.
-#[derive(Debug)]
-enum Wanted {
-    /// What has changed in the configuration.
-    Changed,
-    /// All of the configuration.
-    Forced,
-    /// A plan that an operator has seen in the console.
-    Planned(Box<Plan>, Option<String>),
-}
+/// A plan that an operator has seen, and the operator's reason.
+type Planned = (Plan, Option<String>);
 
 impl Reloader {
     /// Reads the configuration again, and applies what has changed.
@@ -84,7 +76,7 @@ impl Reloader {
     ///
     /// If the future is dropped after its first poll, the configuration is reloaded nevertheless.
     pub async fn reload(&self) -> Result<Applied, ApplyError> {
-        self.request(Wanted::Changed).await
+        self.request("call", false, None).await
     }
 
     /// Reads the configuration again, and applies all of it, also what hasn't changed.
@@ -99,30 +91,22 @@ impl Reloader {
     ///
     /// As for [`reload`](Self::reload).
     pub async fn reload_forced(&self) -> Result<Applied, ApplyError> {
-        self.request(Wanted::Forced).await
+        self.request("call", true, None).await
     }
 
-    /// Applies a plan that an operator has seen.
-    ///
-    /// # Errors
-    ///
-    /// As for [`reload`](Self::reload).
-    #[cfg(feature = "console")]
-    pub(super) async fn apply(
+    /// Requests a reload, or that a plan is applied, and waits until it is done.
+    pub(crate) async fn request(
         &self,
-        plan: Plan,
-        reason: Option<String>,
+        trigger: &'static str,
+        forced: bool,
+        planned: Option<Planned>,
     ) -> Result<Applied, ApplyError> {
-        self.request(Wanted::Planned(Box::new(plan), reason)).await
-    }
-
-    async fn request(&self, wanted: Wanted) -> Result<Applied, ApplyError> {
-        if !self.is_running.load(Ordering::Acquire) {
+        if self.started.get().is_none() {
             consume_budget().await;
             return Err(ApplyError::NotRunning);
         }
         let (answer, answered) = oneshot::channel();
-        let _ = self.requests.send(Request { wanted, answer });
+        let _ = self.requests.send(Request { trigger, forced, planned, answer });
         answered.await.unwrap_or(Err(ApplyError::NotRunning))
     }
 }
@@ -139,26 +123,9 @@ pub(super) struct Reloads {
 impl Default for Reloads {
     fn default() -> Self {
         let (sender, requests) = mpsc::unbounded_channel();
-        let reloader = Reloader { requests: sender, is_running: Arc::default() };
+        let reloader = Reloader { requests: sender, started: Arc::default() };
         Self { source: None, at_signals: true, reloader, requests }
     }
-}
-
-impl fmt::Debug for Reloads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reloads").finish_non_exhaustive()
-    }
-}
-
-/// Returns how the console reads and applies the configuration, if the application has one.
-#[cfg(feature = "console")]
-pub(super) fn configuration(reloads: &Reloads) -> Option<Configuration> {
-    let (source, reloader) = (reloads.source.clone()?, reloads.reloader());
-    let apply = move |plan, reason| -> Applying {
-        let reloader = reloader.clone();
-        Box::pin(async move { reloader.apply(plan, reason).await })
-    };
-    Some(Configuration { source, apply: Box::new(apply) })
 }
 
 /// Logs why a configuration isn't used: one event for each mistake or child.
@@ -194,54 +161,37 @@ impl Reloads {
         self.reloader.clone()
     }
 
-    /// Whether signals are received.
+    /// Returns whether signals reload the configuration.
     pub(super) fn listens(&self) -> bool {
         self.at_signals && self.source.is_some()
     }
 
     /// Accepts requests from now on. They are served by [`serve`](Self::serve).
     pub(super) fn accept(&self) {
-        self.reloader.is_running.store(true, Ordering::Release);
+        let _ = self.reloader.started.set(self.source.clone());
     }
 
-    /// Serves all triggers until it is dropped.
+    /// Serves all requests until it is dropped.
     pub(super) async fn serve(
         self,
         tree: SupervisorHandle,
-        mut signals: Signals,
         #[cfg(all(feature = "systemd", target_os = "linux"))] notices: Option<Notices>,
     ) {
         let Self { source, reloader: _reloader, mut requests, .. } = self;
-        loop {
-            let (trigger, wanted, answer) = tokio::select! {
-                biased;
-                Some(request) = requests.recv() => {
-                    let is_planned = matches!(request.wanted, Wanted::Planned(..));
-                    let trigger = if is_planned { "console" } else { "call" };
-                    (trigger, request.wanted, Some(request.answer))
-                }
-                signal = signals.next() => match signal {
-                    "SIGUSR2" => (signal, Wanted::Forced, None),
-                    _ => (signal, Wanted::Changed, None),
-                },
-            };
-            let forced = matches!(wanted, Wanted::Forced);
-            let reason = match &wanted {
-                Wanted::Planned(_, reason) => reason.clone(),
-                Wanted::Changed | Wanted::Forced => None,
-            };
+        while let Some(Request { trigger, forced, planned, answer }) = requests.recv().await {
             let Some(source) = &source else {
-                let none =
-                    ApplyError::Unreadable("the application has no configuration".to_owned());
-                let _ = answer.map(|answer| answer.send(Err(none)));
+                let none = "the application has no configuration".to_owned();
+                let _ = answer.send(Err(ApplyError::Unreadable(none)));
                 continue;
             };
+            let (plan, reason) = planned.unzip();
+            let reason = reason.flatten();
             subscriber::info!(target: "verger::config", trigger, forced, reason, "reloading");
             #[cfg(all(feature = "systemd", target_os = "linux"))]
             if let Some(notices) = &notices {
                 notices.reloading();
             }
-            let result = reload(&tree, source, wanted).await;
+            let result = reload(&tree, source, plan, forced).await;
             #[cfg(all(feature = "systemd", target_os = "linux"))]
             if let Some(notices) = &notices {
                 notices.reloaded(match &result {
@@ -256,9 +206,7 @@ impl Reloads {
                 }
                 Err(error) => log_error(trigger, error),
             }
-            if let Some(answer) = answer {
-                let _ = answer.send(result);
-            }
+            let _ = answer.send(result);
         }
     }
 }
@@ -266,72 +214,16 @@ impl Reloads {
 async fn reload(
     tree: &SupervisorHandle,
     source: &ConfigSource,
-    wanted: Wanted,
+    planned: Option<Plan>,
+    forced: bool,
 ) -> Result<Applied, ApplyError> {
-    let planned = async {
-        match wanted {
-            Wanted::Planned(plan, _) => Ok(*plan),
-            Wanted::Changed => tree.plan(&read_source(source).await?).await,
-            Wanted::Forced => Ok(tree.plan(&read_source(source).await?).await?.forced()),
-        }
-    };
-    let plan =
-        planned.await.inspect_err(|error| metrics::reloaded(&tree.root_path(), error.result()))?;
-    tree.apply(plan).await
-}
-
-/// The signals that ask for a reload: SIGHUP, and SIGUSR2 for a forced one. Unix only.
-pub(super) struct Signals {
-    #[cfg(all(unix, feature = "signal"))]
-    hangup: Option<tokio::signal::unix::Signal>,
-    #[cfg(all(unix, feature = "signal"))]
-    forced: Option<tokio::signal::unix::Signal>,
-}
-
-#[cfg(all(unix, feature = "signal"))]
-impl Signals {
-    /// Receives the signals from now on, if the application `listens` to them.
-    pub(super) fn new(listens: bool) -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        let receive = |kind| {
-            let received = signal(kind).inspect_err(|error| {
-                let error = error.to_string();
-                subscriber::error!(target: "verger::config", error, "can't receive signals for reloads");
-            });
-            received.ok()
+    let plan = async {
+        let plan = match planned {
+            Some(plan) => plan,
+            None => tree.plan(&source.read().await?).await?,
         };
-        if !listens {
-            return Self { hangup: None, forced: None };
-        }
-        Self { hangup: receive(SignalKind::hangup()), forced: receive(SignalKind::user_defined2()) }
-    }
-
-    async fn next(&mut self) -> &'static str {
-        async fn received(signal: &mut Option<tokio::signal::unix::Signal>) {
-            let received = match signal {
-                Some(signal) => signal.recv().await,
-                None => None,
-            };
-            if received.is_none() {
-                std::future::pending().await
-            }
-        }
-
-        tokio::select! {
-            () = received(&mut self.hangup) => "SIGHUP",
-            () = received(&mut self.forced) => "SIGUSR2",
-        }
-    }
-}
-
-#[cfg(not(all(unix, feature = "signal")))]
-impl Signals {
-    pub(super) fn new(_listens: bool) -> Self {
-        Self {}
-    }
-
-    async fn next(&mut self) -> &'static str {
-        std::future::pending().await
-    }
+        Ok(if forced { plan.forced() } else { plan })
+    };
+    let failed = |error: &ApplyError| metrics::reloaded(&tree.root_path(), error.result());
+    tree.apply(plan.await.inspect_err(failed)?).await
 }

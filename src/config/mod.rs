@@ -91,7 +91,7 @@ use self::node::{Table, join};
 pub use self::plan::{Applied, ApplyError, Plan, Refusal};
 pub use self::secret::Secret;
 use self::section::Section;
-pub(crate) use self::source::{ConfigSource, read as read_source};
+pub(crate) use self::source::ConfigSource;
 pub use self::watch::ConfigWatch;
 
 /// The section beneath all others.

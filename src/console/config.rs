@@ -43,11 +43,12 @@ mod plans {
     use tokio::time::timeout;
 
     use super::Served;
-    use crate::config::{ApplyError, Change, Config, Plan, read_source};
+    use crate::app::Reloader;
+    use crate::config::{ApplyError, Change, Config, ConfigSource, Plan};
     use crate::console::actions::done;
     use crate::console::guard::Permitted;
     use crate::console::problem::{Problem, json};
-    use crate::console::shared::{Configuration, ConsoleShared};
+    use crate::console::shared::ConsoleShared;
 
     /// How long a plan may take, and how long an answer waits for a reload.
     const PATIENCE: Duration = Duration::from_secs(8);
@@ -140,9 +141,10 @@ mod plans {
                         one, and look at it";
             return Err(Problem::conflict("plan_changed", text));
         }
-        let configuration = configuration(&console)?;
+        let reloader = reloader(&console)?.0;
         // After the timeout the reload goes on: it was sent at the first poll.
-        let applied = timeout(PATIENCE, (configuration.apply)(plan, reason)).await;
+        let applied = reloader.request("console", false, Some((plan, reason)));
+        let applied = timeout(PATIENCE, applied).await;
         console.snapshots.outdate().await;
         match applied {
             Ok(applied) => Ok(done(format!("reloaded: {}", applied?))),
@@ -153,8 +155,9 @@ mod plans {
         }
     }
 
-    fn configuration(console: &ConsoleShared) -> Result<&Configuration, Problem> {
-        console.configuration.as_ref().ok_or_else(|| {
+    /// Returns what applies the application's configuration, and where that comes from.
+    fn reloader(console: &ConsoleShared) -> Result<(&Reloader, &ConfigSource), Problem> {
+        console.reloader.as_ref().zip(console.source()).ok_or_else(|| {
             let text = "the console has no configuration to read; see `Application::config_file`";
             Problem::conflict("wrong_state", text)
         })
@@ -162,9 +165,9 @@ mod plans {
 
     /// Reads the configuration, and returns what it would change.
     async fn planned(console: &ConsoleShared) -> Result<(Config, Plan), Problem> {
-        let source = &configuration(console)?.source;
+        let source = reloader(console)?.1;
         within(async {
-            let config = read_source(source).await?;
+            let config = source.read().await?;
             let plan = console.tree.plan(&config).await?;
             Ok((config, plan))
         })

@@ -120,5 +120,3 @@ mod tree;
 pub use self::options::Console;
 pub(crate) use self::server::ConsoleServer;
 pub(crate) use self::shared::Outside;
-#[cfg(feature = "config")]
-pub(crate) use self::shared::{Applying, Configuration};

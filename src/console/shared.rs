@@ -2,8 +2,6 @@
 
 #[cfg(feature = "config")]
 use std::collections::VecDeque;
-#[cfg(feature = "config")]
-use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -13,7 +11,9 @@ use super::recorder::{Recorder, Records};
 use super::snapshots::Snapshots;
 use super::token::Token;
 #[cfg(feature = "config")]
-use crate::config::{Applied, ApplyError, ConfigSource, Plan};
+use crate::app::Reloader;
+#[cfg(feature = "config")]
+use crate::config::{ConfigSource, Plan};
 use crate::handle::SupervisorHandle;
 use crate::status::{Event, Subscription};
 use crate::sync::Mutex;
@@ -25,21 +25,10 @@ pub(crate) struct Outside {
     pub(crate) events: Option<Subscription<Event>>,
     /// Stops the application in its stages. The text is the cause.
     pub(crate) stop: Option<oneshot::Sender<String>>,
-    /// `None` if there is no configuration that can be read again.
+    /// Applies plans. Other triggers may reload meanwhile.
     #[cfg(feature = "config")]
-    pub(crate) configuration: Option<Configuration>,
+    pub(crate) reloader: Option<Reloader>,
 }
-
-/// How the configuration of an application is read and applied.
-#[cfg(feature = "config")]
-pub(crate) struct Configuration {
-    pub(crate) source: ConfigSource,
-    /// Applies a plan, with the operator's reason. Other triggers may reload meanwhile.
-    pub(crate) apply: Box<dyn Fn(Plan, Option<String>) -> Applying + Send + Sync>,
-}
-
-#[cfg(feature = "config")]
-pub(crate) type Applying = Pin<Box<dyn Future<Output = Result<Applied, ApplyError>> + Send>>;
 
 /// See the [module](self).
 pub(super) struct ConsoleShared {
@@ -52,7 +41,7 @@ pub(super) struct ConsoleShared {
     pub(super) records: Arc<Records>,
     pub(super) stop: Mutex<Option<oneshot::Sender<String>>>,
     #[cfg(feature = "config")]
-    pub(super) configuration: Option<Configuration>,
+    pub(super) reloader: Option<Reloader>,
     /// The last plans that were shown, by their ids, the oldest first.
     #[cfg(feature = "config")]
     pub(super) plans: Mutex<VecDeque<(String, Plan)>>,
@@ -80,7 +69,7 @@ impl ConsoleShared {
             records,
             stop: Mutex::new(outside.stop),
             #[cfg(feature = "config")]
-            configuration: outside.configuration,
+            reloader: outside.reloader,
             #[cfg(feature = "config")]
             plans: Mutex::default(),
             _recorder: recorder,
@@ -90,10 +79,16 @@ impl ConsoleShared {
     /// Whether the configuration can be read again.
     pub(super) fn can_reload(&self) -> bool {
         #[cfg(feature = "config")]
-        let can_reload = self.configuration.is_some();
+        let can_reload = self.source().is_some();
         #[cfg(not(feature = "config"))]
         let can_reload = false;
         can_reload
+    }
+
+    /// Returns where the configuration comes from. `None`: there is none that can be read again.
+    #[cfg(feature = "config")]
+    pub(super) fn source(&self) -> Option<&ConfigSource> {
+        self.reloader.as_ref()?.started.get()?.as_ref()
     }
 
     /// Ends all streams. Later requests for a stream are refused.

@@ -43,7 +43,6 @@ const SHARED: &[(&str, usize, &str)] = &[
     ("Request", 3, "to rename"),
     ("Scope", 2, "stands in for the real one without the feature `metrics`"),
     ("Sealed", 3, "the usual name of a trait that keeps another one to this crate"),
-    ("Signals", 2, "to rename"),
     ("Source", 2, "to rename"),
     ("Step", 4, "to rename"),
     ("Table", 2, "to rename"),
