@@ -4,10 +4,8 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use super::companion::Companions;
 use super::hooks::HookStep;
-#[cfg(any(feature = "health", feature = "console"))]
-use super::listen::ListenAddress;
-use super::memory::MemoryGuard;
 use super::program::Program;
 use super::stages::StopStages;
 use super::stop_cause::StopCause;
@@ -49,18 +47,9 @@ pub struct Application {
     pub(super) stop_limit: Option<Duration>,
     /// Whether the times of a stop are logged at the start.
     pub(super) announces: bool,
-    pub(super) memory: Option<MemoryGuard>,
-    #[cfg(feature = "config")]
-    pub(super) reloads: super::reload::Reloads,
     /// Whether it only checks whether it could be started.
-    #[cfg(feature = "config")]
     pub(super) check_only: bool,
-    #[cfg(feature = "health")]
-    pub(super) probes: Option<ListenAddress>,
-    #[cfg(feature = "console")]
-    pub(super) console: Option<(ListenAddress, crate::console::Console)>,
-    #[cfg(feature = "systemd")]
-    pub(super) systemd: bool,
+    pub(crate) companions: Companions,
 }
 
 /// Something that is done once the tree is about to start.
@@ -80,17 +69,8 @@ impl Application {
             stop_limit: None,
             announces: true,
             on_start: Vec::new(),
-            memory: None,
-            #[cfg(feature = "config")]
-            reloads: super::reload::Reloads::default(),
-            #[cfg(feature = "config")]
             check_only: false,
-            #[cfg(feature = "systemd")]
-            systemd: false,
-            #[cfg(feature = "health")]
-            probes: None,
-            #[cfg(feature = "console")]
-            console: None,
+            companions: Companions::default(),
         }
     }
 
@@ -115,7 +95,7 @@ impl Application {
     where
         F: Future<Output: StopCause> + Send + 'static,
     {
-        self.program = self.program.on(stop);
+        self.program.on(stop);
         self
     }
 
@@ -172,16 +152,6 @@ impl Application {
         self
     }
 
-    /// Guards the memory: when its usage reaches a part of the limit, the tree is stopped in its stages, or a
-    /// part of it is [restarted](MemoryGuard::restart).
-    ///
-    /// The cause of the stop is the usage: `memory at 92 % of 512 MiB (cgroup v2)`. The first signal after that is
-    /// ignored, and the next one ends the process. Default: no guard.
-    pub fn memory(mut self, guard: MemoryGuard) -> Self {
-        self.memory = Some(guard);
-        self
-    }
-
     /// Logs the panics of children with their location instead of printing them; see
     /// [`install_panic_hook`](crate::install_panic_hook).
     ///
@@ -190,129 +160,6 @@ impl Application {
     /// Panics if the calling thread is panicking.
     pub fn panic_hook(self) -> Self {
         crate::install_panic_hook();
-        self
-    }
-
-    /// Reads the configuration from a TOML file, at the start and at each reload.
-    ///
-    /// A relative path is that of the working directory at that moment. See [`config`](Self::config) for what
-    /// reloads it.
-    #[cfg(feature = "config-file")]
-    pub fn config_file(self, path: impl Into<std::path::PathBuf>) -> Self {
-        let path = path.into();
-        self.config(move || crate::config::Config::read(&path))
-    }
-
-    /// Reads the configuration with this function, at the start and at each reload.
-    ///
-    /// The function returns a [`Config`](crate::config::Config), or a `Result` of one. It may block; it runs on a
-    /// thread of its own. If the configuration is invalid at the start, all
-    /// mistakes are printed, no child is started, and the exit code is 2. Later, an invalid configuration is
-    /// logged and changes nothing.
-    ///
-    /// SIGHUP reloads what has changed, and SIGUSR2 [all of it](crate::config::Plan::forced), on Unix, with the
-    /// feature `signal`; see [`reload_at_signals`](Self::reload_at_signals). So does a [`reloader`](Self::reloader),
-    /// anywhere.
-    #[cfg(feature = "config")]
-    pub fn config<R: crate::config::IntoConfig>(
-        mut self,
-        read: impl Fn() -> R + Send + Sync + 'static,
-    ) -> Self {
-        self.reloads.source = Some(crate::config::ConfigSource::new(read));
-        self
-    }
-
-    /// Sets whether SIGHUP and SIGUSR2 reload the configuration. Default: `true`.
-    ///
-    /// If not, or without a configuration, they do what they do in any program: they end the process.
-    #[cfg(feature = "config")]
-    pub fn reload_at_signals(mut self, at_signals: bool) -> Self {
-        self.reloads.at_signals = at_signals;
-        self
-    }
-
-    /// Returns what reloads the configuration while the application runs.
-    #[cfg(feature = "config")]
-    #[must_use]
-    pub fn reloader(&self) -> super::Reloader {
-        self.reloads.reloader()
-    }
-
-    /// Checks the tree and its configuration, and starts nothing, if `check_only` is `true`.
-    ///
-    /// [`run`](Self::run) then returns 0 if the application could be started, and otherwise prints what is wrong
-    /// and returns 2. Children check their values, too.
-    ///
-    /// ```no_run
-    /// # use verger::{Application, Supervisor};
-    /// # fn f(app: Application) -> Application {
-    /// app.check_only(std::env::args().any(|argument| argument == "--check"))
-    /// # }
-    /// ```
-    #[cfg(feature = "config")]
-    pub fn check_only(mut self, check_only: bool) -> Self {
-        self.check_only = check_only;
-        self
-    }
-
-    /// Notifies systemd, if it runs the process as a unit with `Type=notify` or `Type=notify-reload`.
-    ///
-    /// `READY=1` is sent when the first start is complete, `STATUS` when that changes, `STOPPING=1` when
-    /// something asks for a stop, then `EXTEND_TIMEOUT_USEC` while the stages last, and `WATCHDOG=1` while the
-    /// supervisors' loops turn. Without `NOTIFY_SOCKET` in the environment it has no effect.
-    #[cfg(feature = "systemd")]
-    pub fn systemd(mut self) -> Self {
-        self.systemd = true;
-        self
-    }
-
-    /// Serves [probes](super::probes()) at this address, such as `0.0.0.0:8080`, on a listener of their own.
-    ///
-    /// It listens before the tree starts and until the hooks after the stop have run. `/readyz` answers with
-    /// 503 as soon as something asks for a stop. If the address can't be bound, the application ends with exit
-    /// code 2.
-    #[cfg(feature = "health")]
-    pub fn probes(mut self, address: impl Into<String>) -> Self {
-        self.probes = Some(ListenAddress::Address(address.into()));
-        self
-    }
-
-    /// Serves [probes](super::probes()) on this listener, such as one that systemd has passed on.
-    #[cfg(feature = "health")]
-    pub fn probes_on(mut self, listener: std::net::TcpListener) -> Self {
-        self.probes = Some(ListenAddress::Bound(listener));
-        self
-    }
-
-    /// Serves a [console](crate::console) at this address, such as `127.0.0.1:7007`, on a listener of its own.
-    ///
-    /// It listens before the tree starts and until the hooks after the stop have run. If the address can't be
-    /// bound, or isn't a loopback address without
-    /// [`allow_remote`](crate::console::Console::allow_remote), the application ends with exit code 2. A log line
-    /// with target `verger::console` says where the console is, and which token its actions need.
-    ///
-    /// ```no_run
-    /// use verger::console::Console;
-    /// # use verger::{Application, Supervisor};
-    ///
-    /// # fn f(tree: Supervisor) -> Application {
-    /// Application::new(tree).console("127.0.0.1:7007", Console::new().allow_actions(true))
-    /// # }
-    /// ```
-    #[cfg(feature = "console")]
-    pub fn console(mut self, address: impl Into<String>, console: crate::console::Console) -> Self {
-        self.console = Some((ListenAddress::Address(address.into()), console));
-        self
-    }
-
-    /// Serves a [console](crate::console) on this listener, such as one whose port the system has chosen.
-    #[cfg(feature = "console")]
-    pub fn console_on(
-        mut self,
-        listener: std::net::TcpListener,
-        console: crate::console::Console,
-    ) -> Self {
-        self.console = Some((ListenAddress::Bound(listener), console));
         self
     }
 }

@@ -8,7 +8,7 @@ use crate::error::RunError;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) enum ListenAddress {
+pub(crate) enum ListenAddress {
     /// To be bound, such as `0.0.0.0:8080`.
     Address(String),
     Bound(std::net::TcpListener),
@@ -32,7 +32,7 @@ impl ListenAddress {
     /// # Errors
     ///
     /// If the address is invalid, or in use.
-    pub(super) async fn bind(self, server: &'static str) -> Result<TcpListener, RunError> {
+    pub(crate) async fn bind(self, server: &'static str) -> Result<TcpListener, RunError> {
         let address = self.to_string();
         let listener = match self {
             Self::Address(address) => TcpListener::bind(address).await,

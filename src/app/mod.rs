@@ -5,7 +5,8 @@
 //! | file | what |
 //! | --- | --- |
 //! | `application` | the options of an application, and its exit code |
-//! | `launch` | runs an application, with what is beside its tree |
+//! | `companion` | what accompanies the run of an application, and in which order |
+//! | `launch` | runs an application with its companions |
 //! | `program` | runs a tree until something asks for a stop |
 //! | `termination` | the stop, in stages |
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
@@ -17,20 +18,19 @@
 //! | `exit_thread` | ends the process if the program doesn't |
 //! | `memory` | guards that act before the kernel kills the process |
 //! | `panic_hook` | panics of children in the log |
-//! | `systemd`, `notify` | notifications to systemd, and what an application notifies it of (feature `systemd`) |
+//! | `systemd` | notifications to systemd (feature `systemd`) |
 //! | `signals`, `stop_cause` | what asks for a stop |
 //! | `root`, `run` | the task of a tree, and the ways to run one |
 
 pub(crate) mod application;
+pub(crate) mod companion;
 mod exit;
 mod exit_thread;
 mod hooks;
 mod launch;
 #[cfg(any(feature = "health", feature = "console"))]
-mod listen;
+pub(crate) mod listen;
 pub mod memory;
-#[cfg(all(feature = "systemd", target_os = "linux"))]
-mod notify;
 pub(crate) mod panic_hook;
 #[cfg(feature = "health")]
 mod probes;
@@ -39,7 +39,7 @@ mod program;
 mod reload;
 #[cfg(all(unix, feature = "config", feature = "signal"))]
 mod reload_signals;
-mod root;
+pub(crate) mod root;
 pub(crate) mod run;
 mod self_check;
 #[cfg(feature = "signal")]
@@ -57,8 +57,6 @@ pub use self::hooks::{Hook, HookStep, hook};
 pub use self::probes::probes;
 #[cfg(feature = "config")]
 pub use self::reload::Reloader;
-#[cfg(feature = "testing")]
-pub(crate) use self::root::Root;
 pub use self::stages::{Stage, StopStages};
 #[cfg(feature = "systemd")]
 pub use self::systemd::SYSTEMD_VARIABLES;

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -16,8 +17,13 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use super::companion::{Companion, RunStart, companion};
+use super::listen::ListenAddress;
+use crate::Application;
+use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::owned_task::OwnedTask;
+use crate::spec::Supervisor;
 use crate::status::Status;
 use crate::subscriber;
 
@@ -126,20 +132,58 @@ fn answer(problems: Vec<String>, status: Option<&Status>) -> Answer {
     (code, lines.join("\n") + "\n")
 }
 
-/// A listener that serves the probes of a tree, until it is dropped.
-#[derive(Debug)]
-pub(super) struct ProbeServer(OwnedTask<io::Result<()>>);
+impl Application {
+    /// Serves [probes](super::probes()) at this address, such as `0.0.0.0:8080`, on a listener of their own.
+    ///
+    /// It listens before the tree starts and until the hooks after the stop have run. `/readyz` answers with
+    /// 503 as soon as something asks for a stop. If the address can't be bound, the application ends with exit
+    /// code 2.
+    pub fn probes(self, address: impl Into<String>) -> Self {
+        self.probed_at(ListenAddress::Address(address.into()))
+    }
 
-impl ProbeServer {
-    pub(super) fn start(listener: TcpListener, tree: &SupervisorHandle) -> Self {
+    /// Serves [probes](super::probes()) on this listener, such as one that systemd has passed on.
+    pub fn probes_on(self, listener: std::net::TcpListener) -> Self {
+        self.probed_at(ListenAddress::Bound(listener))
+    }
+
+    fn probed_at(mut self, address: ListenAddress) -> Self {
+        let address = Some(address);
+        self.companions.probes = companion(ProbeServer { address, listener: None, task: None });
+        self
+    }
+}
+
+/// The listener of an application that serves the probes of its tree.
+struct ProbeServer {
+    /// `None` once it is bound.
+    address: Option<ListenAddress>,
+    /// `None` once it is served.
+    listener: Option<TcpListener>,
+    task: Option<OwnedTask<io::Result<()>>>,
+}
+
+#[async_trait]
+impl Companion for ProbeServer {
+    async fn prepare(&mut self, _tree: &mut Supervisor) -> Result<(), RunError> {
+        if let Some(address) = self.address.take() {
+            self.listener = Some(address.bind("probes").await?);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, run: &mut RunStart<'_>) {
+        let Some(listener) = self.listener.take() else { return };
         if let Ok(address) = listener.local_addr() {
             subscriber::info!(target: "verger::lifecycle", %address, "serving probes");
         }
-        Self(OwnedTask::spawn("verger probes", axum::serve(listener, probes(tree)).into_future()))
+        let serve = axum::serve(listener, probes(&run.handle())).into_future();
+        self.task = Some(OwnedTask::spawn("verger probes", serve));
     }
 
-    /// Closes the listener.
-    pub(super) async fn stop(self) {
-        self.0.stop().await;
+    async fn finish(self: Box<Self>) {
+        if let Some(task) = self.task {
+            task.stop().await;
+        }
     }
 }

@@ -7,7 +7,6 @@
 //! 2. Hooks that follow the stop run however the tree ends.
 //! 3. A future that panics asks for a stop as well: what it watched for would go unnoticed.
 
-#[cfg(feature = "signal")]
 use std::any::TypeId;
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
@@ -30,11 +29,8 @@ type StopFuture = Pin<Box<dyn Future<Output = Arc<str>> + Send>>;
 #[derive(Default)]
 pub(super) struct Program {
     pub(super) stages: StopStages,
-    /// A future is gone once it has resolved.
-    on: Vec<StopFuture>,
-    /// Whether one of them is that of the process's signals.
-    #[cfg(feature = "signal")]
-    pub(super) stops_at_signals: bool,
+    /// The futures that ask for a stop, each with its own type. A future is gone once it has resolved.
+    pub(super) on: Vec<(TypeId, StopFuture)>,
     pub(super) before: Vec<HookStep>,
     pub(super) after: Vec<HookStep>,
 }
@@ -48,26 +44,19 @@ pub(super) struct ProgramEnd {
 
 impl Program {
     /// Also stops the tree when this future resolves.
-    pub(super) fn on<F>(mut self, stop: F) -> Self
+    pub(super) fn on<F>(&mut self, stop: F)
     where
         F: Future<Output: StopCause> + Send + 'static,
     {
-        #[cfg(feature = "signal")]
-        {
-            self.stops_at_signals |= TypeId::of::<F>() == TypeId::of::<super::signals::Signals>();
-        }
         let cause = CatchPanic(Box::pin(async { stop.await.cause().into() }));
-        self.on.push(Box::pin(async {
-            cause.await.unwrap_or_else(|panic| format!("panicked: {panic}").into())
-        }));
-        self
+        let cause =
+            async { cause.await.unwrap_or_else(|panic| format!("panicked: {panic}").into()) };
+        self.on.push((TypeId::of::<F>(), Box::pin(cause)));
     }
 
     /// Runs the tree to its end.
     pub(super) async fn run(self, root: &Root, observe: Observer<'_>) -> ProgramEnd {
-        let Self { stages, mut on, before, after, .. } = self;
-        #[cfg(feature = "signal")]
-        let _named = root.name_at_second_signal();
+        let Self { stages, mut on, before, after } = self;
         let handle = root.handle();
         let mut ended = pin!(handle.wait());
         let first = poll_fn(|cx| match ended.as_mut().poll(cx) {
@@ -92,7 +81,6 @@ impl Program {
 
 impl ProgramEnd {
     /// The program was checked, and not run.
-    #[cfg(feature = "config")]
     pub(super) fn checked() -> Self {
         Self { result: Ok(()), missed_graces: 0 }
     }
@@ -115,8 +103,8 @@ pub(super) fn print(error: &RunError) -> u8 {
 }
 
 /// Returns the cause of the first future that resolves.
-fn poll_first(futures: &mut Vec<StopFuture>, cx: &mut Context<'_>) -> Poll<Arc<str>> {
-    let ready = futures.iter_mut().enumerate().find_map(|(index, future)| {
+fn poll_first(futures: &mut Vec<(TypeId, StopFuture)>, cx: &mut Context<'_>) -> Poll<Arc<str>> {
+    let ready = futures.iter_mut().enumerate().find_map(|(index, (_, future))| {
         let Poll::Ready(cause) = future.as_mut().poll(cx) else { return None };
         Some((index, cause))
     });

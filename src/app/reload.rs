@@ -9,30 +9,33 @@
 
 use std::sync::{Arc, OnceLock};
 
+use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::consume_budget;
 
-#[cfg(all(feature = "systemd", target_os = "linux"))]
-use super::notify::Notices;
-use crate::config::{Applied, ApplyError, ConfigSource, Plan};
+use super::companion::{Companion, RunStart};
+use crate::Application;
+use crate::config::{Applied, ApplyError, ConfigSource, IntoConfig, Plan};
+use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::metrics;
+use crate::owned_task::OwnedTask;
+use crate::spec::Supervisor;
 use crate::subscriber;
 
 type Answer = oneshot::Sender<Result<Applied, ApplyError>>;
 
-/// Reloads the configuration of a running [`Application`](crate::Application), for triggers of your own.
+/// Reloads the configuration of a running [`Application`], for triggers of your own.
 ///
-/// Made by [`Application::reloader`](crate::Application::reloader). A clone reloads the same application.
+/// Made by [`Application::reloader`]. A clone reloads the same application.
 ///
 /// ```no_run
 /// use std::time::Duration;
 ///
 /// use verger::{Application, Supervisor};
 ///
-/// # #[cfg(feature = "config-file")]
-/// # async fn run() {
-/// let app = Application::new(Supervisor::builder("app")).config_file("app.toml");
+/// # async fn run(read: fn() -> verger::config::Config) {
+/// let app = Application::new(Supervisor::builder("app")).config(read);
 /// let reloader = app.reloader();
 /// tokio::spawn(async move {
 ///     loop {
@@ -111,25 +114,107 @@ impl Reloader {
     }
 }
 
-/// The configuration of an application before it is run.
+impl Application {
+    /// Reads the configuration with this function, at the start and at each reload.
+    ///
+    /// The function returns a [`Config`](crate::config::Config), or a `Result` of one. It may block; it runs on a
+    /// thread of its own. If the configuration is invalid at the start, all
+    /// mistakes are printed, no child is started, and the exit code is 2. Later, an invalid configuration is
+    /// logged and changes nothing.
+    ///
+    /// SIGHUP reloads what has changed, and SIGUSR2 [all of it](crate::config::Plan::forced), on Unix, with the
+    /// feature `signal`; see [`reload_at_signals`](Self::reload_at_signals). So does a [`reloader`](Self::reloader),
+    /// anywhere.
+    pub fn config<R: IntoConfig>(mut self, read: impl Fn() -> R + Send + Sync + 'static) -> Self {
+        self.companions.reloads.source = Some(ConfigSource::new(read));
+        self
+    }
+
+    /// Sets whether SIGHUP and SIGUSR2 reload the configuration. Default: `true`.
+    ///
+    /// If not, or without a configuration, they do what they do in any program: they end the process.
+    pub fn reload_at_signals(mut self, at_signals: bool) -> Self {
+        self.companions.reloads.at_signals = at_signals;
+        self
+    }
+
+    /// Returns what reloads the configuration while the application runs.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.companions.reloads.reloader.clone()
+    }
+
+    /// Checks the tree and its configuration, and starts nothing, if `check_only` is `true`.
+    ///
+    /// [`run`](Self::run) then returns 0 if the application could be started, and otherwise prints what is wrong
+    /// and returns 2. Children check their values, too.
+    ///
+    /// ```no_run
+    /// # use verger::{Application, Supervisor};
+    /// # fn f(app: Application) -> Application {
+    /// app.check_only(std::env::args().any(|argument| argument == "--check"))
+    /// # }
+    /// ```
+    pub fn check_only(mut self, check_only: bool) -> Self {
+        self.check_only = check_only;
+        self
+    }
+}
+
+/// The reloads of an application.
 pub(super) struct Reloads {
-    pub(super) source: Option<ConfigSource>,
-    /// Whether signals ask for a reload.
-    pub(super) at_signals: bool,
+    source: Option<ConfigSource>,
+    /// Whether signals request a reload.
+    at_signals: bool,
     reloader: Reloader,
-    requests: mpsc::UnboundedReceiver<Request>,
+    /// `None` once the task serves them.
+    requests: Option<mpsc::UnboundedReceiver<Request>>,
+    task: Option<OwnedTask<()>>,
 }
 
 impl Default for Reloads {
     fn default() -> Self {
         let (sender, requests) = mpsc::unbounded_channel();
         let reloader = Reloader { requests: sender, started: Arc::default() };
-        Self { source: None, at_signals: true, reloader, requests }
+        Self { source: None, at_signals: true, reloader, requests: Some(requests), task: None }
+    }
+}
+
+impl Reloads {
+    /// Returns what requests a reload at a signal. `None`: signals don't reload the application.
+    #[cfg_attr(
+        not(all(unix, feature = "signal")),
+        expect(dead_code, reason = "nothing receives signals")
+    )]
+    pub(super) fn at_signals(&self) -> Option<&Reloader> {
+        (self.at_signals && self.source.is_some()).then_some(&self.reloader)
+    }
+}
+
+#[async_trait]
+impl Companion for Reloads {
+    async fn configure(&mut self, tree: Supervisor) -> Result<Supervisor, RunError> {
+        match &self.source {
+            Some(source) => Ok(tree.configured(&source.read().await?).await?),
+            None => Ok(tree),
+        }
+    }
+
+    async fn prepare(&mut self, _tree: &mut Supervisor) -> Result<(), RunError> {
+        let _ = self.reloader.started.set(self.source.clone());
+        Ok(())
+    }
+
+    fn start(&mut self, run: &mut RunStart<'_>) {
+        let (source, on_reload) = (self.source.take(), std::mem::take(&mut run.on_reload));
+        let serve = |requests| serve(run.handle(), source, requests, on_reload);
+        let serve = self.requests.take().map(serve);
+        self.task = serve.map(|serve| OwnedTask::spawn("verger reloads", serve));
     }
 }
 
 /// Logs why a configuration isn't used: one event for each mistake or child.
-pub(super) fn log_error(trigger: &str, error: &ApplyError) {
+fn log_error(trigger: &str, error: &ApplyError) {
     match error {
         ApplyError::Invalid(mistakes) => {
             for mistake in mistakes.mistakes() {
@@ -156,58 +241,37 @@ pub(super) fn log_error(trigger: &str, error: &ApplyError) {
     subscriber::warn!(target: "verger::config", trigger, "configuration not changed");
 }
 
-impl Reloads {
-    pub(super) fn reloader(&self) -> Reloader {
-        self.reloader.clone()
-    }
-
-    /// Returns whether signals reload the configuration.
-    pub(super) fn listens(&self) -> bool {
-        self.at_signals && self.source.is_some()
-    }
-
-    /// Accepts requests from now on. They are served by [`serve`](Self::serve).
-    pub(super) fn accept(&self) {
-        let _ = self.reloader.started.set(self.source.clone());
-    }
-
-    /// Serves all requests until it is dropped.
-    pub(super) async fn serve(
-        self,
-        tree: SupervisorHandle,
-        #[cfg(all(feature = "systemd", target_os = "linux"))] notices: Option<Notices>,
-    ) {
-        let Self { source, reloader: _reloader, mut requests, .. } = self;
-        while let Some(Request { trigger, forced, planned, answer }) = requests.recv().await {
-            let Some(source) = &source else {
-                let none = "the application has no configuration".to_owned();
-                let _ = answer.send(Err(ApplyError::Unreadable(none)));
-                continue;
-            };
-            let (plan, reason) = planned.unzip();
-            let reason = reason.flatten();
-            subscriber::info!(target: "verger::config", trigger, forced, reason, "reloading");
-            #[cfg(all(feature = "systemd", target_os = "linux"))]
-            if let Some(notices) = &notices {
-                notices.reloading();
+/// Serves all requests, one after the other.
+async fn serve(
+    tree: SupervisorHandle,
+    source: Option<ConfigSource>,
+    mut requests: mpsc::UnboundedReceiver<Request>,
+    on_reload: Vec<Box<dyn Fn(Option<String>) + Send + Sync>>,
+) {
+    let report = |status: Option<String>| on_reload.iter().for_each(|call| call(status.clone()));
+    while let Some(Request { trigger, forced, planned, answer }) = requests.recv().await {
+        let Some(source) = &source else {
+            let none = "the application has no configuration".to_owned();
+            let _ = answer.send(Err(ApplyError::Unreadable(none)));
+            continue;
+        };
+        let (plan, reason) = planned.unzip();
+        let reason = reason.flatten();
+        subscriber::info!(target: "verger::config", trigger, forced, reason, "reloading");
+        report(None);
+        let result = reload(&tree, source, plan, forced).await;
+        report(Some(match &result {
+            Ok(applied) => format!("reloaded: {applied}"),
+            Err(_) => "reload refused, configuration not changed".to_owned(),
+        }));
+        match &result {
+            Ok(applied) => {
+                let (changes, unchanged) = (applied.changes.len(), applied.unchanged);
+                subscriber::info!(target: "verger::config", trigger, changes, unchanged, "reloaded");
             }
-            let result = reload(&tree, source, plan, forced).await;
-            #[cfg(all(feature = "systemd", target_os = "linux"))]
-            if let Some(notices) = &notices {
-                notices.reloaded(match &result {
-                    Ok(applied) => format!("reloaded: {applied}"),
-                    Err(_) => "reload refused, configuration not changed".to_owned(),
-                });
-            }
-            match &result {
-                Ok(applied) => {
-                    let (changes, unchanged) = (applied.changes.len(), applied.unchanged);
-                    subscriber::info!(target: "verger::config", trigger, changes, unchanged, "reloaded");
-                }
-                Err(error) => log_error(trigger, error),
-            }
-            let _ = answer.send(result);
+            Err(error) => log_error(trigger, error),
         }
+        let _ = answer.send(result);
     }
 }
 

@@ -7,6 +7,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::companion::{Companion, MaybeCompanion, RunStart, companion};
 use super::reload::{Reloader, Reloads};
 use crate::owned_task::OwnedTask;
 use crate::subscriber;
@@ -14,12 +15,15 @@ use crate::subscriber;
 /// See the [module](self).
 pub(super) struct ReloadSignals {
     reloader: Reloader,
+    /// Each with its name, until the tasks wait for them.
     received: Vec<(&'static str, Signal)>,
+    tasks: Vec<OwnedTask<()>>,
 }
 
 impl ReloadSignals {
-    /// Receives the signals from now on. `None` if no signal reloads the application.
-    pub(super) fn new(reloads: &Reloads) -> Option<Self> {
+    /// Receives the signals from now on, if they reload the application.
+    pub(super) fn companion(reloads: &Reloads) -> MaybeCompanion {
+        let reloader = reloads.at_signals()?.clone();
         let kinds = [("SIGHUP", SignalKind::hangup()), ("SIGUSR2", SignalKind::user_defined2())];
         let receive = |(name, kind)| match signal(kind) {
             Ok(signal) => Some((name, signal)),
@@ -29,21 +33,21 @@ impl ReloadSignals {
                 None
             }
         };
-        let received = || kinds.into_iter().filter_map(receive).collect();
-        reloads.listens().then(|| Self { reloader: reloads.reloader(), received: received() })
+        let received = kinds.into_iter().filter_map(receive).collect();
+        companion(Self { reloader, received, tasks: Vec::new() })
     }
+}
 
-    /// Requests a reload at each signal, until the tasks are dropped.
-    pub(super) fn serve(self) -> Vec<OwnedTask<()>> {
-        let serve = |(name, mut signal): (&'static str, Signal)| {
+impl Companion for ReloadSignals {
+    fn start(&mut self, _run: &mut RunStart<'_>) {
+        for (name, mut signal) in self.received.drain(..) {
             let reloader = self.reloader.clone();
-            OwnedTask::spawn("verger reload signals", async move {
+            self.tasks.push(OwnedTask::spawn("verger reload signals", async move {
                 while signal.recv().await.is_some() {
                     // The outcome is in the log.
                     let _ = reloader.request(name, name == "SIGUSR2", None).await;
                 }
-            })
-        };
-        self.received.into_iter().map(serve).collect()
+            }));
+        }
     }
 }

@@ -7,8 +7,6 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::self_check::{SelfCheck, SelfCheckSettings};
-#[cfg(feature = "signal")]
-use super::signals::{Registration, on_second_signal};
 use crate::child::{PollWatch, StopLevel};
 use crate::clock;
 use crate::error::{RunError, StartError};
@@ -25,7 +23,7 @@ const BLOCKED: Duration = Duration::from_secs(1);
 /// The task of a root supervisor. Dropping it aborts the task and every child.
 #[derive(Debug)]
 pub(crate) struct Root {
-    shared: Arc<SupervisorShared>,
+    pub(super) shared: Arc<SupervisorShared>,
     task: Option<JoinHandle<()>>,
 }
 
@@ -67,13 +65,6 @@ impl Root {
     /// Stops the tree, as urgently as `level`.
     pub(super) fn stop(&self, cause: &str, level: StopLevel) {
         request_stop(&self.shared, cause, level);
-    }
-
-    /// Names what still runs at a second signal, until the registration is dropped.
-    #[cfg(feature = "signal")]
-    pub(super) fn name_at_second_signal(&self) -> Registration {
-        let shared = Arc::clone(&self.shared);
-        on_second_signal(move || shared.still_running())
     }
 
     /// Returns a function that returns the children that block a thread, or were aborted and still run.

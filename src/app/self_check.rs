@@ -74,7 +74,6 @@ impl SelfCheck {
     }
 
     /// Returns a function that tells whether the root's loop has turned within the bound.
-    #[cfg(any(all(test, not(verger_loom)), all(feature = "systemd", target_os = "linux")))]
     pub(crate) fn turning(&self) -> impl Fn() -> bool + Send + 'static {
         let shared = Arc::clone(&self.shared);
         move || !shared.stuck.load(Ordering::Relaxed)

@@ -8,11 +8,12 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::location::Source;
 use super::mistake::Mistake;
 use super::{Config, toml};
+use crate::Application;
 
 /// The largest file that is read.
 const LARGEST: u64 = 16 * 1024 * 1024;
@@ -51,6 +52,17 @@ impl Config {
                 Self { mistakes: vec![Mistake::of_file(&name, message)], ..Self::default() }
             }
         }
+    }
+}
+
+impl Application {
+    /// Reads the configuration from a TOML file, at the start and at each reload.
+    ///
+    /// A relative path is that of the working directory at that moment. See [`config`](Self::config) for what
+    /// reloads it.
+    pub fn config_file(self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.config(move || Config::read(&path))
     }
 }
 

@@ -88,6 +88,7 @@
 // | `page` | the page: `index.html`, `console.css`, and `console.js` with its modules in `page/console/` |
 // | `router` | the routes |
 // | `connection`, `server` | a listener of the console's own |
+// | `application` | the console of an application |
 //
 // # Invariants
 //
@@ -100,6 +101,7 @@
 // 7. The imports go in the order of the table.
 
 mod actions;
+mod application;
 mod changes;
 mod config;
 mod connection;
@@ -118,5 +120,3 @@ mod token;
 mod tree;
 
 pub use self::options::Console;
-pub(crate) use self::server::ConsoleServer;
-pub(crate) use self::shared::Outside;

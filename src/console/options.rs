@@ -87,7 +87,7 @@ impl Console {
     /// # Errors
     ///
     /// If other machines can reach the address, and that isn't allowed.
-    pub(crate) fn check(&self, listener: &tokio::net::TcpListener) -> Result<(), RunError> {
+    pub(super) fn check(&self, listener: &tokio::net::TcpListener) -> Result<(), RunError> {
         match listener.local_addr() {
             Ok(address) if !self.remote && !address.ip().is_loopback() => Err(RunError::Listen {
                 server: "console",

@@ -21,7 +21,7 @@ use crate::subscriber;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A listener that serves the console of a tree, until it is dropped.
-pub(crate) struct ConsoleServer {
+pub(super) struct ConsoleServer {
     console: Arc<ConsoleShared>,
     task: OwnedTask<io::Result<()>>,
     /// Accepts no connection any more, and ends those that are idle.
@@ -31,7 +31,7 @@ pub(crate) struct ConsoleServer {
 }
 
 impl ConsoleServer {
-    pub(crate) fn start(
+    pub(super) fn start(
         listener: TcpListener,
         mut options: Console,
         tree: &SupervisorHandle,
@@ -57,7 +57,7 @@ impl ConsoleServer {
     }
 
     /// Ends all streams and connections, and closes the listener.
-    pub(crate) async fn stop(mut self) {
+    pub(super) async fn stop(mut self) {
         self.console.close();
         self.stop.cancel();
         if timeout(GRACE, self.task.join()).await.is_err() {

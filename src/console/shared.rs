@@ -10,6 +10,7 @@ use super::options::Console;
 use super::recorder::{Recorder, Records};
 use super::snapshots::Snapshots;
 use super::token::Token;
+use crate::Application;
 #[cfg(feature = "config")]
 use crate::app::Reloader;
 #[cfg(feature = "config")]
@@ -20,14 +21,25 @@ use crate::sync::Mutex;
 
 /// What an application provides in addition to its tree.
 #[derive(Default)]
-pub(crate) struct Outside {
+pub(super) struct Outside {
     /// A subscription from before the first start.
-    pub(crate) events: Option<Subscription<Event>>,
+    pub(super) events: Option<Subscription<Event>>,
     /// Stops the application in its stages. The text is the cause.
-    pub(crate) stop: Option<oneshot::Sender<String>>,
+    pub(super) stop: Option<oneshot::Sender<String>>,
     /// Applies plans. Other triggers may reload meanwhile.
     #[cfg(feature = "config")]
-    pub(crate) reloader: Option<Reloader>,
+    pub(super) reloader: Option<Reloader>,
+}
+
+impl Outside {
+    /// Returns what is known of an application before it runs.
+    pub(super) fn of(_app: &Application) -> Self {
+        Self {
+            #[cfg(feature = "config")]
+            reloader: Some(_app.reloader()),
+            ..Self::default()
+        }
+    }
 }
 
 /// See the [module](self).

@@ -1,12 +1,11 @@
 //! The operations of a handle that show a tree, or wait for its end.
 
-use super::root::until_up;
+use super::root::{request_stop, until_up};
 use super::route::SupervisorHandle;
 use crate::child::StopLevel;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
 use crate::runtime::SupervisorShared;
-use crate::runtime::inbox::StopRequest;
 use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, Event, Subscription};
@@ -163,8 +162,8 @@ impl SupervisorHandle {
     ///
     /// As for [`wait`](Self::wait).
     pub async fn stop(&self, reason: impl Into<String>) -> Result<(), RunError> {
-        let (supervisor, level) = (self.current(), StopLevel::Cancel);
-        supervisor.inbox.push_stop(StopRequest { reason: reason.into().into(), level });
+        let supervisor = self.current();
+        request_stop(&supervisor, reason.into(), StopLevel::Cancel);
         ended(&supervisor).await
     }
 

@@ -50,7 +50,11 @@ pub(crate) async fn until_up(root: &SupervisorShared) -> Option<End> {
     }
 }
 
-/// Stops a root, as urgently as `level`.
-pub(crate) fn request_stop(root: &SupervisorShared, reason: &str, level: StopLevel) {
-    root.inbox.push_stop(StopRequest { reason: reason.into(), level });
+/// Stops a supervisor, as urgently as `level`.
+pub(crate) fn request_stop(
+    supervisor: &SupervisorShared,
+    reason: impl Into<Arc<str>>,
+    level: StopLevel,
+) {
+    supervisor.inbox.push_stop(StopRequest { reason: reason.into(), level });
 }

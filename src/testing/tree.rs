@@ -9,7 +9,7 @@ use super::expect::{Expect, relative};
 use super::faults::{Faults, StartFault};
 use super::log::{EventLog, Recorder, Search, Stuck};
 use super::standstill::ClockWatch;
-use crate::app::Root;
+use crate::app::root::Root;
 use crate::child::ChildSpec;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError, StartError};

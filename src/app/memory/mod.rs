@@ -35,6 +35,7 @@
 //! 3. A source that fails or panics never ends the guard. Its first failure is logged, and it is called
 //!    again after each period.
 
+mod application;
 mod files;
 mod guard;
 mod source;

@@ -5,6 +5,7 @@
 //! | `table` | the signals: names, numbers, platforms; pure |
 //! | `listeners` | what listens for a signal, and what a signal leads to; without threads and clocks |
 //! | `thread` | the one thread of the process that receives signals and ends the process |
+//! | `stop` | stops an application at a signal |
 //! | `late` | names what still runs at a second signal |
 //! | `unix`, `windows` | the handlers of one platform |
 //!
@@ -19,6 +20,7 @@
 
 mod late;
 mod listeners;
+mod stop;
 mod table;
 mod thread;
 #[cfg(unix)]
@@ -33,7 +35,8 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 
 use self::listeners::Listeners;
-pub(crate) use self::listeners::Registration;
+use self::listeners::Registration;
+pub(super) use self::stop::StopSignals;
 pub use self::table::OsSignal;
 #[cfg(unix)]
 use self::unix::Handlers;
@@ -144,7 +147,7 @@ impl fmt::Debug for Signals {
 /// If the first signal has come already, `f` is called before this returns. It isn't called for a
 /// signal that ends the process because no future exists. A panic of `f` is caught. `f` must not block:
 /// a second signal would wait for it.
-pub(crate) fn on_first_signal(f: impl Fn(OsSignal) + Send + Sync + 'static) -> Registration {
+fn on_first_signal(f: impl Fn(OsSignal) + Send + Sync + 'static) -> Registration {
     LISTENERS.on_first(Arc::new(f))
 }
 
@@ -152,6 +155,6 @@ pub(crate) fn on_first_signal(f: impl Fn(OsSignal) + Send + Sync + 'static) -> R
 ///
 /// `f` is called on a thread of its own. If it blocks for more than half a second, or panics, its answer
 /// is missing.
-pub(crate) fn on_second_signal(f: impl Fn() -> Vec<Path> + Send + Sync + 'static) -> Registration {
+fn on_second_signal(f: impl Fn() -> Vec<Path> + Send + Sync + 'static) -> Registration {
     LISTENERS.on_second(Arc::new(f))
 }

@@ -28,9 +28,32 @@ mod notifier;
 mod reporter;
 #[cfg(target_os = "linux")]
 mod socket;
+#[cfg(target_os = "linux")]
+mod tasks;
 
 #[cfg(target_os = "linux")]
-pub(crate) use self::{notifier::Notifier, reporter::Notice};
+use self::tasks::systemd;
+#[cfg(not(target_os = "linux"))]
+use super::companion::MaybeCompanion;
+use crate::Application;
+
+impl Application {
+    /// Notifies systemd, if it runs the process as a unit with `Type=notify` or `Type=notify-reload`.
+    ///
+    /// `READY=1` is sent when the first start is complete, `STATUS` when that changes, `STOPPING=1` when
+    /// something asks for a stop, then `EXTEND_TIMEOUT_USEC` while the stages last, and `WATCHDOG=1` while the
+    /// supervisors' loops turn. Without `NOTIFY_SOCKET` in the environment it has no effect.
+    pub fn systemd(mut self) -> Self {
+        self.companions.systemd = systemd();
+        self
+    }
+}
+
+/// Only Linux has systemd.
+#[cfg(not(target_os = "linux"))]
+fn systemd() -> MaybeCompanion {
+    None
+}
 
 /// The environment variables through which systemd and a service talk about the service.
 ///

@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// Tells systemd about an application. See the [module above](super).
 #[derive(Debug)]
-pub(crate) struct Notifier {
+pub(super) struct Notifier {
     socket: Socket,
     watchdog: Option<Duration>,
 }
@@ -28,7 +28,7 @@ impl Notifier {
     /// Returns a notifier if systemd runs this process, and waits for notifications.
     ///
     /// A value in the environment that can't be used is logged.
-    pub(crate) fn from_env() -> Option<Self> {
+    pub(super) fn from_env() -> Option<Self> {
         Self::new(&Environment::read())
     }
 
@@ -54,7 +54,7 @@ impl Notifier {
     /// # Cancel safety
     ///
     /// If the future is dropped, what systemd hasn't received yet is lost.
-    pub(crate) async fn run(
+    pub(super) async fn run(
         self,
         mut notices: mpsc::UnboundedReceiver<Notice>,
         alive: impl Fn() -> bool,

@@ -13,7 +13,7 @@ const HEALTHY: Duration = Duration::from_secs(30);
 
 /// Something that happened to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub(super) enum Notice {
     /// The tree is ready, at first or again.
     Ready { status: String },
     /// The tree is not ready any more.
@@ -21,10 +21,6 @@ pub(crate) enum Notice {
     /// The status has changed.
     Status(String),
     /// A reload begins. `Ready` ends it.
-    #[cfg_attr(
-        not(any(test, feature = "config")),
-        expect(dead_code, reason = "for the reload of a configuration")
-    )]
     Reloading,
     /// A stop begins, or its next stage does. It takes at most this long from now on.
     Stopping { status: String, within: Duration },

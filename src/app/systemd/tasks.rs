@@ -3,12 +3,13 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
-use super::root::Root;
-use super::self_check::SelfCheck;
-use super::systemd::{Notice, Notifier};
+use super::notifier::Notifier;
+use super::reporter::Notice;
+use crate::app::companion::{Companion, MaybeCompanion, RunStart, companion};
 use crate::handle::SupervisorHandle;
 use crate::owned_task::OwnedTask;
 use crate::status::Status;
@@ -20,53 +21,49 @@ const SNAPSHOT: Duration = Duration::from_secs(2);
 
 /// The tasks that notify systemd. They end when this is dropped.
 #[derive(Debug)]
-pub(super) struct SystemdTasks {
+struct SystemdTasks {
     notices: UnboundedSender<Notice>,
     notifier: OwnedTask<()>,
     watcher: OwnedTask<()>,
 }
 
-/// Notifies systemd of a reload.
-#[cfg(feature = "config")]
-pub(super) struct Notices(UnboundedSender<Notice>);
+/// The notifications of an application. `None` before the start, and if systemd waits for none.
+#[derive(Default)]
+struct Systemd(Option<SystemdTasks>);
 
-#[cfg(feature = "config")]
-impl Notices {
-    pub(super) fn reloading(&self) {
-        let _ = self.0.send(Notice::Reloading);
-    }
-
-    pub(super) fn reloaded(&self, status: String) {
-        let _ = self.0.send(Notice::Ready { status });
-    }
+pub(super) fn systemd() -> MaybeCompanion {
+    companion(Systemd::default())
 }
 
-impl SystemdTasks {
-    #[cfg(feature = "config")]
-    pub(super) fn notices(&self) -> Notices {
-        Notices(self.notices.clone())
-    }
-
-    /// Starts the tasks, if systemd waits for notifications. Its watchdog is pinged while the tree's loop turns.
-    pub(super) fn start(root: &Root, check: Option<&SelfCheck>) -> Option<Self> {
-        let notifier = Notifier::from_env()?;
-        let turns = check.map(SelfCheck::turning);
-        let turns = move || turns.as_ref().is_none_or(|turns| turns());
+#[async_trait]
+impl Companion for Systemd {
+    fn start(&mut self, run: &mut RunStart<'_>) {
+        let Some(notifier) = Notifier::from_env() else { return };
+        let alive = std::mem::take(&mut run.alive);
         let (notices, received) = unbounded_channel();
-        let watcher = OwnedTask::spawn("verger notices", watch(root.handle(), notices.clone()));
-        let notifier = OwnedTask::spawn("verger notifier", notifier.run(received, turns));
-        Some(Self { notices, notifier, watcher })
+        // Weak, so that it doesn't keep the notifier from ending.
+        let of_reload = notices.downgrade();
+        run.on_reload.push(Box::new(move |status| {
+            let Some(notices) = of_reload.upgrade() else { return };
+            let _ =
+                notices.send(status.map_or(Notice::Reloading, |status| Notice::Ready { status }));
+        }));
+        let watcher = OwnedTask::spawn("verger notices", watch(run.handle(), notices.clone()));
+        let notify = notifier.run(received, move || alive.iter().all(|alive| alive()));
+        let notifier = OwnedTask::spawn("verger notifier", notify);
+        self.0 = Some(SystemdTasks { notices, notifier, watcher });
     }
 
-    /// A stop begins, or its next stage does. It takes at most `within` from now on.
-    pub(super) fn stopping(&self, cause: &str, stage: &str, within: Duration) {
-        let status = format!("stopping because of {cause}: {stage}");
-        let _ = self.notices.send(Notice::Stopping { status, within });
+    fn stage(&mut self, cause: &str, stage: &str, within: Duration) {
+        if let Some(tasks) = &self.0 {
+            let status = format!("stopping because of {cause}: {stage}");
+            let _ = tasks.notices.send(Notice::Stopping { status, within });
+        }
     }
 
     /// Waits until systemd has received all notifications.
-    pub(super) async fn finish(self) {
-        let Self { notices, mut notifier, watcher } = self;
+    async fn finish(self: Box<Self>) {
+        let Some(SystemdTasks { notices, mut notifier, watcher }) = self.0 else { return };
         drop(watcher);
         // The notifier ends once it has sent the rest.
         drop(notices);
