@@ -116,10 +116,12 @@
 //! | `config-file` | configuration files in TOML: `Application::config_file` | `config` | `toml` | 5 |
 //! | `console` | the module `console`, `Application::console` | `json`, `log-lines` | `axum`, `serde_json`, `tracing-subscriber` | 34 |
 //! | `cron` | `cron`: children that run at the times of a cron expression | | `croner`, `jiff` | 15 |
+//! | `full` | all of these | `config`, `config-file`, `console`, `cron`, `health`, `json`, `lease`, `log-lines`, `macros`, `mailbox`, `metrics`, `process`, `signal`, `systemd`, `testing` | `axum`, `croner`, `jiff`, `metrics`, `rustix`, `sd-notify`, `serde_json`, `toml`, `tracing-subscriber`, `verger-macros` | 64 |
 //! | `health` | HTTP probes of an [`Application`]: `Application::probes` | | `axum` | 28 |
 //! | `json` | `Status::json` | | `serde_json` | 4 |
-//! | `lease` | the module `lease`, `ChildSpec::lease`, and an engine that locks files on Unix | | `rustix` | 3 |
+//! | `lease` | the module `lease`, `ChildSpec::lease`, and an engine that locks files on Unix | `mailbox` | `rustix` | 3 |
 //! | `log-lines` | the module `log_lines`: a layer that keeps the last log lines of each child | | `tracing-subscriber` | 4 |
+//! | `mailbox` | the module `mailbox`, `mailbox` and `worker_with_mailbox` | | | 0 |
 //! | `metrics` | the module `metrics`: what supervisors do, through the facade `metrics` | | `metrics` | 3 |
 //! | `process` | the module `process` and `command`, on Unix | | `rustix` | 7 |
 //! | `systemd` | notifications to systemd, on Linux: `app::SYSTEMD_VARIABLES` | | `sd-notify` | 1 |
@@ -144,6 +146,8 @@
 )]
 
 pub mod app;
+#[cfg(all(doctest, feature = "full"))]
+mod book;
 pub mod bus;
 mod child;
 mod clock;
@@ -237,201 +241,3 @@ pub use crate::process::spec::command;
 pub use crate::spec::{
     DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder, TreeBuilder,
 };
-
-/// Compiles and runs the listings of the book and the README.
-#[cfg(doctest)]
-mod book {
-    #[doc = include_str!("../README.md")]
-    mod readme {}
-    #[doc = include_str!("../book/src/introduction.md")]
-    mod introduction {}
-    #[doc = include_str!("../book/src/do-you-need-this.md")]
-    mod do_you_need_this {}
-    #[doc = include_str!("../book/src/tutorial/loop.md")]
-    mod tutorial_loop {}
-    #[cfg(feature = "signal")]
-    #[doc = include_str!("../book/src/tutorial/child.md")]
-    mod tutorial_child {}
-    #[cfg(feature = "signal")]
-    #[doc = include_str!("../book/src/tutorial/stopping.md")]
-    mod tutorial_stopping {}
-    #[cfg(all(feature = "console", feature = "signal"))]
-    #[doc = include_str!("../book/src/tutorial/inside.md")]
-    mod tutorial_inside {}
-    #[cfg(all(feature = "config-file", feature = "signal"))]
-    #[doc = include_str!("../book/src/tutorial/config.md")]
-    mod tutorial_config {}
-    #[doc = include_str!("../book/src/designing.md")]
-    mod designing {}
-    #[cfg(feature = "testing")]
-    #[doc = include_str!("../book/src/anti-patterns.md")]
-    mod anti_patterns {}
-    #[cfg(feature = "testing")]
-    #[doc = include_str!("../book/src/testing.md")]
-    mod testing {}
-    #[doc = include_str!("../book/src/events.md")]
-    mod events {}
-    #[doc = include_str!("../book/src/components.md")]
-    mod components {}
-    #[cfg(feature = "config-file")]
-    #[doc = include_str!("../book/src/workers.md")]
-    mod workers {}
-    #[doc = include_str!("../book/src/expansions.md")]
-    mod expansions {}
-    #[cfg(feature = "macros")]
-    #[doc = include_str!("../book/src/names.md")]
-    mod names {}
-    #[doc = include_str!("../book/src/limits.md")]
-    mod limits {}
-    #[doc = include_str!("../book/src/counting.md")]
-    mod counting {}
-    #[doc = include_str!("../book/src/giving-up.md")]
-    mod giving_up {}
-    #[doc = include_str!("../book/src/pools.md")]
-    mod pools {}
-    #[doc = include_str!("../book/src/waits.md")]
-    mod waits {}
-    #[doc = include_str!("../book/src/jitter.md")]
-    mod jitter {}
-    #[doc = include_str!("../book/src/own-delays.md")]
-    mod own_delays {}
-    #[doc = include_str!("../book/src/linear.md")]
-    mod linear {}
-    #[doc = include_str!("../book/src/presets.md")]
-    mod presets {}
-    #[doc = include_str!("../book/src/retries.md")]
-    mod retries {}
-    #[doc = include_str!("../book/src/triggers.md")]
-    mod triggers {}
-    #[doc = include_str!("../book/src/errors.md")]
-    mod errors {}
-    #[doc = include_str!("../book/src/decisions.md")]
-    mod decisions {}
-    #[doc = include_str!("../book/src/policy-files.md")]
-    mod policy_files {}
-    #[doc = include_str!("../book/src/when-not.md")]
-    mod when_not {}
-    #[doc = include_str!("../book/src/flapping.md")]
-    mod flapping {}
-    #[doc = include_str!("../book/src/watchdog.md")]
-    mod watchdog {}
-    #[doc = include_str!("../book/src/periodic.md")]
-    mod periodic {}
-    #[doc = include_str!("../book/src/services.md")]
-    mod services {}
-    #[doc = include_str!("../book/src/state.md")]
-    mod state {}
-    #[doc = include_str!("../book/src/dynamic-children.md")]
-    mod dynamic_children {}
-    #[doc = include_str!("../book/src/tasks.md")]
-    mod tasks {}
-    #[doc = include_str!("../book/src/blocking.md")]
-    mod blocking {}
-    #[cfg(all(feature = "process", unix))]
-    #[doc = include_str!("../book/src/processes.md")]
-    mod processes {}
-    #[doc = include_str!("../book/src/messages.md")]
-    mod messages {}
-    #[doc = include_str!("../book/src/mailbox-options.md")]
-    mod mailbox_options {}
-    #[doc = include_str!("../book/src/mailbox-start.md")]
-    mod mailbox_start {}
-    #[doc = include_str!("../book/src/mailbox-stop.md")]
-    mod mailbox_stop {}
-    #[doc = include_str!("../book/src/questions.md")]
-    mod questions {}
-    #[doc = include_str!("../book/src/delivery.md")]
-    mod delivery {}
-    #[doc = include_str!("../book/src/batches.md")]
-    mod batches {}
-    #[doc = include_str!("../book/src/effects.md")]
-    mod effects {}
-    #[doc = include_str!("../book/src/bus.md")]
-    mod bus {}
-    #[doc = include_str!("../book/src/dead-letters.md")]
-    mod dead_letters {}
-    #[doc = include_str!("../book/src/replay.md")]
-    mod replay {}
-    #[doc = include_str!("../book/src/starting.md")]
-    mod starting {}
-    #[doc = include_str!("../book/src/shutdown.md")]
-    mod shutdown {}
-    #[cfg(feature = "config-file")]
-    #[doc = include_str!("../book/src/configuration.md")]
-    mod configuration {}
-    #[cfg(feature = "config-file")]
-    #[doc = include_str!("../book/src/child-config.md")]
-    mod child_config {}
-    #[cfg(feature = "config-file")]
-    #[doc = include_str!("../book/src/config-sources.md")]
-    mod config_sources {}
-    #[cfg(feature = "config-file")]
-    #[doc = include_str!("../book/src/reloading.md")]
-    mod reloading {}
-    #[cfg(feature = "config-file")]
-    #[doc = include_str!("../book/src/reload-triggers.md")]
-    mod reload_triggers {}
-    #[cfg(feature = "config-file")]
-    #[doc = include_str!("../book/src/live-changes.md")]
-    mod live_changes {}
-    #[cfg(feature = "config-file")]
-    #[doc = include_str!("../book/src/config-keys.md")]
-    mod config_keys {}
-    #[cfg(feature = "health")]
-    #[doc = include_str!("../book/src/health.md")]
-    mod health {}
-    #[cfg(all(feature = "health", feature = "systemd", target_os = "linux"))]
-    #[doc = include_str!("../book/src/systemd-kubernetes.md")]
-    mod systemd_kubernetes {}
-    #[doc = include_str!("../book/src/host.md")]
-    mod host {}
-    #[doc = include_str!("../book/src/production.md")]
-    mod production {}
-    #[cfg(all(feature = "lease", feature = "testing"))]
-    #[doc = include_str!("../book/src/one-of-many.md")]
-    mod one_of_many {}
-    #[cfg(all(feature = "lease", feature = "testing"))]
-    #[doc = include_str!("../book/src/shards.md")]
-    mod shards {}
-    #[doc = include_str!("../book/src/more-machines.md")]
-    mod more_machines {}
-    #[cfg(feature = "metrics")]
-    #[doc = include_str!("../book/src/metrics.md")]
-    mod metrics {}
-    #[doc = include_str!("../book/src/logging.md")]
-    mod logging {}
-    #[doc = include_str!("../book/src/tracing.md")]
-    mod tracing {}
-    #[cfg(feature = "console")]
-    #[doc = include_str!("../book/src/console.md")]
-    mod console {}
-    #[cfg(feature = "console")]
-    #[doc = include_str!("../book/src/terminal.md")]
-    mod terminal {}
-    #[doc = include_str!("../book/src/recipes.md")]
-    mod recipes {}
-    #[doc = include_str!("../book/src/runbook.md")]
-    mod runbook {}
-    #[doc = include_str!("../book/src/costs.md")]
-    mod costs {}
-    #[doc = include_str!("../book/src/coming/erlang.md")]
-    mod coming_from_erlang {}
-    #[doc = include_str!("../book/src/coming/akka.md")]
-    mod coming_from_akka {}
-    // With an HTTP server of axum.
-    #[cfg(feature = "health")]
-    #[doc = include_str!("../book/src/coming/http-500.md")]
-    mod producer_that_backs_off {}
-    #[doc = include_str!("../book/src/coming/elfo.md")]
-    mod coming_from_elfo {}
-    #[doc = include_str!("../book/src/coming/signalpy.md")]
-    mod coming_from_signalpy {}
-    #[doc = include_str!("../book/src/coming/ractor.md")]
-    mod coming_from_ractor {}
-    #[doc = include_str!("../book/src/coming/kameo.md")]
-    mod coming_from_kameo {}
-    #[doc = include_str!("../book/src/coming/tokio-graceful-shutdown.md")]
-    mod coming_from_tokio_graceful_shutdown {}
-    #[doc = include_str!("../book/src/coming/task-supervisor.md")]
-    mod coming_from_task_supervisor {}
-}

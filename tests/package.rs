@@ -111,6 +111,11 @@ fn each_feature_has_a_row_and_the_defaults_are_marked() {
 }
 
 #[test]
+fn full_turns_on_every_other_feature() {
+    assert_eq!(turned_on("full"), manifest().0);
+}
+
+#[test]
 fn the_sentence_above_the_table_counts_the_crates() {
     let (features, _) = manifest();
     let all = features.into_iter().collect::<Vec<_>>().join(",");

@@ -124,20 +124,20 @@ fn the_summary_names_each_chapter_once() {
 
 #[test]
 fn each_listing_of_the_book_is_a_doctest() {
-    let (library, chapters) = (read("src/lib.rs"), chapters());
+    let (listed, chapters) = (read("src/book.rs"), chapters());
     for chapter in &chapters {
         let page = read(&format!("book/src/{chapter}"));
         let has_doctests = parts_of(&page).1.into_iter().any(is_doctest);
         let line = format!("#[doc = include_str!(\"../book/src/{chapter}\")]");
         // A page whose blocks are all text may be there.
         assert!(
-            !has_doctests || library.contains(&line),
-            "{chapter} has listings: write `{line}` into the module `book` of src/lib.rs"
+            !has_doctests || listed.contains(&line),
+            "{chapter} has listings: write `{line}` into src/book.rs"
         );
     }
-    let named = library.split("include_str!(\"../book/src/").skip(1);
+    let named = listed.split("include_str!(\"../book/src/").skip(1);
     for chapter in named.map(|rest| rest.split('"').next().unwrap()) {
-        assert!(chapters.contains(chapter), "src/lib.rs has `{chapter}`, which is no chapter");
+        assert!(chapters.contains(chapter), "src/book.rs has `{chapter}`, which is no chapter");
     }
 }
 
