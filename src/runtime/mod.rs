@@ -6,7 +6,6 @@
 //! | `driver` | the loop of one supervisor: wait, ask the machine, apply its effects |
 //! | `task` | the future of one supervisor, which announces how it ended |
 //! | `children` | which task belongs to which child |
-//! | `services`, `locks` | the values that children provide to each other, and their locks |
 //! | `settings` | the values of a configuration, by path |
 //! | `shared` | what a supervisor shares with its children, its handles and the supervisors above |
 //! | `tree`, `registry`, `leaks` | what all supervisors of a tree share |
@@ -28,14 +27,12 @@ mod driver;
 mod early_events;
 pub(crate) mod inbox;
 mod leaks;
-pub(crate) mod locks;
 mod log;
 mod log_bounds;
 mod outcome;
 pub(crate) mod phase;
 mod registry;
 pub(crate) mod request;
-pub(crate) mod services;
 pub(crate) mod settings;
 mod shared;
 mod stop_chain;

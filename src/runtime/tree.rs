@@ -7,13 +7,12 @@ use std::time::{Instant, SystemTime};
 
 use super::counters::Counters;
 use super::leaks::Leaks;
-use super::locks::Locks;
 use super::log_bounds::LogBounds;
 use super::registry::Registry;
-use super::services::Services;
 use super::settings::Settings;
 use crate::clock::Clocks;
 use crate::path::Path;
+use crate::service::{Locks, Services};
 
 /// See the [module](self). `T` is what is shared of one supervisor.
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::error::ServiceError;
 use super::scopes::{Lookup, cloned, own_scope};
+use super::values::ServiceKey;
 use super::watch::Service;
 use crate::child::Context;
 use crate::exit::ExitError;
 use crate::handle::supervisor_of;
-use crate::runtime::services::ServiceKey;
 
 impl Context {
     /// Provides a value to the children of this child's supervisor, and to everything below them.

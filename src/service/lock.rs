@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
+use super::locks::NamedLock;
 use super::watch::shutdown;
 use crate::child::Context;
 use crate::exit::ExitError;
 use crate::handle::supervisor_of;
 use crate::panic::CatchWakerPanic;
-use crate::runtime::locks::NamedLock;
 
 impl Context {
     /// Waits until the lock with this name is free, and takes it.

@@ -59,11 +59,15 @@ mod context;
 mod error;
 mod handle;
 mod lock;
+mod locks;
 mod scopes;
 mod slow;
+mod values;
 mod watch;
 
 pub use self::error::ServiceError;
 pub use self::handle::ServiceInfo;
 pub use self::lock::Lock;
+pub(crate) use self::locks::Locks;
+pub(crate) use self::values::Services;
 pub use self::watch::Service;

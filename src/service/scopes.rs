@@ -4,11 +4,11 @@ use std::any::TypeId;
 use std::iter;
 use std::sync::Arc;
 
+use super::values::{ServiceKey, ServiceValue};
 use crate::child::Context;
 use crate::handle::supervisor_of;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
-use crate::runtime::services::{ServiceKey, ServiceValue};
 
 /// Where a value of one type and name is looked up, in order. It doesn't change while the incarnation lives:
 /// a scope is the path of a supervisor, and not one of its incarnations.

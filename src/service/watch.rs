@@ -11,10 +11,10 @@ use tokio::sync::watch;
 
 use super::scopes::{Lookup, cloned};
 use super::slow::{self, Waiter};
+use super::values::ServiceValue;
 use crate::child::Context;
 use crate::exit::{ExitError, ExitReason};
 use crate::panic::CatchWakerPanic;
-use crate::runtime::services::ServiceValue;
 
 /// A value that other children provide, as seen by one child; see [`Context::watch_service`].
 ///
