@@ -50,7 +50,6 @@
 pub(crate) mod backoff;
 mod causes;
 mod child_rules;
-pub(crate) mod circuit;
 pub(crate) mod dead_letter_log;
 mod default_limit;
 mod effective;
@@ -83,7 +82,6 @@ pub(crate) use self::backoff::Backoff;
 pub use self::backoff::{BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
 pub(crate) use self::backoff::{CurvePosition, RunningIterator};
 pub(crate) use self::child_rules::{ChildRules, Layers, Resolver};
-pub(crate) use self::circuit::{Change, Circuit, Permit};
 pub(crate) use self::dead_letter_log::DeadLetterLog;
 pub(crate) use self::dead_letter_log::{LetterLine, Throttle};
 pub(crate) use self::default_limit::DefaultLimit;

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
 
+use super::circuit::{Change, Circuit, CircuitState, Permit};
 use crate::clock::now;
 use crate::invisible::Visible;
 use crate::panic::catch_panic;
-use crate::policy::circuit::CircuitState;
-use crate::policy::{Change, Circuit, Permit};
 use crate::subscriber;
 use crate::sync::Mutex;
 

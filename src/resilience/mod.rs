@@ -26,11 +26,12 @@
 //! # }
 //! ```
 
-// The rules are in `policy`. This module makes the calls and the waits.
+// The rules of a breaker are in `circuit`, and the delays of a retry in `policy`. The other files make the calls and the waits.
 
+mod circuit;
 mod circuit_breaker;
 mod retry;
 
+pub use self::circuit::CircuitState;
 pub use self::circuit_breaker::{CallError, CircuitBreaker};
 pub use self::retry::{Retry, RetryError, RetryProblem, retry};
-pub use crate::policy::circuit::CircuitState;

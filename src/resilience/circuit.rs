@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::later;
+use crate::policy::later;
 
 /// Whether a [`CircuitBreaker`](crate::resilience::CircuitBreaker) lets calls through.
 ///
