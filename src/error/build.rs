@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::schedule::ScheduleProblem;
 use crate::invisible::Visible;
 use crate::path::{NameProblem, Path};
 use crate::policy::BackoffProblem;
@@ -292,7 +291,7 @@ pub enum BuildError {
         /// The child.
         path: Path,
         /// The problem, and what to write instead.
-        problem: ScheduleProblem,
+        problem: crate::periodic::ScheduleProblem,
     },
     /// A health check has a threshold of zero failures or successes.
     #[error(

@@ -6,14 +6,12 @@
 mod build;
 mod control;
 mod run;
-mod schedule;
 mod warning;
 
 pub use self::build::BuildError;
 pub(crate) use self::build::known;
 pub use self::control::{ControlError, NextStep};
 pub use self::run::{RunError, StartError};
-pub use self::schedule::ScheduleProblem;
 pub use self::warning::BuildWarning;
 
 /// Implements `Debug` with the text of `Display`, for `unwrap` and `fn main() -> Result`.

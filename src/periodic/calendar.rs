@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::options::Overrun;
+use super::problem::ScheduleProblem;
 use super::step::{Draw, Now, Step};
-use crate::error::ScheduleProblem;
 use crate::policy::later;
 
 /// How long a child sleeps at most before it reads the wall clock again.

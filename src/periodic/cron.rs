@@ -16,9 +16,10 @@ use super::every::job_spec;
 use super::life::Job;
 use super::options::{Clock, Overrun, RunOptions, bad, run_setters};
 use super::plan::Plan;
+use super::problem::ScheduleProblem;
 use super::run::RunContext;
 use crate::child::ChildSpec;
-use crate::error::{BuildError, ScheduleProblem};
+use crate::error::BuildError;
 use crate::exit::Outcome;
 use crate::path::Path;
 

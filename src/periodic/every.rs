@@ -10,13 +10,14 @@ use std::time::{Duration, SystemTime};
 use super::life::{Job, LazyLife};
 use super::options::{Clock, Overrun, RunOptions, bad, positive, run_setters};
 use super::plan::Plan;
+use super::problem::ScheduleProblem;
 use super::rate::Rate;
 use super::record::JobRecord;
 use super::run::RunContext;
 use crate::child::{
     ChildMeta, ChildSpec, Context, ExitFuture, FactoryKind, IncarnationFactory, Phases,
 };
-use crate::error::{BuildError, ScheduleProblem};
+use crate::error::BuildError;
 use crate::exit::Outcome;
 use crate::panic::Foreign;
 use crate::path::Path;

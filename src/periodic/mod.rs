@@ -32,6 +32,7 @@
 //! | `record` | what is kept of a child over its incarnations, and shown in the status |
 //! | `life` | the future of one incarnation |
 //! | `run` | one run: its context, its outcome |
+//! | `problem` | why a schedule is refused |
 //! | `limit` | when a run that takes too long is cancelled and dropped |
 
 #[cfg(feature = "cron")]
@@ -43,6 +44,7 @@ mod life;
 mod limit;
 mod options;
 mod plan;
+mod problem;
 mod rate;
 mod record;
 mod run;
@@ -52,6 +54,6 @@ mod step;
 pub use self::cron::{Cron, Missed, cron};
 pub use self::every::{Every, every};
 pub use self::options::Overrun;
+pub use self::problem::ScheduleProblem;
 pub(crate) use self::record::JobRecord;
 pub use self::run::RunContext;
-pub use crate::error::ScheduleProblem;

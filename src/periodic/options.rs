@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::problem::ScheduleProblem;
 use crate::clock::wall_clock;
-use crate::error::{BuildError, ScheduleProblem};
+use crate::error::BuildError;
 use crate::panic::{Foreign, catch_panic};
 use crate::path::Path;
 
