@@ -80,12 +80,14 @@
 // | `children` | the metrics of one supervisor's children |
 // | `sample` | gauges, from a snapshot |
 // | `reloads` | configurations that were applied or not |
+// | `runs` | failed runs of periodic children |
 
 mod children;
 mod list;
 mod recorder;
 #[cfg(feature = "config")]
 mod reloads;
+mod runs;
 mod sample;
 mod scope;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use ::metrics::{Counter, Label, Recorder, SharedString};
 
-use super::list::{DEAD_LETTERS, FAILED_RUNS};
+use super::list::{DEAD_LETTERS, Metric};
 use super::recorder::{self, counter, shared};
 use crate::core::Key;
 use crate::dead_letter::DeadLetterReason;
@@ -34,13 +34,12 @@ struct Shared {
     declared: bool,
     /// The names of the children with labels of their own.
     names: Mutex<Option<Names>>,
-    /// The counters of dead letters by the name of the child; those without a label of their own have none.
-    letters: Mutex<HashMap<Box<str>, Letters>>,
-    /// The counters of failed runs, likewise.
-    failed_runs: Mutex<HashMap<Box<str>, Arc<Counter>>>,
+    /// The counters by the name of the child. Children without a label of their own have none.
+    counters: Mutex<HashMap<Box<str>, Counters>>,
 }
 
-type Letters = Vec<(DeadLetterReason, Arc<Counter>)>;
+/// Counters by the name of their metric and their label `reason`, if they have one.
+type Counters = Vec<((&'static str, Option<&'static str>), Arc<Counter>)>;
 
 impl Scope {
     /// `names`: those of the declared children; `None` for a dynamic supervisor.
@@ -49,8 +48,7 @@ impl Scope {
         let label = undeclared.map_or(path, |above| &above.0.label).clone();
         let declared = undeclared.is_none();
         let names = Mutex::new(names.filter(|_| declared).cloned());
-        let (letters, failed_runs) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { label, declared, names, letters, failed_runs }))
+        Self(Arc::new(Shared { label, declared, names, counters: Mutex::default() }))
     }
 
     /// Replaces the names of the declared children, since the code was replaced.
@@ -73,26 +71,20 @@ impl Scope {
 
     /// Counts a dead letter of this supervisor.
     pub(crate) fn dead_letter(&self, target: &Path, reason: DeadLetterReason) {
-        recorder::with(|recorder| {
-            let child = self.child_with_label(target);
-            self.letters(child, reason, recorder).increment(1);
-        });
+        self.add(target, DEAD_LETTERS, Some(reason.word()), 1);
     }
 
-    /// Adds to the number of failed runs of a periodic child. Zero registers the counter, so that the first failed run
-    /// is a growth from 0.
-    pub(crate) fn failed_runs(&self, child: &Path, count: u64) {
+    /// Adds to a counter of a child. Zero registers it, so that its first growth is one from 0.
+    pub(super) fn add(
+        &self,
+        child: &Path,
+        metric: Metric,
+        reason: Option<&'static str>,
+        count: u64,
+    ) {
         recorder::with(|recorder| {
             let child = self.child_with_label(child);
-            let name = child.unwrap_or_default();
-            let known = self.0.failed_runs.lock().get(name).map(Arc::clone);
-            let counter = known.unwrap_or_else(|| {
-                let labels = vec![Label::new("path", self.label_of(child))];
-                let made = Arc::new(counter(recorder, FAILED_RUNS, labels));
-                self.0.failed_runs.lock().insert(name.into(), Arc::clone(&made));
-                made
-            });
-            counter.increment(count);
+            self.counter(child, metric, reason, recorder).increment(count);
         });
     }
 
@@ -103,32 +95,32 @@ impl Scope {
     }
 
     /// Returns a counter, which is registered once. No lock is held while the recorder is called.
-    fn letters(
+    fn counter(
         &self,
         child: Option<&str>,
-        reason: DeadLetterReason,
+        metric: Metric,
+        reason: Option<&'static str>,
         recorder: &dyn Recorder,
     ) -> Arc<Counter> {
-        let name = child.unwrap_or_default();
-        let find = |letters: &Letters| {
-            let found = letters.iter().find(|&&(of, _)| of == reason);
+        let (name, what) = (child.unwrap_or_default(), (metric.name, reason));
+        let find = |counters: &Counters| {
+            let found = counters.iter().find(|&&(of, _)| of == what);
             found.map(|(_, counter)| Arc::clone(counter))
         };
-        if let Some(known) = self.0.letters.lock().get(name).and_then(find) {
+        if let Some(known) = self.0.counters.lock().get(name).and_then(find) {
             return known;
         }
-        let path = Label::new("path", self.label_of(child));
-        let labels = vec![path, Label::from_static_parts("reason", reason.word())];
-        let made = Arc::new(counter(recorder, DEAD_LETTERS, labels));
+        let reason = reason.map(|reason| Label::from_static_parts("reason", reason));
+        let labels = [Label::new("path", self.label_of(child))].into_iter().chain(reason);
+        let made = Arc::new(counter(recorder, metric, labels.collect()));
         let kept = Arc::clone(&made);
-        self.0.letters.lock().entry(name.into()).or_default().push((reason, kept));
+        self.0.counters.lock().entry(name.into()).or_default().push((what, kept));
         made
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        recorder::discard(std::mem::take(&mut *self.letters.lock()));
-        recorder::discard(std::mem::take(&mut *self.failed_runs.lock()));
+        recorder::discard(std::mem::take(&mut *self.counters.lock()));
     }
 }
