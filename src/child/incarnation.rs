@@ -41,16 +41,6 @@ pub(crate) trait Parent: fmt::Debug + Send + Sync {
     /// Counts a log line about a panic of this child. Returns how it is logged, or `None` if it isn't.
     fn panic_line(&self, child: &Path) -> Option<LetterLine>;
 
-    /// Counts a log line about a run of this child that has failed, or that was skipped. Returns how it is logged, or
-    /// `None` if it isn't.
-    fn job_line(&self, child: &Path, has_failed: bool) -> Option<LetterLine>;
-
-    /// Adds to the number of failed runs of a child in the metrics. Zero registers the number.
-    fn count_failed_runs(&self, incarnation: &Incarnation, count: u64);
-
-    /// Reports that the runs of a periodic child have made it unhealthy, or healthy again (`None`).
-    fn job_health(&self, incarnation: &Incarnation, problem: Option<Arc<str>>);
-
     /// Reports a `deactivate` that failed.
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason);
 }
@@ -384,14 +374,6 @@ pub(crate) mod orphan {
         fn panic_line(&self, _child: &Path) -> Option<LetterLine> {
             Some(LetterLine::Counted { count: 1 })
         }
-
-        fn job_line(&self, _child: &Path, _has_failed: bool) -> Option<LetterLine> {
-            Some(LetterLine::Counted { count: 1 })
-        }
-
-        fn count_failed_runs(&self, _incarnation: &Incarnation, _count: u64) {}
-
-        fn job_health(&self, _incarnation: &Incarnation, _problem: Option<Arc<str>>) {}
 
         fn deactivate_failed(&self, _incarnation: &Incarnation, _reason: ExitReason) {}
     }

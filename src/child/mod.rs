@@ -86,7 +86,8 @@ pub(crate) use self::polls::{PollWatch, RunningPoll};
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;
 pub(crate) use self::spec::{
-    ChildFactory, ChildMeta, FactoryKind, IncarnationFactory, Nested, Phases, Resolved, outside,
+    ChildFactory, ChildMeta, FactoryKind, IncarnationFactory, Nested, Phases, Resolved,
+    ShownProperty, outside,
 };
 pub(crate) use self::task::{ExitFuture, catch, drop_after, log_recorded, panicked};
 pub use self::waiting::Waiting;

@@ -23,6 +23,7 @@ use crate::panic::Foreign;
 use crate::path::Path;
 use crate::policy::{ChildOptions, FailsAfter, WrittenLimits};
 use crate::runtime::Blueprint;
+use crate::status::ChildInfo;
 
 /// A description of a child: the factory of its incarnations, and its options.
 ///
@@ -204,9 +205,15 @@ pub(crate) struct Phases {
     pub(crate) is_supervisor: bool,
     /// Sends [`Signal::Ready`](super::Signal::Ready) when `activate` has returned.
     pub(crate) signals_ready: bool,
-    /// The child's shutdown grace, of which `deactivate` gets the last quarter, and which a periodic run has that is
-    /// over its limit. `None`: it is infinite, or the child is a supervisor.
+    /// The child's shutdown grace, of which `deactivate` gets the last quarter. `None`: it is infinite, or the child is a
+    /// supervisor.
     pub(crate) grace: Option<Duration>,
+}
+
+/// A property that the status of its child shows, through all incarnations.
+pub(crate) trait ShownProperty: Any + fmt::Debug + Send + Sync {
+    /// Adds to the status of its child, after all else has.
+    fn show(&self, info: &mut ChildInfo);
 }
 
 /// What is known about a child before it runs. `()` has no information.
@@ -226,8 +233,8 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
         Ok(())
     }
 
-    /// A value that each child of this spec gets when it is added, and that outlives its incarnations.
-    fn property(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    /// A property that each child of this spec gets when it is added.
+    fn property(&self) -> Option<Arc<dyn ShownProperty>> {
         None
     }
 
@@ -379,7 +386,7 @@ impl ChildFactory {
         self.meta().check(path)
     }
 
-    pub(crate) fn property(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    pub(crate) fn property(&self) -> Option<Arc<dyn ShownProperty>> {
         self.meta().property()
     }
 

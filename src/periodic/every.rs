@@ -1,6 +1,5 @@
 //! The builder of children that run periodically.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::panic::Location;
@@ -16,6 +15,7 @@ use super::record::JobRecord;
 use super::run::RunContext;
 use crate::child::{
     ChildMeta, ChildSpec, Context, ExitFuture, FactoryKind, IncarnationFactory, Phases,
+    ShownProperty,
 };
 use crate::error::BuildError;
 use crate::exit::Outcome;
@@ -234,7 +234,7 @@ where
         self.job.runs.check(path)
     }
 
-    fn property(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    fn property(&self) -> Option<Arc<dyn ShownProperty>> {
         Some(Arc::new(JobRecord::default()))
     }
 }

@@ -24,7 +24,8 @@ use super::limit::{LimitStep, RunLimit};
 use super::options::RunOptions;
 use super::plan::Plan;
 use super::record::{BegunRun, JobPlan, JobRecord};
-use super::run::{Ended, RunContext, call, log_skipped, poll_run};
+use super::report::{count_failed, log_skipped};
+use super::run::{Ended, RunContext, call, poll_run};
 use super::step::{Now, Step};
 use crate::child::{Cancelled, Context};
 use crate::clock;
@@ -113,7 +114,7 @@ where
         let unhealthy_after = job.runs.unhealthy_after;
         let start = JobPlan { plan: &job.plan, text: &job.text, unhealthy_after };
         let missed = record.start(&start, now);
-        ctx.incarnation.parent.count_failed_runs(&ctx.incarnation, 0);
+        count_failed(&ctx, 0);
         if missed > 0 {
             log_skipped(&ctx, missed, record.skipped(), "the child was down");
         }

@@ -32,6 +32,7 @@
 //! | `record` | what is kept of a child over its incarnations, and shown in the status |
 //! | `life` | the future of one incarnation |
 //! | `run` | one run: its context, its outcome |
+//! | `report` | log lines, health and metrics of runs |
 //! | `problem` | why a schedule is refused |
 //! | `limit` | when a run that takes too long is cancelled and dropped |
 
@@ -47,6 +48,7 @@ mod plan;
 mod problem;
 mod rate;
 mod record;
+mod report;
 mod run;
 mod step;
 
@@ -55,5 +57,4 @@ pub use self::cron::{Cron, Missed, cron};
 pub use self::every::{Every, every};
 pub use self::options::Overrun;
 pub use self::problem::ScheduleProblem;
-pub(crate) use self::record::JobRecord;
 pub use self::run::RunContext;

@@ -12,12 +12,14 @@ use std::time::{Instant, SystemTime};
 
 use super::plan::{Plan, PlanState};
 use super::step::{Now, Step};
-use crate::status::{LastRun, RunOutcome, ScheduleInfo};
+use crate::child::ShownProperty;
+use crate::lifecycle::Lifecycle;
+use crate::status::{ChildInfo, LastRun, RunOutcome, ScheduleInfo};
 use crate::sync::Mutex;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct JobRecord(Mutex<State>);
+pub(super) struct JobRecord(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -90,25 +92,19 @@ impl JobRecord {
     pub(super) fn skipped(&self) -> u64 {
         self.0.lock().skipped
     }
+}
 
-    /// Returns why the child is unhealthy, if it is: too many runs in a row have failed.
-    pub(crate) fn problem(&self) -> Option<Arc<str>> {
-        self.0.lock().problem()
-    }
-
-    /// Returns what the status shows, once the child was started.
-    pub(crate) fn info(&self) -> Option<ScheduleInfo> {
+impl ShownProperty for JobRecord {
+    fn show(&self, info: &mut ChildInfo) {
         let state = self.0.lock();
-        Some(ScheduleInfo {
-            plan: Arc::clone(state.plan.as_ref()?),
-            next: state.next,
-            running: state.running,
-            runs: state.runs,
-            failed: state.failed,
-            failed_in_a_row: state.streak,
-            skipped: state.skipped,
-            last: state.last.clone(),
-        })
+        info.schedule = state.info().map(Box::new);
+        // As with a health check, only an active child is healthy or not.
+        if info.lifecycle == Lifecycle::Active
+            && let Some(problem) = state.problem()
+        {
+            info.healthy = Some(false);
+            info.problem.get_or_insert(problem);
+        }
     }
 }
 
@@ -119,6 +115,20 @@ impl State {
 
     fn look_ahead(&mut self, now: Now) {
         self.next = self.place.next(now);
+    }
+
+    /// Returns what the status shows, once the child was started.
+    fn info(&self) -> Option<ScheduleInfo> {
+        Some(ScheduleInfo {
+            plan: Arc::clone(self.plan.as_ref()?),
+            next: self.next,
+            running: self.running,
+            runs: self.runs,
+            failed: self.failed,
+            failed_in_a_row: self.streak,
+            skipped: self.skipped,
+            last: self.last.clone(),
+        })
     }
 
     fn is_unhealthy(&self) -> bool {
@@ -253,6 +263,6 @@ mod tests {
         assert_eq!((end.streak, end.health), (1, problem));
         let end = succeeding.end(RunOutcome::Done, None, now.instant);
         assert_eq!((end.streak, end.health), (1, HealthChange::None));
-        assert_eq!(record.info().unwrap().failed, 3);
+        assert_eq!(record.0.lock().failed, 3);
     }
 }

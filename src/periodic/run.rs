@@ -15,16 +15,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
-use tracing::field;
 
 use super::limit::RunLimit;
 use super::options::RunOptions;
-use super::record::{BegunRun, HealthChange};
+use super::record::BegunRun;
+use super::report::{count_failed, log_failure, report_health};
 use crate::child::{Cancelled, Context, catch, drop_after, log_recorded, panicked};
 use crate::exit::{Exit, ExitError, ExitReason, Outcome};
 use crate::panic::{RecordedPanic, catch_panic_message, collect};
 use crate::status::RunOutcome;
-use crate::subscriber::warn;
 
 /// What a run is given: the [`Context`] of its child, the time for which it was planned, and its own cancellation.
 ///
@@ -215,7 +214,7 @@ impl RunOptions {
         }
         let cause: Arc<str> = error.clone().into_reason().to_string().into();
         let end = run.end(RunOutcome::Failed, Some(Arc::clone(&cause)), now);
-        ctx.incarnation.parent.count_failed_runs(&ctx.incarnation, 1);
+        count_failed(ctx, 1);
         let is_last = self.fail_after.is_some_and(|runs| end.streak >= runs.into());
         if is_last || error.is_fatal() {
             // The line about the failure of the child has the cause, as that of any other child.
@@ -245,41 +244,4 @@ impl RunOptions {
         let Some(limit) = self.limit.filter(|_| is_over) else { return ended };
         ended.with_exit(Err(ExitError::from_reason(ExitReason::TimedOut(limit))))
     }
-}
-
-fn report_health(ctx: &Context, change: HealthChange) {
-    match change {
-        HealthChange::None => {}
-        HealthChange::Healthy => ctx.incarnation.parent.job_health(&ctx.incarnation, None),
-        HealthChange::Unhealthy(problem) => {
-            ctx.incarnation.parent.job_health(&ctx.incarnation, Some(problem));
-        }
-    }
-}
-
-/// Logs a failed run, with the panics that it has failed with.
-fn log_failure(ctx: &Context, cause: &str, failed_in_a_row: u64, panics: Vec<RecordedPanic>) {
-    // The cause of a panic contains its message.
-    let (mut own, others): (Vec<_>, Vec<_>) =
-        panics.into_iter().partition(|recorded| cause.contains(recorded.panic.message()));
-    log_recorded(&ctx.incarnation, others);
-    let (child, incarnation) = (ctx.path(), ctx.incarnation());
-    let Some(line) = ctx.incarnation.parent.job_line(&child, true) else { return };
-    let note = line.note();
-    let backtrace = own.pop().and_then(|recorded| recorded.backtrace).map(field::display);
-    warn!(
-        target: "verger::periodic",
-        %child, incarnation, cause, failed_in_a_row, backtrace, "a run has failed{note}"
-    );
-}
-
-/// Logs that runs were skipped.
-pub(super) fn log_skipped(ctx: &Context, count: u64, total: u64, cause: &str) {
-    let (child, incarnation) = (ctx.path(), ctx.incarnation());
-    let Some(line) = ctx.incarnation.parent.job_line(&child, false) else { return };
-    let note = line.note();
-    warn!(
-        target: "verger::periodic",
-        %child, incarnation, count, total, cause, "skipped planned runs{note}"
-    );
 }

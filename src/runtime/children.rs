@@ -11,7 +11,9 @@ use tokio::task::AbortHandle;
 use super::blueprint::Blueprint;
 use super::request::ChildName;
 use crate::child::MailboxControl;
-use crate::child::{ChildFactory, ChildSpec, Incarnation, Parent, Phases, StopLevel, spawn};
+use crate::child::{
+    ChildFactory, ChildSpec, Incarnation, Parent, Phases, ShownProperty, StopLevel, spawn,
+};
 use crate::core::{IncarnationNumber, Key, trim};
 use crate::panic::catch_panic;
 use crate::path::{Path, SerialName};
@@ -54,6 +56,8 @@ pub(super) struct ChildTable {
     entries: Vec<Option<ChildRecord>>,
     names: Names,
     properties: BTreeMap<Key, Properties>,
+    /// Those of them that the status shows.
+    shown: BTreeMap<Key, Arc<dyn ShownProperty>>,
 }
 
 /// How the last name of a path finds its child.
@@ -78,7 +82,7 @@ impl ChildTable {
             Names::Unique { declared: Arc::clone(&blueprint.keys), added: BTreeMap::new() }
         };
         let entries = Vec::with_capacity(blueprint.children.len());
-        Self { parent, entries, names, properties: BTreeMap::new() }
+        Self { parent, entries, names, properties: BTreeMap::new(), shown: BTreeMap::new() }
     }
 
     /// Adds a declared child of a supervisor that isn't dynamic.
@@ -119,7 +123,8 @@ impl ChildTable {
     /// Sets the property that the factory makes for each child, unless the child has it from a factory before.
     fn set_property_of(&mut self, factory: &ChildFactory, key: Key) {
         if let Some(property) = factory.property() {
-            self.properties.entry(key).or_default().add(property);
+            let shown = self.shown.entry(key).or_insert(property);
+            self.properties.entry(key).or_default().add(Arc::clone(shown) as _);
         }
     }
 
@@ -142,6 +147,7 @@ impl ChildTable {
     pub(super) fn remove(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
         self.properties.remove(&key);
+        self.shown.remove(&key);
         match (&mut self.names, entry.serial) {
             (Names::Unique { added, .. }, _) => drop(added.remove(entry.factory.name())),
             (Names::Numbered { keys, .. }, Some(serial)) => drop(keys.remove(&serial)),
@@ -239,6 +245,11 @@ impl ChildTable {
 
     pub(super) fn properties(&self, key: Key) -> Option<&Properties> {
         self.properties.get(&key)
+    }
+
+    /// Returns the property that the status of the child shows, if it has one.
+    pub(super) fn shown(&self, key: Key) -> Option<&Arc<dyn ShownProperty>> {
+        self.shown.get(&key)
     }
 
     /// Changes the properties of the child's next incarnations.

@@ -47,8 +47,10 @@ pub(crate) enum LineKind {
     LeakEnded,
     DeactivateFailed,
     Panicked,
-    RunFailed,
-    RunSkipped,
+    /// Of a periodic child.
+    Run {
+        has_failed: bool,
+    },
     RuntimeLate,
     Up,
     ShuttingDown,

@@ -28,7 +28,7 @@ mod early_events;
 pub(crate) mod inbox;
 mod leaks;
 mod log;
-mod log_bounds;
+pub(crate) mod log_bounds;
 mod outcome;
 pub(crate) mod phase;
 mod registry;

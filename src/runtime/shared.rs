@@ -29,7 +29,7 @@ use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::dead_letter::Undelivered;
 use crate::exit::ExitReason;
-use crate::metrics::{Scope, is_installed};
+use crate::metrics::Scope;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::{
@@ -58,7 +58,7 @@ pub(crate) struct SupervisorShared {
     pub(super) callback: Option<FailureCallback>,
     events: Channel<Event>,
     /// Under which path its children are counted.
-    pub(super) scope: Scope,
+    pub(crate) scope: Scope,
     pub(crate) dead_letters: Arc<DeadLetters>,
     pub(super) attached: SharedAttachments,
     pub(super) stop_chain: StopChain,
@@ -368,6 +368,27 @@ impl SupervisorShared {
             supervisor.events.send(&event);
         }
     }
+
+    /// Logs and publishes that a child has become unhealthy, or healthy again (`None`).
+    pub(crate) fn publish_health(
+        &self,
+        now: Instant,
+        path: Path,
+        incarnation: IncarnationNumber,
+        problem: Option<Arc<str>>,
+    ) {
+        let bounds = &self.tree.log_bounds;
+        match problem {
+            Some(problem) => {
+                log::unhealthy(bounds, &path, incarnation, &problem);
+                self.publish(now, path, incarnation, || EventKind::Unhealthy { problem });
+            }
+            None => {
+                log::healthy(bounds, &path, incarnation);
+                self.publish(now, path, incarnation, || EventKind::Healthy);
+            }
+        }
+    }
 }
 
 impl Parent for SupervisorShared {
@@ -393,31 +414,6 @@ impl Parent for SupervisorShared {
 
     fn panic_line(&self, child: &Path) -> Option<LetterLine> {
         self.tree.log_bounds.count(child, LineKind::Panicked)
-    }
-
-    fn job_line(&self, child: &Path, has_failed: bool) -> Option<LetterLine> {
-        let kind = if has_failed { LineKind::RunFailed } else { LineKind::RunSkipped };
-        self.tree.log_bounds.count(child, kind)
-    }
-
-    fn count_failed_runs(&self, incarnation: &Incarnation, count: u64) {
-        if is_installed() {
-            self.scope.failed_runs(&incarnation.path(), count);
-        }
-    }
-
-    fn job_health(&self, incarnation: &Incarnation, problem: Option<Arc<str>>) {
-        let (path, number) = (incarnation.path(), incarnation.number);
-        match problem {
-            Some(problem) => {
-                log::unhealthy(&self.tree.log_bounds, &path, number, &problem);
-                self.publish(now(), path, number, || EventKind::Unhealthy { problem });
-            }
-            None => {
-                log::healthy(&self.tree.log_bounds, &path, number);
-                self.publish(now(), path, number, || EventKind::Healthy);
-            }
-        }
     }
 
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {

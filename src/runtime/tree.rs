@@ -24,7 +24,7 @@ pub(crate) struct Tree<T> {
     pub(crate) settings: Arc<Settings>,
     pub(crate) services: Arc<Services>,
     pub(crate) locks: Arc<Locks>,
-    pub(super) log_bounds: LogBounds,
+    pub(crate) log_bounds: LogBounds,
     /// The handlers of the event bus: a type of the module `bus`, made by its first use.
     pub(crate) bus: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// The sequence number of the last event.

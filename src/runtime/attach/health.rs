@@ -18,8 +18,7 @@ use crate::clock::now;
 use crate::core::{ConditionEffect, Decision, Effect, IncarnationNumber, Key, Report};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{HealthCounter, later};
-use crate::runtime::log;
-use crate::status::{ChildInfo, EventKind};
+use crate::status::ChildInfo;
 
 /// The resolution of tokio's timers. After a tick that is this late, a shorter period would be followed by a
 /// burst of ticks.
@@ -124,18 +123,9 @@ impl HealthChecks {
     ) {
         let Some(checked) = self.checked.get_mut(&key) else { return };
         let before = checked.result.replace(problem.clone().map_or(Ok(()), Err));
-        let (shared, path) = (view.shared, view.path(key));
-        match problem {
-            Some(problem) => {
-                log::unhealthy(&shared.tree.log_bounds, &path, incarnation, &problem);
-                shared.publish(view.now, path, incarnation, || EventKind::Unhealthy { problem });
-            }
-            None if before.is_some_and(|before| before.is_err()) => {
-                log::healthy(&shared.tree.log_bounds, &path, incarnation);
-                shared.publish(view.now, path, incarnation, || EventKind::Healthy);
-            }
-            // A child is healthy before its first check.
-            None => {}
+        // A child is healthy before its first check.
+        if problem.is_some() || before.is_some_and(|before| before.is_err()) {
+            view.shared.publish_health(view.now, view.path(key), incarnation, problem);
         }
     }
 }

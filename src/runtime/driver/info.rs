@@ -5,10 +5,8 @@ use std::time::Instant;
 
 use super::state::Driver;
 use super::view;
-use crate::core::Key;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::periodic::JobRecord;
 use crate::policy::{ChildRules, EffectivePolicy, Places};
 use crate::runtime::attach::{Gone, Step, View};
 use crate::runtime::blueprint::kind;
@@ -35,10 +33,6 @@ impl Driver {
             let remaining = at.saturating_duration_since(now);
             Some(NextAttempt { attempt: history.attempt, at: wall_clock(at), delay, remaining })
         });
-        let job = self.job(key);
-        // As with a health check, only an active child is healthy or not.
-        let is_active = view.lifecycle == Lifecycle::Active;
-        let failed_runs = job.as_ref().filter(|_| is_active).and_then(|job| job.problem());
         let requires = match self.blueprint.is_dynamic() {
             true => Arc::default(),
             false => self.shared.required_by(entry.factory.name()),
@@ -98,21 +92,16 @@ impl Driver {
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
             healthy: None,
             lease: None,
-            schedule: job.and_then(|job| job.info()).map(Box::new),
+            schedule: None,
             mailbox: None,
         };
         let step = Step::default();
         self.attachments.show(key, &view!(self, &step, now), &mut info);
-        if let Some(problem) = failed_runs {
-            info.healthy = Some(false);
-            info.problem.get_or_insert(problem);
+        if let Some(property) = self.children.shown(key) {
+            property.show(&mut info);
         }
         info.ready &= info.problem.is_none();
         Some(info)
-    }
-
-    fn job(&self, key: Key) -> Option<Arc<JobRecord>> {
-        self.children.properties(key)?.get()
     }
 
     /// Returns where the values of a child come from that its code doesn't set.
