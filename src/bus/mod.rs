@@ -78,4 +78,5 @@ pub use self::error::{BusError, CallError};
 pub use self::publisher::Publisher;
 pub use self::registration::Registration;
 pub use self::requests::Request;
+pub(crate) use self::topics::BusShared;
 pub use self::topics::DEAD_LETTER_CHANNEL;

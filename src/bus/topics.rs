@@ -18,7 +18,7 @@ use crate::runtime::SupervisorShared;
 
 /// What all users of the bus of a tree share.
 #[derive(Default)]
-pub(super) struct BusShared {
+pub(crate) struct BusShared {
     topics: DashMap<TopicKey, Box<dyn Topic>, BuildHasherDefault<KeyHash>>,
     next: AtomicU64,
     failed_letter_handlers: AtomicU64,
@@ -38,8 +38,7 @@ pub(super) trait Topic: Any + Send + Sync {
 impl BusShared {
     /// Returns the bus of this supervisor's tree.
     pub(super) fn of(supervisor: &SupervisorShared) -> Arc<Self> {
-        let shared = supervisor.tree.bus.get_or_init(|| Arc::<Self>::default());
-        Arc::clone(shared).downcast().expect("only this function sets it")
+        Arc::clone(supervisor.tree.tables.bus.get_or_init(Arc::default))
     }
 
     pub(super) fn next_id(&self) -> HandlerId {

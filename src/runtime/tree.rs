@@ -1,6 +1,5 @@
 //! What all supervisors of a tree share.
 
-use std::any::Any;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
@@ -12,7 +11,6 @@ use super::registry::Registry;
 use super::settings::Settings;
 use crate::clock::Clocks;
 use crate::path::Path;
-use crate::service::{Locks, Services};
 
 /// See the [module](self). `T` is what is shared of one supervisor.
 #[derive(Debug)]
@@ -22,11 +20,8 @@ pub(crate) struct Tree<T> {
     pub(super) registry: Registry<T>,
     pub(super) leaks: Leaks,
     pub(crate) settings: Arc<Settings>,
-    pub(crate) services: Arc<Services>,
-    pub(crate) locks: Arc<Locks>,
+    pub(crate) tables: TreeTables,
     pub(crate) log_bounds: LogBounds,
-    /// The handlers of the event bus: a type of the module `bus`, made by its first use.
-    pub(crate) bus: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// The sequence number of the last event.
     seq: AtomicU64,
     /// How many event subscriptions exist.
@@ -36,6 +31,14 @@ pub(crate) struct Tree<T> {
     pub(crate) counters: Counters,
     /// Read when the tree was started.
     clocks: Clocks,
+}
+
+/// What modules keep for a tree. Each registers its table here.
+#[derive(Debug, Default)]
+pub(crate) struct TreeTables {
+    /// Created by its first use.
+    pub(crate) bus: OnceLock<Arc<crate::bus::BusShared>>,
+    pub(crate) service: crate::service::ServiceTables,
 }
 
 impl<T> Tree<T> {
@@ -50,10 +53,8 @@ impl<T> Tree<T> {
             registry: Registry::new(),
             leaks: Leaks::default(),
             settings,
-            services: Arc::default(),
-            locks: Arc::default(),
+            tables: TreeTables::default(),
             log_bounds: LogBounds::default(),
-            bus: OnceLock::new(),
             seq: AtomicU64::new(0),
             listeners,
             missed_graces: AtomicUsize::new(0),

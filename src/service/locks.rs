@@ -13,11 +13,11 @@ use tokio::sync::Mutex;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Locks(DashMap<Arc<str>, Weak<Mutex<()>>>);
+pub(super) struct Locks(DashMap<Arc<str>, Weak<Mutex<()>>>);
 
 impl Locks {
     /// Returns the lock with this name.
-    pub(crate) fn get(self: &Arc<Self>, name: &str) -> NamedLock {
+    pub(super) fn get(self: &Arc<Self>, name: &str) -> NamedLock {
         let name: Arc<str> = name.into();
         let mutex = match self.0.entry(Arc::clone(&name)) {
             Entry::Occupied(mut entry) => match entry.get().upgrade() {
@@ -38,22 +38,22 @@ impl Locks {
     }
 
     #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 }
 
 /// A holder or a waiter of a lock.
 #[derive(Debug)]
-pub(crate) struct NamedLock {
+pub(super) struct NamedLock {
     locks: Arc<Locks>,
-    pub(crate) name: Arc<str>,
+    pub(super) name: Arc<str>,
     /// `None` while it is dropped.
     mutex: Option<Arc<Mutex<()>>>,
 }
 
 impl NamedLock {
-    pub(crate) fn mutex(&self) -> &Arc<Mutex<()>> {
+    pub(super) fn mutex(&self) -> &Arc<Mutex<()>> {
         self.mutex.as_ref().expect("only `drop` takes it")
     }
 }

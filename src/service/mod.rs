@@ -55,6 +55,8 @@
 //! * It is *restarted* with its provider: it is declared after the provider, under
 //!   [`Strategy::RestForOne`](crate::Strategy::RestForOne), and asks again when it starts.
 
+use std::sync::Arc;
+
 mod context;
 mod error;
 mod handle;
@@ -68,6 +70,13 @@ mod watch;
 pub use self::error::ServiceError;
 pub use self::handle::ServiceInfo;
 pub use self::lock::Lock;
-pub(crate) use self::locks::Locks;
-pub(crate) use self::values::Services;
+use self::locks::Locks;
+use self::values::Services;
 pub use self::watch::Service;
+
+/// What the children of one tree provide and lock.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceTables {
+    values: Arc<Services>,
+    locks: Arc<Locks>,
+}

@@ -57,7 +57,7 @@ impl Lookup {
 
     /// Returns the value in the nearest scope that has one.
     pub(super) fn find(&self) -> Option<ServiceValue> {
-        let services = &self.supervisor.tree.services;
+        let services = &self.supervisor.tree.tables.service.values;
         self.keys.iter().find_map(|key| services.get(key))
     }
 }

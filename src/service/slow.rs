@@ -81,7 +81,7 @@ fn hint(waiter: Waiter<'_>, lookup: &Lookup) -> Option<String> {
             }
         ));
     }
-    let scope = lookup.supervisor.tree.services.scope_elsewhere(lookup.keys())?;
+    let scope = lookup.supervisor.tree.tables.service.values.scope_elsewhere(lookup.keys())?;
     Some(format!(
         "one is provided to the children of `{scope}`, and not above; require `{}`",
         scope.name()

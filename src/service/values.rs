@@ -28,30 +28,30 @@ const LOOKED_AT: usize = 1024;
 
 /// Where a value is provided.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ServiceKey {
+pub(super) struct ServiceKey {
     /// The supervisor whose children, and all below them, see the value.
-    pub(crate) scope: Path,
-    pub(crate) type_id: TypeId,
-    pub(crate) name: Option<Arc<str>>,
+    pub(super) scope: Path,
+    pub(super) type_id: TypeId,
+    pub(super) name: Option<Arc<str>>,
 }
 
 /// A value, and its number among all values of the tree.
 #[derive(Clone)]
-pub(crate) struct ServiceValue {
-    pub(crate) value: Arc<dyn Any + Send + Sync>,
-    pub(crate) number: u64,
+pub(super) struct ServiceValue {
+    pub(super) value: Arc<dyn Any + Send + Sync>,
+    pub(super) number: u64,
 }
 
 /// What is provided, for a list.
-pub(crate) struct Provided {
-    pub(crate) key: ServiceKey,
-    pub(crate) type_name: &'static str,
-    pub(crate) provider: Arc<Incarnation>,
+pub(super) struct Provided {
+    pub(super) key: ServiceKey,
+    pub(super) type_name: &'static str,
+    pub(super) provider: Arc<Incarnation>,
 }
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Services {
+pub(super) struct Services {
     entries: DashMap<ServiceKey, ServiceEntry>,
     provided: AtomicU64,
 }
@@ -94,7 +94,7 @@ impl Services {
     /// # Errors
     ///
     /// Returns the incarnation that provides a value there already.
-    pub(crate) fn provide(
+    pub(super) fn provide(
         self: &Arc<Self>,
         key: ServiceKey,
         provider: &Arc<Incarnation>,
@@ -147,7 +147,7 @@ impl Services {
     }
 
     /// Withdraws the value of this incarnation, if it provides one there.
-    pub(crate) fn withdraw(&self, key: &ServiceKey, provider: &Arc<Incarnation>) {
+    pub(super) fn withdraw(&self, key: &ServiceKey, provider: &Arc<Incarnation>) {
         let guard = self.remove(key, Arc::as_ptr(provider).addr());
         if let Some(guard) = guard.and_then(|id| provider.cell.release(id)) {
             // Its drop has nothing left to withdraw.
@@ -172,7 +172,7 @@ impl Services {
     }
 
     /// Returns the value that is provided there.
-    pub(crate) fn get(&self, key: &ServiceKey) -> Option<ServiceValue> {
+    pub(super) fn get(&self, key: &ServiceKey) -> Option<ServiceValue> {
         let entry = self.entries.get(key)?;
         let offer = entry.offer.as_ref().filter(|offer| offer.is_valid())?;
         Some(offer.value.clone())
@@ -180,19 +180,19 @@ impl Services {
 
     /// Returns a receiver of the changes from now on. Call [`forget_unused`](Self::forget_unused) when it was
     /// dropped.
-    pub(crate) fn subscribe(&self, key: &ServiceKey) -> watch::Receiver<()> {
+    pub(super) fn subscribe(&self, key: &ServiceKey) -> watch::Receiver<()> {
         let mut entry = self.entries.entry(key.clone()).or_default();
         entry.changed.get_or_insert_with(|| watch::Sender::new(())).subscribe()
     }
 
     /// Removes an entry that has no value and no watcher.
-    pub(crate) fn forget_unused(&self, key: &ServiceKey) {
+    pub(super) fn forget_unused(&self, key: &ServiceKey) {
         let removed = self.entries.remove_if(key, |_, entry| entry.is_unused());
         drop(removed);
     }
 
     /// Returns everything that is provided.
-    pub(crate) fn provided(&self) -> Vec<Provided> {
+    pub(super) fn provided(&self) -> Vec<Provided> {
         let entries = self.entries.iter();
         let offers = entries.filter_map(|entry| {
             let offer = entry.offer.as_ref().filter(|offer| offer.is_valid())?;
@@ -203,7 +203,7 @@ impl Services {
     }
 
     /// Returns a scope other than these in which such a value is provided. Looks at few entries only.
-    pub(crate) fn scope_elsewhere(&self, keys: &[ServiceKey]) -> Option<Path> {
+    pub(super) fn scope_elsewhere(&self, keys: &[ServiceKey]) -> Option<Path> {
         let sought = keys.first()?;
         let is_such = |key: &ServiceKey| {
             (key.type_id, &key.name) == (sought.type_id, &sought.name) && !keys.contains(key)
