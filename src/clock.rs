@@ -43,9 +43,8 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    #[expect(clippy::disallowed_methods, reason = "read once for each tree")]
     pub(crate) fn read() -> Self {
-        Self { read: now(), wall_clock: SystemTime::now() }
+        Self { read: now(), wall_clock: wall_clock() }
     }
 
     /// Returns when the clocks were read.

@@ -243,8 +243,10 @@ impl Bus {
         let stopped = CancellationToken::new();
         let entry = Entry::of_dead_letters(&stopped);
         let registration = Registration::new(&entry);
+        let supervisor = supervisor_of(&self.ctx);
+        let root = supervisor.upward().last().unwrap_or(&supervisor);
         let handling = LetterHandling {
-            letters: supervisor_of(&self.ctx).root_of_tree().dead_letters.subscribe(),
+            letters: root.dead_letters.subscribe(),
             stopped,
             _entry: EndOnDrop(entry),
             shared: Arc::clone(&self.publisher.shared),

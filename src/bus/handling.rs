@@ -3,9 +3,11 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 
-use crate::child::MessageSpan;
+use tracing::Span;
+
 use crate::exit::{ExitError, ExitReason};
 use crate::panic::{CatchPanic, PanicMessage, catch_panic, catch_panic_message};
+use crate::subscriber;
 
 /// Calls a handler and runs its future to completion. Drops the future and returns `None` if `cancelled` resolves
 /// first.
@@ -42,6 +44,25 @@ where
             Some(Err(panicked(panic)))
         }
         (output, _) => Some(output),
+    }
+}
+
+/// A span that this crate enters, and closes when it is dropped.
+pub(super) struct MessageSpan(Span);
+
+impl MessageSpan {
+    pub(super) fn new(span: Span) -> Self {
+        Self(span)
+    }
+
+    pub(super) fn in_scope<T>(&self, inside: impl FnOnce() -> T) -> T {
+        subscriber::in_span(&self.0, inside)
+    }
+}
+
+impl Drop for MessageSpan {
+    fn drop(&mut self) {
+        subscriber::close(std::mem::replace(&mut self.0, Span::none()));
     }
 }
 

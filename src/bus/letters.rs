@@ -1,14 +1,16 @@
 //! The users of a bus, and the dead letters of what they emit.
 
-use std::any::{TypeId, type_name};
+use std::any::{Any, TypeId, type_name};
 use std::cell::Cell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
 
-use crate::child::MailboxOwner;
-use crate::child::{Incarnation, MessageSpan, message_span};
+use super::handling::MessageSpan;
+use crate::child::message_span::message_span;
+use crate::child::{Incarnation, MailboxOwner};
 use crate::clock::now;
-use crate::dead_letter::{DeadLetterReason, Undelivered, no_mailbox};
+use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
 use crate::exit::ExitReason;
 use crate::panic::{Foreign, catch_panic};
 use crate::path::Path;
@@ -79,14 +81,28 @@ impl Member {
             incarnation: target.incarnation(),
             event_type: type_name::<E>(),
             type_id: TypeId::of::<E>(),
-            payload: Some(Box::new(event.into_shared())),
+            payload: Some(Box::new(Arc::clone(event.shared()))),
             error,
             quiet: false,
             entry: None,
-            origin: no_mailbox(),
+            origin: Weak::<NoMailbox>::new(),
         };
         // A panic in the `Drop` of the event must not reach the caller: the event is no longer the caller's.
         catch_panic(|| self.supervisor.dead_letter(undelivered, now()));
+    }
+}
+
+/// Where an event was queued, which can't be replayed to it. Never created.
+enum NoMailbox {}
+
+impl Redeliver for NoMailbox {
+    fn redeliver(
+        self: Arc<Self>,
+        _payload: Box<dyn Any + Send>,
+        _entry: EntryId,
+        _now: Instant,
+    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
+        match *self {}
     }
 }
 

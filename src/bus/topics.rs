@@ -38,7 +38,7 @@ pub(super) trait Topic: Any + Send + Sync {
 impl BusShared {
     /// Returns the bus of this supervisor's tree.
     pub(super) fn of(supervisor: &SupervisorShared) -> Arc<Self> {
-        Arc::clone(supervisor.tree.tables.bus.get_or_init(Arc::default))
+        Arc::clone(supervisor.tree.bus.get_or_init(Arc::default))
     }
 
     pub(super) fn next_id(&self) -> HandlerId {

@@ -6,7 +6,6 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::context::Context;
-use super::helpers::HelperAbort;
 use super::spec::{ChildMeta, ChildSpec, FactoryKind, IncarnationFactory, Phases};
 use super::task::{ExitFuture, panicked};
 use super::workers::TypeMeta;
@@ -104,7 +103,8 @@ fn watch<O: Outcome + Send + 'static>(
 ) -> oneshot::Receiver<Exit> {
     let (report, reported) = oneshot::channel();
     if let Some(guard) = ctx.incarnation.admit_helper() {
-        guard.aborted_by(HelperAbort::Task(task.0.abort_handle()));
+        let handle = task.0.abort_handle();
+        guard.aborted_by(move || handle.abort());
         ctx.spawn_beside(guard, "adopted", async move {
             let ended = (&mut task.0).await;
             let _ = report.send(ended.map_or_else(|error| Err(exit_of(error)), Outcome::into_exit));

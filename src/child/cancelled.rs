@@ -53,14 +53,16 @@ impl Future for Cancelled {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        if let Some(token) = &mut self.token {
-            return Pin::new(token).poll(cx);
+        loop {
+            if let Some(token) = &mut self.token {
+                return Pin::new(token).poll(cx);
+            }
+            if let Some(poll) = self.incarnation.cell.poll_above(StopLevel::None, cx) {
+                return poll.map(|_| ());
+            }
+            let token = self.incarnation.cell.token();
+            *self = Self::with_token(Arc::clone(&self.incarnation), token);
         }
-        if let Some(poll) = self.incarnation.cell.poll_above(StopLevel::None, cx) {
-            return poll.map(|_| ());
-        }
-        let token = Box::pin(self.incarnation.cell.token().cancelled_owned());
-        Pin::new(self.token.insert(CatchWakerPanic::new(token))).poll(cx)
     }
 }
 

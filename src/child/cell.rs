@@ -45,35 +45,26 @@ pub(crate) enum StopLevel {
 pub(crate) struct IncarnationCell {
     /// A [`StopLevel`]. Written under the lock, and read without it.
     level: AtomicU8,
-    locked: Mutex<Locked>,
+    pub(super) locked: Mutex<Locked>,
 }
 
 #[derive(Debug, Default)]
-struct Locked {
+pub(super) struct Locked {
     waker: Option<Waker>,
-    extras: Option<Box<Extras>>,
+    pub(super) extras: Option<Box<Extras>>,
 }
 
 /// What few incarnations have.
 #[derive(Debug, Default)]
-struct Extras {
+pub(super) struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
     properties: Properties,
     heartbeats: Heartbeats,
-    guards: Guards,
+    /// Values that are dropped when the level rises, in the order in which they were held: see `guards`.
+    pub(super) guards: BTreeMap<u64, Box<dyn Any + Send>>,
     helpers: Option<Arc<Helpers>>,
 }
-
-/// Values that are dropped when the level rises, in the order in which they were held.
-#[derive(Debug, Default)]
-struct Guards {
-    held: BTreeMap<GuardId, Box<dyn Any + Send>>,
-    next: GuardId,
-}
-
-/// Identifies a guard that a cell holds.
-pub(crate) type GuardId = u64;
 
 /// What a child with a watchdog notes for its supervisor.
 #[derive(Debug, Default)]
@@ -116,7 +107,7 @@ impl IncarnationCell {
             let waker = locked.waker.take();
             let extras = locked.extras.as_mut();
             let token = extras.as_ref().and_then(|extras| extras.token.clone());
-            (waker, token, extras.map(|extras| std::mem::take(&mut extras.guards.held)))
+            (waker, token, extras.map(|extras| std::mem::take(&mut extras.guards)))
         };
         // Outside of the lock: a waker may run foreign code, and so may the drop of a guard.
         for guard in guards.into_iter().flat_map(BTreeMap::into_values) {
@@ -208,28 +199,6 @@ impl IncarnationCell {
             token.cancel();
         }
         token
-    }
-
-    /// Keeps the guard until the level rises, and drops it then.
-    ///
-    /// Returns `None`, and drops the guard, if the level has risen already.
-    pub(crate) fn hold(&self, guard: Box<dyn Any + Send>) -> Option<GuardId> {
-        let mut locked = self.locked.lock();
-        if self.level() > StopLevel::None {
-            drop(locked);
-            catch_panic(|| drop(guard));
-            return None;
-        }
-        let guards = &mut locked.extras.get_or_insert_default().guards;
-        let id = guards.next;
-        guards.next += 1;
-        guards.held.insert(id, guard);
-        Some(id)
-    }
-
-    /// Returns a guard that is held.
-    pub(crate) fn release(&self, id: GuardId) -> Option<Box<dyn Any + Send>> {
-        self.locked.lock().extras.as_mut()?.guards.held.remove(&id)
     }
 
     /// Returns the helpers of the incarnation, which are created by the first call.

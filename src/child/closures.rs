@@ -6,7 +6,6 @@
 //! 2. A closure that is cancelled before it has begun is dropped then, also if the pool has no thread for it.
 
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{self, Poll};
@@ -19,7 +18,7 @@ use super::context::Context;
 use super::helpers::HelperGuard;
 use super::incarnation::Incarnation;
 use super::task::log_panics;
-use crate::panic::{PanicMessage, panic_message};
+use crate::panic::{PanicMessage, catch_panic_message};
 use crate::sync::Mutex;
 use crate::{named_task, subscriber};
 
@@ -77,8 +76,7 @@ impl<T, F: FnOnce() -> T> Closure<F> {
         let Self { closure, span, incarnation, guard } = self;
         let busy = BusyClosure::new(&incarnation, None);
         let ended = log_panics(&incarnation, || {
-            let ended = subscriber::in_span(&span, || catch_unwind(AssertUnwindSafe(closure)));
-            ended.map_err(panic_message)
+            subscriber::in_span(&span, || catch_panic_message(closure))
         });
         subscriber::close(span);
         // They hold the tree.

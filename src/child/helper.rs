@@ -10,12 +10,12 @@ use tokio::task::JoinHandle;
 use tracing::Span;
 
 use super::context::Context;
-use super::helpers::{HelperAbort, HelperGuard};
+use super::helpers::HelperGuard;
 use super::incarnation::Incarnation;
 use super::polls::watched;
 use super::span::InSpan;
 use super::task::{ExitFuture, catch, drop_after, log_failure, log_panics};
-use crate::exit::{Exit, ExitError, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::runtime::SupervisorShared;
 use crate::{named_task, subscriber};
 
@@ -81,13 +81,6 @@ impl Context {
         DetachedErrors(self)
     }
 
-    /// Fails this incarnation as a helper that has failed does.
-    pub(crate) fn fail(&self, error: ExitError) {
-        if let Err(error) = self.incarnation.fail(error) {
-            log_failure(&self.incarnation, error);
-        }
-    }
-
     /// Runs the child's own supervisor, which isn't aborted with the other helpers. Returns `false`, and doesn't run it,
     /// if the child has one already, or has ended.
     pub(crate) fn spawn_own<F>(&self, own: Arc<SupervisorShared>, run: impl FnOnce() -> F) -> bool
@@ -117,7 +110,8 @@ impl Context {
         let Some(guard) = self.incarnation.admit_helper() else { return Helper(None) };
         let (helpers, id) = (Arc::clone(guard.helpers()), guard.id());
         let task = self.spawn_guarded(guard, future, fails_child, "helper");
-        helpers.aborted_by(id, HelperAbort::Task(task.abort_handle()));
+        let handle = task.abort_handle();
+        helpers.aborted_by(id, move || handle.abort());
         Helper(Some(task))
     }
 

@@ -15,9 +15,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::task::AbortHandle;
-use tokio_util::sync::CancellationToken;
-
 use super::cell::StopLevel;
 use crate::exit::ExitError;
 use crate::panic::catch_panic;
@@ -33,7 +30,7 @@ pub(crate) struct Helpers {
 #[derive(Debug, Default)]
 struct State {
     /// Those that run, with what aborts them.
-    running: HashMap<HelperId, Option<HelperAbort>>,
+    running: HashMap<HelperId, Option<Deferred>>,
     next: HelperId,
     /// What the child is about to fail with.
     failure: Option<ExitError>,
@@ -44,33 +41,15 @@ struct State {
     own_stops: bool,
     closed: bool,
     /// Reports the exit, while the last helpers are awaited.
-    report: Option<Report>,
+    report: Option<Deferred>,
 }
 
-/// What aborts a helper.
-#[derive(Debug)]
-pub(crate) enum HelperAbort {
-    Task(AbortHandle),
-    /// The helper ends once the token is cancelled.
-    Token(CancellationToken),
-}
+/// A call that is made later: it aborts a helper, or reports the exit of the incarnation.
+struct Deferred(Box<dyn FnOnce() + Send>);
 
-impl HelperAbort {
-    fn abort(self) {
-        match self {
-            Self::Task(task) => task.abort(),
-            // Its wakers may be a user's.
-            Self::Token(token) => drop(catch_panic(|| token.cancel())),
-        }
-    }
-}
-
-/// Reports the exit of the incarnation.
-struct Report(Box<dyn FnOnce() + Send>);
-
-impl fmt::Debug for Report {
+impl fmt::Debug for Deferred {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Report")
+        f.write_str("Deferred")
     }
 }
 
@@ -93,14 +72,14 @@ impl Helpers {
         Some(HelperGuard { helpers: self, id })
     }
 
-    /// Sets what aborts a helper. Aborts it at once if the child has ended.
-    pub(super) fn aborted_by(&self, id: HelperId, abort: HelperAbort) {
+    /// Sets the call that aborts a helper, which is made now if the child has ended.
+    pub(super) fn aborted_by(&self, id: HelperId, abort: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
         if state.closed {
             drop(state);
-            abort.abort();
+            catch_panic(abort);
         } else if let Some(running) = state.running.get_mut(&id) {
-            *running = Some(abort);
+            *running = Some(Deferred(Box::new(abort)));
         }
     }
 
@@ -164,20 +143,21 @@ impl Helpers {
 
     /// Aborts what runs, and calls `report` once that has ended. Returns whether it has been called.
     pub(super) fn finish(&self, report: impl FnOnce() + Send + 'static) -> bool {
-        let (tasks, own, report) = {
+        let (aborts, own, report) = {
             let mut state = self.state.lock();
-            state.report = Some(Report(Box::new(report)));
-            let tasks: Vec<_> = state.running.values_mut().filter_map(Option::take).collect();
-            (tasks, state.own.take(), state.report_if_last())
+            state.report = Some(Deferred(Box::new(report)));
+            let aborts: Vec<_> = state.running.values_mut().filter_map(Option::take).collect();
+            (aborts, state.own.take(), state.report_if_last())
         };
-        for task in tasks {
-            task.abort();
+        // The wakers of what a helper waits for may be a user's.
+        for Deferred(abort) in aborts {
+            catch_panic(abort);
         }
         if let Some(own) = own {
             own.stop(StopLevel::Abort);
         }
         let is_last = report.is_some();
-        if let Some(Report(report)) = report {
+        if let Some(Deferred(report)) = report {
             report();
         }
         is_last
@@ -190,7 +170,7 @@ impl State {
     }
 
     /// Returns what reports the exit, if nothing is awaited any more.
-    fn report_if_last(&mut self) -> Option<Report> {
+    fn report_if_last(&mut self) -> Option<Deferred> {
         if self.running.is_empty() { self.report.take() } else { None }
     }
 }
@@ -211,20 +191,20 @@ impl HelperGuard {
         self.id
     }
 
-    /// Sets what aborts the helper. Aborts it at once if the child has ended.
-    pub(crate) fn aborted_by(&self, abort: HelperAbort) {
+    /// Sets the call that aborts the helper, which is made now if the child has ended.
+    pub(crate) fn aborted_by(&self, abort: impl FnOnce() + Send + 'static) {
         self.helpers.aborted_by(self.id, abort);
     }
 }
 
 impl Drop for HelperGuard {
     fn drop(&mut self) {
-        let (task, report) = {
+        let (abort, report) = {
             let mut state = self.helpers.state.lock();
             (state.running.remove(&self.id), state.report_if_last())
         };
-        drop(task);
-        if let Some(Report(report)) = report {
+        drop(abort);
+        if let Some(Deferred(report)) = report {
             report();
         }
     }

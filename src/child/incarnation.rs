@@ -56,7 +56,8 @@ pub(crate) enum Signal {
 
 // What has become true of an incarnation, as bits.
 
-const READY: u16 = 1;
+/// The child has signalled that it is ready. A child that is ready when it starts doesn't.
+pub(crate) const READY: u16 = 1;
 const HEALTHY: u16 = 1 << 1;
 const STOP_SELF: u16 = 1 << 2;
 const ACKED: u16 = 1 << 3;
@@ -145,7 +146,7 @@ impl Incarnation {
 
     /// Lets the child's own task be woken. Called by each of its polls.
     pub(super) fn register_task(&self, waker: &Waker) {
-        if self.flags.load(Ordering::Relaxed) & REGISTERED == 0 {
+        if !self.has(REGISTERED) {
             self.flags.fetch_or(REGISTERED, Ordering::Relaxed);
             self.cell.register(waker);
         }
@@ -161,7 +162,7 @@ impl Incarnation {
     /// # Errors
     ///
     /// Returns the failure in these cases.
-    pub(super) fn fail(&self, failure: ExitError) -> Result<(), ExitError> {
+    pub(crate) fn fail(&self, failure: ExitError) -> Result<(), ExitError> {
         match self.helpers() {
             Some(helpers) if self.cell.level() == StopLevel::None => {
                 helpers.fail(failure)?;
@@ -277,9 +278,9 @@ impl Incarnation {
         self.parent.notify(event);
     }
 
-    /// Whether the child has signalled that it is ready. One that is ready at once doesn't.
-    pub(crate) fn has_signalled_ready(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & READY != 0
+    /// Whether this has become true of the incarnation.
+    pub(crate) fn has(&self, flag: u16) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag != 0
     }
 
     /// Marks the incarnation as cancelled because it failed.
@@ -298,7 +299,7 @@ impl Incarnation {
 
     /// Whether the child has a watchdog.
     pub(super) fn is_watched(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & WATCHED != 0
+        self.has(WATCHED)
     }
 
     pub(crate) fn set_status(&self, text: Arc<str>) {

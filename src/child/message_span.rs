@@ -31,25 +31,6 @@ pub(crate) fn message_span(
     span
 }
 
-/// A span that this crate enters, and closes when it is dropped.
-pub(crate) struct MessageSpan(Span);
-
-impl MessageSpan {
-    pub(crate) fn new(span: Span) -> Self {
-        Self(span)
-    }
-
-    pub(crate) fn in_scope<T>(&self, inside: impl FnOnce() -> T) -> T {
-        subscriber::in_span(&self.0, inside)
-    }
-}
-
-impl Drop for MessageSpan {
-    fn drop(&mut self) {
-        subscriber::close(std::mem::replace(&mut self.0, Span::none()));
-    }
-}
-
 /// Returns the name of a type without the modules, as in `Option<Order>`.
 fn short_type_name(name: &str) -> String {
     let mut short = String::with_capacity(name.len());

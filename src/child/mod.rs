@@ -23,23 +23,23 @@ mod cell;
 mod check;
 mod child_trait;
 mod clock_hold;
-mod closures;
+pub(crate) mod closures;
 mod component;
 mod config_spec;
 mod context;
 mod defaults;
 mod fencing_token;
 mod graces;
+pub(crate) mod guards;
 mod health;
 mod helper;
-mod helpers;
+pub(crate) mod helpers;
 mod identity;
-
-mod incarnation;
+pub(crate) mod incarnation;
 mod local;
 mod mailbox;
 mod mailbox_owners;
-mod message_span;
+pub(crate) mod message_span;
 mod options;
 mod own_policy;
 mod own_thread;
@@ -47,8 +47,8 @@ mod polls;
 mod resolve;
 mod span;
 mod spawn;
-mod spec;
-mod task;
+pub(crate) mod spec;
+pub(crate) mod task;
 mod value;
 mod waiting;
 mod workers;
@@ -58,11 +58,10 @@ pub use self::blocking::{BlockingContext, blocking};
 pub use self::blocking_helper::BlockingHelper;
 pub(crate) use self::busy::BusyWatch;
 pub use self::cancelled::Cancelled;
-pub(crate) use self::cell::{GuardId, StopLevel};
+pub(crate) use self::cell::StopLevel;
 pub(crate) use self::check::check_policy;
 pub(crate) use self::check::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub use self::child_trait::Child;
-pub(crate) use self::closures::run_closure;
 pub use self::component::{Component, component};
 pub(crate) use self::config_spec::ConfigSpec;
 pub use self::context::Context;
@@ -71,7 +70,6 @@ pub use self::fencing_token::FencingToken;
 pub(crate) use self::graces::ExplicitGraces;
 pub use self::health::HealthCheck;
 pub use self::helper::{DetachedErrors, Helper};
-pub(crate) use self::helpers::{HelperAbort, HelperGuard};
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
@@ -81,15 +79,12 @@ pub(crate) use self::mailbox::{
     MailboxOwner,
 };
 pub(crate) use self::mailbox_owners::check_mailboxes;
-pub(crate) use self::message_span::{MessageSpan, message_span};
 pub(crate) use self::polls::{PollWatch, RunningPoll};
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;
 pub(crate) use self::spec::{
-    ChildFactory, ChildMeta, FactoryKind, IncarnationFactory, Nested, Phases, Resolved,
-    ShownProperty, outside,
+    ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved, ShownProperty, outside,
 };
-pub(crate) use self::task::{ExitFuture, catch, drop_after, log_recorded, panicked};
 pub use self::waiting::Waiting;
 pub(crate) use self::workers::{TypeMeta, function_kind, value_kind};
 pub use self::workers::{child, once, worker, worker_with};

@@ -8,7 +8,6 @@
 //! 3. The thread of an incarnation that has ended before it began calls no code of the child's.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -23,7 +22,7 @@ use super::incarnation::{Incarnation, Signal};
 use super::spec::Phases;
 use super::task::{log_panics, panicked};
 use crate::exit::{Exit, ExitError, ExitReason};
-use crate::panic::panic_message;
+use crate::panic::catch_panic_message;
 use crate::path::Path;
 use crate::subscriber;
 
@@ -100,8 +99,8 @@ impl<W: FnOnce(Inside) -> Exit> Thread<W> {
             work(inside)
         };
         let exit = log_panics(&incarnation, || {
-            let ended = subscriber::in_span(&span, || catch_unwind(AssertUnwindSafe(call)));
-            ended.unwrap_or_else(|payload| Err(panicked(panic_message(payload))))
+            let ended = subscriber::in_span(&span, || catch_panic_message(call));
+            ended.unwrap_or_else(|panic| Err(panicked(panic)))
         });
         subscriber::close(span);
         // They hold the tree.

@@ -206,7 +206,7 @@ pub(crate) fn log_recorded(
 }
 
 /// Logs the failure of a helper that isn't the exit of its child.
-pub(super) fn log_failure(incarnation: &Incarnation, error: ExitError) {
+pub(crate) fn log_failure(incarnation: &Incarnation, error: ExitError) {
     let (child, incarnation) = (incarnation.path(), incarnation.number);
     let reason = error.into_reason();
     if reason.is_clean() {

@@ -75,5 +75,5 @@ pub(crate) use self::payload::drop_afterwards;
 pub use self::reason::DeadLetterReason;
 pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, ReplayError};
 pub use self::undelivered::Refused;
-pub(crate) use self::undelivered::{Redeliver, Undelivered, no_mailbox};
+pub(crate) use self::undelivered::{Redeliver, Undelivered};
 pub use crate::policy::dead_letter_log::DeadLetterLog;

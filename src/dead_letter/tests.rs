@@ -1,12 +1,25 @@
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::DeadLetterReason::*;
 use super::*;
 use crate::exit::{ExitError, ExitReason};
 use crate::path::Path;
+
+struct NoMailbox;
+
+impl Redeliver for NoMailbox {
+    fn redeliver(
+        self: Arc<Self>,
+        _payload: Box<dyn Any + Send>,
+        _entry: EntryId,
+        _now: Instant,
+    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
+        unreachable!("a mailbox that no letter was in")
+    }
+}
 
 fn letter<M: Send + 'static>(message: M) -> DeadLetter {
     let undelivered = Undelivered {
@@ -19,7 +32,7 @@ fn letter<M: Send + 'static>(message: M) -> DeadLetter {
         error: Some(Arc::new(ExitReason::Failed(ExitError::from("no such item")))),
         quiet: false,
         entry: None,
-        origin: no_mailbox(),
+        origin: Weak::<NoMailbox>::new(),
     };
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1500);
     DeadLetter::about_message(undelivered, at, false).0

@@ -30,25 +30,6 @@ pub(crate) struct Undelivered {
     pub(crate) origin: Weak<dyn Redeliver>,
 }
 
-/// Returns the origin of a message that was in no mailbox, and that can't be replayed to it.
-pub(crate) fn no_mailbox() -> Weak<dyn Redeliver> {
-    Weak::<NoMailbox>::new()
-}
-
-/// Never created.
-enum NoMailbox {}
-
-impl Redeliver for NoMailbox {
-    fn redeliver(
-        self: Arc<Self>,
-        _payload: Box<dyn Any + Send>,
-        _entry: EntryId,
-        _now: Instant,
-    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
-        match *self {}
-    }
-}
-
 /// A mailbox that accepts a message out of a dead letter.
 pub(crate) trait Redeliver: Send + Sync {
     /// Queues the message as if it were sent now. If it becomes a dead letter again, the letter belongs to `entry`.

@@ -51,7 +51,7 @@ impl fmt::Debug for ChildRef {
 }
 
 impl ChildRef {
-    pub(super) fn new(parent: &SupervisorShared, started: Started) -> Self {
+    pub(crate) fn new(parent: &SupervisorShared, started: Started) -> Self {
         let Started { child, outcome } = started;
         Self { parent: parent.path().clone(), child, path: OnceLock::new(), outcome }
     }

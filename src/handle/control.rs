@@ -426,7 +426,7 @@ impl SupervisorHandle {
 }
 
 /// Checks a new child, in the caller's task.
-pub(super) fn admit(
+pub(crate) fn admit(
     supervisor: &SupervisorShared,
     spec: ChildSpec,
 ) -> Result<ChildSpec, ControlError> {

@@ -5,17 +5,15 @@ mod child_ref;
 mod configure;
 #[cfg(feature = "console")]
 mod console;
-mod control;
+pub(crate) mod control;
 mod find;
 mod hold;
-mod observe;
-mod pending_start;
+pub(crate) mod observe;
 mod root;
 mod route;
 mod similar;
 mod snapshot;
 
 pub use self::child_ref::ChildRef;
-pub(crate) use self::pending_start::PendingStart;
 pub(crate) use self::root::{request_stop, root, supervisor_below, supervisor_of, until_up};
 pub use self::route::SupervisorHandle;

@@ -266,6 +266,6 @@ impl SupervisorHandle {
     }
 }
 
-pub(super) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
+pub(crate) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
     supervisor.progress.until_ended().await.result(supervisor.path())
 }

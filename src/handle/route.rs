@@ -73,7 +73,7 @@ use crate::status::ChildKind;
 /// carried out, and only the answer is lost.
 #[derive(Clone, Debug)]
 pub struct SupervisorHandle {
-    pub(super) supervisor: Arc<SupervisorShared>,
+    pub(crate) supervisor: Arc<SupervisorShared>,
     /// The caller that its calls name.
     pub(super) note: Option<Arc<CallNote>>,
 }
@@ -112,10 +112,6 @@ impl SupervisorHandle {
         Self { supervisor: Arc::clone(&self.supervisor), note }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<SupervisorShared> {
-        &self.supervisor
-    }
-
     /// Returns the path of this supervisor.
     #[must_use]
     pub fn path(&self) -> Path {
@@ -124,7 +120,7 @@ impl SupervisorHandle {
 
     /// Returns the path of the tree's root.
     pub(crate) fn root_path(&self) -> Path {
-        self.supervisor.root_of_tree().path().clone()
+        self.supervisor.upward().last().map_or_else(|| self.path(), |root| root.path().clone())
     }
 
     pub(crate) async fn call<T>(

@@ -61,12 +61,7 @@ impl<T: ?Sized> Foreign<T> {
     }
 
     pub(crate) fn shared(&self) -> &Arc<T> {
-        self.0.as_ref().expect("only `drop` and `into_shared` take it")
-    }
-
-    /// Returns the value, whose drop is then the caller's.
-    pub(crate) fn into_shared(mut self) -> Arc<T> {
-        self.0.take().expect("only `drop` and `into_shared` take it")
+        self.0.as_ref().expect("only `drop` takes it")
     }
 }
 
@@ -153,9 +148,9 @@ impl<F: Future + Unpin> Future for CatchPanic<F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = Pin::new(&mut self.0);
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+        match catch_panic_message(|| future.poll(cx)) {
             Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(panic_message(payload))),
+            Err(panic) => Poll::Ready(Err(panic)),
         }
     }
 }

@@ -13,10 +13,9 @@ use super::problem::ScheduleProblem;
 use super::rate::Rate;
 use super::record::JobRecord;
 use super::run::RunContext;
-use crate::child::{
-    ChildMeta, ChildSpec, Context, ExitFuture, FactoryKind, IncarnationFactory, Phases,
-    ShownProperty,
-};
+use crate::child::spec::IncarnationFactory;
+use crate::child::task::ExitFuture;
+use crate::child::{ChildMeta, ChildSpec, Context, FactoryKind, Phases, ShownProperty};
 use crate::error::BuildError;
 use crate::exit::Outcome;
 use crate::panic::Foreign;

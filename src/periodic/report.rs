@@ -3,7 +3,8 @@
 use tracing::field;
 
 use super::record::HealthChange;
-use crate::child::{Context, log_recorded};
+use crate::child::Context;
+use crate::child::task::log_recorded;
 use crate::clock::now;
 use crate::handle::supervisor_of;
 use crate::metrics::is_installed;

@@ -27,7 +27,7 @@ use super::group::Group;
 use super::live::Live;
 #[cfg(target_os = "linux")]
 use super::members::{self, Mark};
-use crate::child::{HelperAbort, HelperGuard};
+use crate::child::helpers::HelperGuard;
 use crate::named_task;
 use crate::path::Path;
 use crate::subscriber::warn;
@@ -96,7 +96,8 @@ pub(super) fn keep(
     guard: HelperGuard,
 ) -> Process {
     let kill = CancellationToken::new();
-    guard.aborted_by(HelperAbort::Token(kill.clone()));
+    let abort = kill.clone();
+    guard.aborted_by(move || abort.cancel());
     let group = Arc::new(group);
     let (report, ended) = oneshot::channel();
     let name = path.clone();

@@ -9,7 +9,8 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use super::error::{CommandError, diagnose};
 use super::group::Group;
 use super::keeper::{Containment, Process, keep};
-use crate::child::{Context, HelperGuard};
+use crate::child::Context;
+use crate::child::helpers::HelperGuard;
 use crate::panic::Foreign;
 
 /// Makes the command of each incarnation.

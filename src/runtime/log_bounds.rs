@@ -47,7 +47,6 @@ pub(crate) enum LineKind {
     LeakEnded,
     DeactivateFailed,
     Panicked,
-    /// Of a periodic child.
     Run {
         has_failed: bool,
     },

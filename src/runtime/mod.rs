@@ -37,7 +37,7 @@ pub(crate) mod settings;
 mod shared;
 mod stop_chain;
 mod task;
-mod tree;
+pub(crate) mod tree;
 
 pub(crate) use self::blueprint::{Blueprint, Ineffective, Registration};
 pub(crate) use self::blueprint::{check_grace, check_restarts};
@@ -46,4 +46,3 @@ pub(crate) use self::early_events::EarlyEvents;
 pub(crate) use self::outcome::End;
 pub(crate) use self::shared::SupervisorShared;
 pub(crate) use self::task::supervise;
-pub(crate) use self::tree::Tree;

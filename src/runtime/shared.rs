@@ -207,11 +207,6 @@ impl SupervisorShared {
         &self.path
     }
 
-    /// Returns the supervisor above.
-    pub(crate) fn above(&self) -> Option<&Self> {
-        self.above.as_deref()
-    }
-
     /// Notes which siblings a child requires.
     pub(super) fn note_required(&self, child: &str, required: &[String]) {
         let mut requires = self.requires.lock();
@@ -235,11 +230,6 @@ impl SupervisorShared {
     /// Returns this supervisor and all above it.
     pub(crate) fn upward(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |supervisor| supervisor.above.as_deref())
-    }
-
-    /// Returns the root of the tree.
-    pub(crate) fn root_of_tree(&self) -> &Self {
-        self.upward().last().unwrap_or(self)
     }
 
     pub(super) fn register(self: &Arc<Self>) {

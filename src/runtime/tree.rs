@@ -1,7 +1,7 @@
 //! What all supervisors of a tree share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use super::counters::Counters;
@@ -20,7 +20,9 @@ pub(crate) struct Tree<T> {
     pub(super) registry: Registry<T>,
     pub(super) leaks: Leaks,
     pub(crate) settings: Arc<Settings>,
-    pub(crate) tables: TreeTables,
+    /// The handlers of the event bus, created by its first use.
+    pub(crate) bus: std::sync::OnceLock<Arc<crate::bus::BusShared>>,
+    pub(crate) service: crate::service::ServiceTables,
     pub(crate) log_bounds: LogBounds,
     /// The sequence number of the last event.
     seq: AtomicU64,
@@ -31,14 +33,6 @@ pub(crate) struct Tree<T> {
     pub(crate) counters: Counters,
     /// Read when the tree was started.
     clocks: Clocks,
-}
-
-/// What modules keep for a tree. Each registers its table here.
-#[derive(Debug, Default)]
-pub(crate) struct TreeTables {
-    /// Created by its first use.
-    pub(crate) bus: OnceLock<Arc<crate::bus::BusShared>>,
-    pub(crate) service: crate::service::ServiceTables,
 }
 
 impl<T> Tree<T> {
@@ -53,7 +47,8 @@ impl<T> Tree<T> {
             registry: Registry::new(),
             leaks: Leaks::default(),
             settings,
-            tables: TreeTables::default(),
+            bus: std::sync::OnceLock::new(),
+            service: crate::service::ServiceTables::default(),
             log_bounds: LogBounds::default(),
             seq: AtomicU64::new(0),
             listeners,

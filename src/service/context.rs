@@ -90,7 +90,7 @@ impl Context {
         if self.is_cancelled() {
             return Ok(());
         }
-        let services = &supervisor_of(self).tree.tables.service.values;
+        let services = &supervisor_of(self).tree.service.values;
         let (key, value) = (self.own_key::<T>(name), Arc::new(value));
         let provided = services.provide(key, &self.incarnation, value, type_name::<T>());
         provided.map_err(|provider| ServiceError::AlreadyProvided {
@@ -103,19 +103,15 @@ impl Context {
 
     /// Withdraws the value of this type that this incarnation [provides](Self::provide), if it does.
     pub fn withdraw<T: Send + Sync + 'static>(&self) {
-        supervisor_of(self)
-            .tree
-            .tables
-            .service
-            .values
-            .withdraw(&self.own_key::<T>(None), &self.incarnation);
+        let key = self.own_key::<T>(None);
+        supervisor_of(self).tree.service.values.withdraw(&key, &self.incarnation);
     }
 
     /// Withdraws the value of this type and name that this incarnation [provides](Self::provide_named), if it
     /// does.
     pub fn withdraw_named<T: Send + Sync + 'static>(&self, name: &str) {
         let key = self.own_key::<T>(Some(name));
-        supervisor_of(self).tree.tables.service.values.withdraw(&key, &self.incarnation);
+        supervisor_of(self).tree.service.values.withdraw(&key, &self.incarnation);
     }
 
     fn own_key<T: 'static>(&self, name: Option<&str>) -> ServiceKey {

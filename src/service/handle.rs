@@ -117,7 +117,7 @@ impl SupervisorHandle {
     /// Returns all values that the children of the tree provide now, ordered by scope, type and name.
     #[must_use]
     pub fn services(&self) -> Vec<ServiceInfo> {
-        let provided = self.current().tree.tables.service.values.provided().into_iter();
+        let provided = self.current().tree.service.values.provided().into_iter();
         let mut services: Vec<_> = provided
             .map(|it| ServiceInfo {
                 scope: it.key.scope,

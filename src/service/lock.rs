@@ -40,7 +40,7 @@ impl Context {
     ///
     /// This method is cancel safe. A call that is made again waits behind all others.
     pub async fn lock(&self, name: &str) -> Result<Lock, ExitError> {
-        let waiting = supervisor_of(self).tree.tables.service.locks.get(name);
+        let waiting = supervisor_of(self).tree.service.locks.get(name);
         let taken = CatchWakerPanic::new(Box::pin(Arc::clone(waiting.mutex()).lock_owned()));
         let guard = self.run_until_cancelled(taken).await.ok_or_else(shutdown)?;
         Ok(Lock { guard: Some(guard), lock: waiting })

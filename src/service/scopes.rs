@@ -1,7 +1,6 @@
 //! The scopes that a value is looked up in, from the nearest to the farthest.
 
 use std::any::TypeId;
-use std::iter;
 use std::sync::Arc;
 
 use super::values::{ServiceKey, ServiceValue};
@@ -42,7 +41,7 @@ impl Lookup {
         let key = |scope| ServiceKey { scope, type_id, name: name.clone() };
         let mut keys = Vec::new();
         let mut child = child;
-        for level in iter::successors(Some(&*supervisor), |level| level.above()) {
+        for level in supervisor.upward() {
             keys.push(key(level.path().clone()));
             let required = child.map(|child| level.required_by(child)).unwrap_or_default();
             keys.extend(required.iter().map(|sibling| key(level.path().join(sibling))));
@@ -57,7 +56,7 @@ impl Lookup {
 
     /// Returns the value in the nearest scope that has one.
     pub(super) fn find(&self) -> Option<ServiceValue> {
-        let services = &self.supervisor.tree.tables.service.values;
+        let services = &self.supervisor.tree.service.values;
         self.keys.iter().find_map(|key| services.get(key))
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::scopes::Lookup;
 use crate::child::Context;
+use crate::child::incarnation::READY;
 use crate::clock::now;
 use crate::handle::supervisor_of;
 use crate::path::Path;
@@ -81,7 +82,7 @@ fn hint(waiter: Waiter<'_>, lookup: &Lookup) -> Option<String> {
             }
         ));
     }
-    let scope = lookup.supervisor.tree.tables.service.values.scope_elsewhere(lookup.keys())?;
+    let scope = lookup.supervisor.tree.service.values.scope_elsewhere(lookup.keys())?;
     Some(format!(
         "one is provided to the children of `{scope}`, and not above; require `{}`",
         scope.name()
@@ -92,7 +93,7 @@ fn hint(waiter: Waiter<'_>, lookup: &Lookup) -> Option<String> {
 fn started_later(ctx: &Context) -> Option<(Path, Vec<Path>)> {
     let supervisor = supervisor_of(ctx);
     let segment = ctx.incarnation.segment();
-    let mut holds_back = !ctx.incarnation.has_signalled_ready();
+    let mut holds_back = !ctx.incarnation.has(READY);
     let mut level = Some((&*supervisor, &*segment));
     while let Some((supervisor, child)) = level {
         let blueprint = supervisor.blueprint();
@@ -107,7 +108,7 @@ fn started_later(ctx: &Context) -> Option<(Path, Vec<Path>)> {
         if blueprint.rules.start == Start::Sequential && !later.is_empty() {
             return Some((supervisor.path().join(child), later));
         }
-        level = supervisor.above().map(|above| (above, supervisor.path().name()));
+        level = supervisor.upward().nth(1).map(|above| (above, supervisor.path().name()));
     }
     None
 }

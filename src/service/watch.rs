@@ -128,7 +128,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(lookup: Lookup) -> Self {
-        let services = &lookup.supervisor.tree.tables.service.values;
+        let services = &lookup.supervisor.tree.service.values;
         let changes = lookup.keys().iter().map(|key| services.subscribe(key)).collect();
         let seen = lookup.find().map(|value| value.number);
         Self { lookup, changes, seen }
@@ -196,7 +196,7 @@ impl Clone for Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.changes.clear();
-        let services = &self.lookup.supervisor.tree.tables.service.values;
+        let services = &self.lookup.supervisor.tree.service.values;
         self.lookup.keys().iter().for_each(|key| services.forget_unused(key));
     }
 }

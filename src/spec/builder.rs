@@ -13,7 +13,6 @@ use crate::policy::{
     Strategy,
 };
 use crate::policy::{ChildFailure, FailureAnswer, FailureCallback};
-use crate::runtime::Registration;
 
 /// A builder of a [`Supervisor`] with ordered children.
 ///
@@ -51,7 +50,7 @@ use crate::runtime::Registration;
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct SupervisorBuilder {
-    pub(super) description: Description,
+    pub(crate) description: Description,
 }
 
 /// A builder of a dynamic supervisor, created by [`DynamicSupervisor::builder`].
@@ -71,7 +70,7 @@ pub struct SupervisorBuilder {
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct DynamicSupervisorBuilder {
-    pub(super) description: Description,
+    pub(crate) description: Description,
 }
 
 /// A supervisor of children that are added and removed at run time: connections, jobs, sessions.
@@ -364,12 +363,6 @@ macro_rules! common_options {
         /// this version unless its [spec](crate::ChildSpec::version) has another one.
         pub fn version(mut self, version: impl Into<String>) -> Self {
             self.description.options.version = Some(version.into().into());
-            self
-        }
-
-        /// Sets the value that learns of each incarnation that runs.
-        pub(crate) fn registration(mut self, registration: Arc<dyn Registration>) -> Self {
-            self.description.options.registration = Some(registration);
             self
         }
 

@@ -18,7 +18,7 @@ pub struct Description {
     pub(super) name: String,
     pub(super) dynamic: bool,
     pub(super) defined_at: &'static Location<'static>,
-    pub(super) options: Options,
+    pub(crate) options: Options,
     /// Empty if the supervisor is dynamic.
     pub(super) children: Vec<ChildSpec>,
 }
@@ -62,7 +62,7 @@ impl Drop for Description {
 
 /// The options that both kinds of supervisors have.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// Those that a file can have, too.
     pub(super) values: SupervisorLayer,
     pub(super) first_start: Option<FirstStart>,
@@ -72,7 +72,7 @@ pub(super) struct Options {
     pub(super) random: Option<RandomFactory>,
     pub(super) on_child_failure: Option<FailureCallback>,
     pub(super) dead_letters: DeadLetterOptions,
-    pub(super) registration: Option<Arc<dyn Registration>>,
+    pub(crate) registration: Option<Arc<dyn Registration>>,
     pub(super) version: Option<Arc<str>>,
 }
 

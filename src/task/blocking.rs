@@ -3,7 +3,8 @@
 use super::body::panicked;
 use super::error::TaskError;
 use super::report::Report;
-use crate::child::{Context, run_closure};
+use crate::child::Context;
+use crate::child::closures::run_closure;
 use crate::exit::Exit;
 
 /// Runs `closure`, and reports its outcome unless the child is aborted before.

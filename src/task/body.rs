@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::error::TaskError;
 use super::report::Report;
-use crate::child::{Context, HelperGuard};
+use crate::child::Context;
+use crate::child::helpers::HelperGuard;
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::{PanicMessage, panic_message};
 

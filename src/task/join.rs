@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
 
 use super::error::TaskError;
+use super::pending_start::PendingStart;
 use super::place::Place;
 use super::report::{TaskResult, TaskShared};
 use crate::error::ControlError;
 use crate::exit::ExitReason;
-use crate::handle::PendingStart;
 use crate::path::Path;
 
 /// A task that runs under a [`TaskSupervisor`](super::TaskSupervisor), and whose value can be awaited.

@@ -33,6 +33,7 @@ mod join;
 mod map;
 mod partition_key;
 mod partitions;
+mod pending_start;
 mod place;
 mod ready;
 mod report;

@@ -14,7 +14,8 @@ use crate::child::ChildSpec;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
-use crate::runtime::{SupervisorShared, Tree};
+use crate::runtime::SupervisorShared;
+use crate::runtime::tree::Tree;
 use crate::spec::{Supervisor, SupervisorBuilder};
 use crate::sync::Mutex;
 
@@ -101,7 +102,8 @@ impl PartitionedSupervisor {
         mut partition: impl FnMut(usize) -> P,
     ) -> Self {
         let place = Place::new(name.clone());
-        let builder = Supervisor::builder(name).registration(Arc::clone(&place) as _);
+        let mut builder = Supervisor::builder(name);
+        builder.description.options.registration = Some(Arc::clone(&place) as _);
         let builder = (0..partitions.get()).fold(builder, |builder, number| {
             let spec: ChildSpec = partition(number).into();
             builder.child(spec.named(number.to_string()))

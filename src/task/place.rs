@@ -11,7 +11,8 @@ use tokio::task::coop::consume_budget;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
-use crate::runtime::{Registration, SupervisorShared, Tree};
+use crate::runtime::tree::Tree;
+use crate::runtime::{Registration, SupervisorShared};
 use crate::subscriber;
 use crate::sync::Mutex;
 
@@ -40,7 +41,7 @@ impl Place {
     /// Returns the place of a supervisor that was started before.
     pub(super) fn of(handle: &SupervisorHandle) -> Arc<Self> {
         let place = Self::new(handle.path().name().to_owned());
-        place.set(handle.shared());
+        place.set(&handle.supervisor);
         place
     }
 

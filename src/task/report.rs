@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::TaskError;
 use crate::child::Context;
+use crate::child::task::log_failure;
 use crate::exit::{ExitError, ExitReason};
 use crate::panic::catch_panic;
 
@@ -72,7 +73,10 @@ impl TaskShared {
     pub(super) fn fail_linked(&self, reason: ExitReason) {
         let Some(link) = &self.link else { return };
         if !link.failed.swap(true, Ordering::AcqRel) {
-            link.ctx.fail(ExitError::from_reason(reason));
+            let incarnation = &link.ctx.incarnation;
+            if let Err(error) = incarnation.fail(ExitError::from_reason(reason)) {
+                log_failure(incarnation, error);
+            }
         }
     }
 }

@@ -9,7 +9,8 @@ use super::body::{self, Limits};
 use super::join::Task;
 use super::place::Place;
 use super::report::{Report, TaskShared};
-use crate::child::{ChildSpec, Context, HelperAbort, HelperGuard, once};
+use crate::child::helpers::HelperGuard;
+use crate::child::{ChildSpec, Context, once};
 use crate::error::{BuildError, ControlError};
 use crate::exit::Exit;
 use crate::handle::SupervisorHandle;
@@ -83,8 +84,9 @@ impl TaskSupervisor {
     }
 
     fn at(place: Arc<Place>) -> Self {
-        let builder = DynamicSupervisor::builder(place.name());
-        Self { builder: Arc::new(builder.registration(Arc::clone(&place) as _)), place }
+        let mut builder = DynamicSupervisor::builder(place.name());
+        builder.description.options.registration = Some(Arc::clone(&place) as _);
+        Self { builder: Arc::new(builder), place }
     }
 
     /// Limits the number of tasks. Default: no limit.
@@ -260,7 +262,8 @@ impl TaskSupervisor {
             let Some(guard) = ctx.incarnation.admit_helper() else {
                 return Task::unlinked(place.path().join(&name), shared);
             };
-            guard.aborted_by(HelperAbort::Token(shared.token().clone()));
+            let token = shared.token().clone();
+            guard.aborted_by(move || token.cancel());
             linked = Some(guard);
         }
         let Some(supervisor) = place.running() else {

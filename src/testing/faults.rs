@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
+use crate::child::spec::IncarnationFactory;
+use crate::child::task::ExitFuture;
 use crate::child::{
-    ChildFactory, ChildMeta, ChildSpec, Context, ExitFuture, FactoryKind, IncarnationFactory,
-    Nested, Phases, Resolved,
+    ChildFactory, ChildMeta, ChildSpec, Context, FactoryKind, Nested, Phases, Resolved,
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};

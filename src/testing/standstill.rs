@@ -110,7 +110,7 @@ impl Still {
 
 /// Says what keeps the clock, and what to do.
 fn standstill(busy: &BusyWatch, handle: &SupervisorHandle) -> String {
-    let (root, tree) = (handle.path(), &handle.shared().tree);
+    let (root, tree) = (handle.path(), &handle.supervisor.tree);
     let closures = busy.closures();
     let of_tree = closures.iter().map(|closure| &closure.incarnation).filter(|incarnation| {
         let supervisor = supervisor_of(&Context::new(Arc::clone(incarnation)));

@@ -157,14 +157,14 @@ impl Sharded {
     ///
     /// Invalid times of the lease, and shards whose grace doesn't fit into them, are found when they start.
     pub fn spec(&self) -> ChildSpec {
-        let shards = DynamicSupervisor::builder("shards");
-        let shards = shards.registration(Arc::clone(&self.shared) as _).into_child();
+        let mut shards = DynamicSupervisor::builder("shards");
+        shards.description.options.registration = Some(Arc::clone(&self.shared) as _);
         let shared = Arc::clone(&self.shared);
         let coordinator = worker("coordinator", move |ctx| coordinate(ctx, Arc::clone(&shared)));
         let name = self.shared.lease.name().replace('/', "-");
         // The coordinator knows the shards of the supervisor that was there when it started.
         let builder = Supervisor::builder(name).strategy(Strategy::RestForOne);
-        builder.child(shards).child(coordinator).into_child()
+        builder.child(shards.into_child()).child(coordinator).into_child()
     }
 
     /// Returns how many shards there are.

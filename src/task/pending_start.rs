@@ -11,13 +11,12 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
-use super::child_ref::ChildRef;
-use super::control::admit;
-use super::observe::ended;
-use super::route::SupervisorHandle;
 use crate::child::ChildSpec;
 use crate::core;
 use crate::error::ControlError;
+use crate::handle::control::admit;
+use crate::handle::observe::ended;
+use crate::handle::{ChildRef, SupervisorHandle};
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::{Request, Started};
 
