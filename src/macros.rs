@@ -356,35 +356,9 @@ pub use verger_macros::Supervisor;
 ///
 /// # On an `async fn` with services
 ///
-/// Any parameter may be a [`Service<T>`](crate::service::Service), recognised by that name. It isn't the
+/// Any parameter may be a `Service<T>` (feature `service`), recognised by that name. It isn't the
 /// constructor's: each incarnation gets the service of type `T` that other children provide, as
-/// [`watch_service`](crate::Context::watch_service) returns it.
-///
-/// ```
-/// use verger::service::Service;
-/// use verger::{Context, Exit, Supervisor, worker};
-///
-/// #[derive(Clone)]
-/// struct Pool(&'static str);
-///
-/// #[worker]
-/// async fn db(ctx: Context, url: &'static str) -> Exit {
-///     ctx.provide(Pool(url))?;
-///     ctx.cancelled().await;
-///     Ok(())
-/// }
-///
-/// #[worker]
-/// async fn api(mut pool: Service<Pool>, port: u16) -> Exit {
-///     let Pool(url) = pool.get().await?;
-///     println!("port {port} serves what is in {url}");
-///     Ok(())
-/// }
-///
-/// let app = Supervisor::builder("app").child(db("postgres://db")).child(api(80)).build()?;
-/// # drop(app);
-/// # Ok::<_, verger::BuildError>(())
-/// ```
+/// `Context::watch_service` returns it. The module `service` has an example.
 ///
 /// # On a function that blocks, or whose future isn't `Send`
 ///
@@ -415,32 +389,15 @@ pub use verger_macros::Supervisor;
 ///
 /// # On an `async fn` that is called periodically
 ///
-/// With one of these keys, the function is called again and again, as by [`every`](fn@crate::every) or `cron`. Its first
-/// parameter may be a [`RunContext`](crate::periodic::RunContext) or a [`Context`](crate::Context), and there is no inbox.
+/// With one of these keys, the function is called again and again, as by `every` (feature `periodic`) or `cron`. Its first
+/// parameter may be a `RunContext` or a [`Context`](crate::Context), and there is no inbox. The module `periodic` has an
+/// example.
 ///
 /// | key | value |
 /// | --- | --- |
 /// | `every` | the period: a duration |
 /// | `cron` | a cron expression: `"30 4 * * *"`. Needs the feature `cron` |
-/// | `schedule` | a function that takes the [`Every`](crate::periodic::Every) or `Cron` and returns it, for all other options: a path or a closure |
-///
-/// ```
-/// use std::path::PathBuf;
-/// use std::time::Duration;
-///
-/// use verger::periodic::RunContext;
-/// use verger::{Exit, Supervisor, worker};
-///
-/// #[worker(every = "1h", schedule = |it| it.jitter(Duration::from_secs(60)).unhealthy_after(1))]
-/// async fn cleanup(run: RunContext, folder: PathBuf) -> Exit {
-///     println!("run {} in {}", run.number(), folder.display());
-///     Ok(())
-/// }
-///
-/// let app = Supervisor::builder("app").child(cleanup("/tmp/app".into())).build()?;
-/// # drop(app);
-/// # Ok::<_, verger::BuildError>(())
-/// ```
+/// | `schedule` | a function that takes the `Every` or `Cron` and returns it, for all other options: a path or a closure |
 ///
 /// # On an `impl` block
 ///
@@ -487,39 +444,10 @@ pub use verger_macros::Supervisor;
 ///
 /// # On a method of that block: handlers of events
 ///
-/// A method with `#[on]` handles [events](crate::bus) of the type of its parameter, which is an `Arc`. It is
-/// registered when the component has been activated, and ends with the incarnation.
-///
-/// ```
-/// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicU32, Ordering};
-///
-/// use verger::{Context, component, worker};
-///
-/// struct Saved {
-///     id: u32,
-/// }
-///
-/// #[derive(Clone, Default)]
-/// struct Indexer {
-///     last: Arc<AtomicU32>,
-/// }
-///
-/// #[worker]
-/// impl Indexer {
-///     async fn run(&mut self, ctx: &Context) {
-///         ctx.cancelled().await;
-///     }
-///
-///     #[on(capacity = 128)]
-///     async fn saved(&self, event: Arc<Saved>) {
-///         self.last.store(event.id, Ordering::Relaxed);
-///     }
-/// }
-/// # drop(component("indexer", Indexer::default()));
-/// ```
+/// A method with `#[on]` handles events of the type of its parameter, which is an `Arc` (feature `bus`). The handler is
+/// registered when the component has been activated, and ends with the incarnation. The module `bus` has an example.
 ///
 /// A handler runs beside `run`, on a clone of the component, so it takes `&self`, and may take `&Context` before
-/// the event. It returns what `run` may return. The options are those of [`Bus`](crate::bus::Bus):
+/// the event. It returns what `run` may return. The options are those of `Bus`:
 /// `capacity = 128`, `channel = "orders"`, `errors_fail_child`.
 pub use verger_macros::worker;

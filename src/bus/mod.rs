@@ -44,6 +44,39 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # With macros
+//!
+//! A method with `#[on]` in an `impl` block under `#[worker]` is a handler of events.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//!
+//! use verger::{Context, component, worker};
+//!
+//! struct Saved {
+//!     id: u32,
+//! }
+//!
+//! #[derive(Clone, Default)]
+//! struct Indexer {
+//!     last: Arc<AtomicU32>,
+//! }
+//!
+//! #[worker]
+//! impl Indexer {
+//!     async fn run(&mut self, ctx: &Context) {
+//!         ctx.cancelled().await;
+//!     }
+//!
+//!     #[on(capacity = 128)]
+//!     async fn saved(&self, event: Arc<Saved>) {
+//!         self.last.store(event.id, Ordering::Relaxed);
+//!     }
+//! }
+//! # drop(component("indexer", Indexer::default()));
+//! ```
 
 // | file | contents |
 // | --- | --- |

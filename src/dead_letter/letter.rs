@@ -32,7 +32,7 @@ pub struct DeadLetter {
     /// The type name of the message or event. `None` if the letter is about the child itself.
     pub event_type: Option<&'static str>,
     /// How the child exited, if the letter is about the child itself or a message was lost in its
-    /// failure; how a handler on the [bus](crate::bus) failed.
+    /// failure; how a handler on the bus failed.
     pub error: Option<Arc<ExitReason>>,
     /// When the message was dropped, or the child was given up.
     #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
@@ -107,7 +107,7 @@ impl DeadLetter {
     /// taken it, or if it was replayed from a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). A
     /// message that is never taken is dropped with the last clone of its letter.
     ///
-    /// An event or request `E` of the [bus](crate::bus) is taken as an `Arc<E>`.
+    /// An event or request `E` of the bus is taken as an `Arc<E>`.
     ///
     /// ```
     /// # fn look(letter: verger::dead_letter::DeadLetter) {

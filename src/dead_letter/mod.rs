@@ -1,7 +1,7 @@
 //! Dead letters: messages that were not delivered, and children that were given up.
 //!
 //! A message becomes a [`DeadLetter`] if its [mailbox](crate::mailbox::Mailbox) can't deliver it, and an
-//! event if no handler on the [bus](crate::bus) handles it. A child becomes one if its supervisor gives up on
+//! event if no handler on the event bus (feature `bus`) handles it. A child becomes one if its supervisor gives up on
 //! it. The [`DeadLetterReason`] says why.
 //!
 //! Each supervisor publishes its own letters and those from all supervisors below it:
@@ -9,7 +9,7 @@
 //! * in the log, throttled by a [`DeadLetterLog`];
 //! * to the subscribers of [`SupervisorHandle::dead_letters`](crate::SupervisorHandle::dead_letters),
 //!   which can take the message out of the letter;
-//! * to the children that have subscribed with [`Bus::on_dead_letter`](crate::bus::Bus::on_dead_letter);
+//! * to the children that have subscribed with `Bus::on_dead_letter` (feature `bus`);
 //! * to each [`DeadLetterStore`], which keeps letters, counts them, and replays their messages.
 //!
 //! ```

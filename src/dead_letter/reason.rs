@@ -13,11 +13,11 @@ pub enum DeadLetterReason {
     /// The message caused a failure and is not tried again.
     ///
     /// A [`WhileDown::reply`](crate::mailbox::WhileDown::reply) handler panicked, a handler on the
-    /// [bus](crate::bus) failed, or the message [started](crate::ChildSpec::start_on_message) a child that
+    /// event bus failed, or the message [started](crate::ChildSpec::start_on_message) a child that
     /// exited without making progress.
     HandlerError,
     /// The mailbox was full, and the [overflow policy](crate::mailbox::Overflow) dropped the message; the
-    /// mailbox that it was forwarded to was full; or the queue of a handler on the [bus](crate::bus) was full.
+    /// mailbox that it was forwarded to was full; or the queue of a handler on the event bus was full.
     MailboxFull,
     /// The mailbox that the message was forwarded to was closed.
     MailboxClosed,
@@ -32,7 +32,7 @@ pub enum DeadLetterReason {
     /// All [attempts](crate::mailbox::Mailbox::max_attempts) to deliver the message have failed.
     Poison,
     /// The message was queued or held by the child when the child was down for good; or a handler on the
-    /// [bus](crate::bus) ended before it had handled the event.
+    /// event bus ended before it had handled the event.
     UndeliveredAtStop,
     /// The supervisor gave up on the child. The letter is about the child itself, or about a message that
     /// its mailbox still held.
@@ -48,11 +48,11 @@ pub enum DeadLetterReason {
     /// child. A message that must survive a failure is received with
     /// [`deliver`](crate::mailbox::Inbox::deliver).
     LostInFailure,
-    /// No handler on the [bus](crate::bus) was registered for the event or request.
+    /// No handler on the event bus was registered for the event or request.
     ///
     /// The target of the letter is the child or supervisor that has emitted it.
     NoHandler,
-    /// The handler of a request on the [bus](crate::bus) didn't answer in time.
+    /// The handler of a request on the event bus didn't answer in time.
     Timeout,
 }
 

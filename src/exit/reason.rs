@@ -243,7 +243,7 @@ pub enum ExitReason {
     /// [`watchdog`](crate::ChildSpec::watchdog).
     Hung(Duration),
     /// The active child ran for longer than this, its [`run_time_limit`](crate::ChildSpec::run_time_limit), or one
-    /// [run](crate::periodic) of it took longer than its limit.
+    /// run of a periodic child took longer than its limit.
     TimedOut(Duration),
     /// The health check failed with this reason, and
     /// [`HealthCheck::restarts`](crate::HealthCheck::restarts) makes that a failure of the child.

@@ -22,19 +22,65 @@
 //! # Ok::<_, verger::BuildError>(())
 //! ```
 //!
-//! | file | what it is |
-//! | --- | --- |
-//! | `every`, `cron` | the builders of specs |
-//! | `options` | what they have in common |
-//! | `rate`, `calendar` | when the next run is due, without effects |
-//! | `step` | what plans are asked with, and what they answer |
-//! | `plan` | one of both, with its state |
-//! | `record` | what is kept of a child over its incarnations, and shown in the status |
-//! | `life` | the future of one incarnation |
-//! | `run` | one run: its context, its outcome |
-//! | `report` | log lines, health and metrics of runs |
-//! | `problem` | why a schedule is refused |
-//! | `limit` | when a run that takes too long is cancelled and dropped |
+//! # With macros
+//!
+//! A function under `#[worker]` with the key `every` or `cron` is called periodically.
+//!
+//! ```
+//! use std::path::PathBuf;
+//! use std::time::Duration;
+//!
+//! use verger::periodic::RunContext;
+//! use verger::{Exit, Supervisor, worker};
+//!
+//! #[worker(every = "1h", schedule = |it| it.jitter(Duration::from_secs(60)).unhealthy_after(1))]
+//! async fn cleanup(run: RunContext, folder: PathBuf) -> Exit {
+//!     println!("run {} in {}", run.number(), folder.display());
+//!     Ok(())
+//! }
+//!
+//! let app = Supervisor::builder("app").child(cleanup("/tmp/app".into())).build()?;
+//! # drop(app);
+//! # Ok::<_, verger::BuildError>(())
+//! ```
+//!
+//! # Status
+//!
+//! The [`schedule`](crate::status::ChildInfo::schedule) of a child shows its plan and its runs.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use verger::status::RunOutcome;
+//! use verger::{Exit, Supervisor, every};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let sync = every("sync", Duration::from_secs(10), async |_run| -> Exit { Ok(()) });
+//! let app = Supervisor::builder("app").child(sync).build()?.start().await?;
+//! tokio::time::sleep(Duration::from_secs(15)).await;
+//!
+//! let schedule = app.which_child("sync").await?.schedule.unwrap();
+//! assert_eq!(schedule.failed, 0);
+//! assert_eq!(schedule.last.unwrap().outcome, RunOutcome::Done);
+//! # app.stop("the example is over").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+// | file | what it is |
+// | --- | --- |
+// | `every`, `cron` | the builders of specs |
+// | `options` | what they have in common |
+// | `rate`, `calendar` | when the next run is due, without effects |
+// | `step` | what plans are asked with, and what they answer |
+// | `plan` | one of both, with its state |
+// | `record` | what is kept of a child over its incarnations, and shown in the status |
+// | `life` | the future of one incarnation |
+// | `run` | one run: its context, its outcome |
+// | `report` | log lines, health and metrics of runs |
+// | `problem` | why a schedule is refused |
+// | `limit` | when a run that takes too long is cancelled and dropped |
 
 #[cfg(feature = "cron")]
 mod calendar;

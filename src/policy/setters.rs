@@ -189,7 +189,7 @@ macro_rules! child_setters {
         /// `RuntimeMaxSec`.
         ///
         /// The time in which the child is activating or stopping doesn't count. For a limit of each run of a
-        /// periodic child see [`limit_run`](crate::periodic::Every::limit_run).
+        /// periodic child see `Every::limit_run`.
         ///
         /// A default doesn't apply to supervisors, whose children it limits one by one.
         ///

@@ -56,7 +56,7 @@ pub(super) struct ChildTable {
     entries: Vec<Option<ChildRecord>>,
     names: Names,
     properties: BTreeMap<Key, Properties>,
-    /// Those of them that the status shows.
+    /// The properties that the status shows.
     shown: BTreeMap<Key, Arc<dyn ShownProperty>>,
 }
 

@@ -54,6 +54,36 @@
 //! * It *watches*: [`Service::changed`] resolves when the value is withdrawn or replaced.
 //! * It is *restarted* with its provider: it is declared after the provider, under
 //!   [`Strategy::RestForOne`](crate::Strategy::RestForOne), and asks again when it starts.
+//!
+//! # With macros
+//!
+//! A parameter `Service<T>` of a function under `#[worker]` is the service that the child watches.
+//!
+//! ```
+//! use verger::service::Service;
+//! use verger::{Context, Exit, Supervisor, worker};
+//!
+//! #[derive(Clone)]
+//! struct Pool(&'static str);
+//!
+//! #[worker]
+//! async fn db(ctx: Context, url: &'static str) -> Exit {
+//!     ctx.provide(Pool(url))?;
+//!     ctx.cancelled().await;
+//!     Ok(())
+//! }
+//!
+//! #[worker]
+//! async fn api(mut pool: Service<Pool>, port: u16) -> Exit {
+//!     let Pool(url) = pool.get().await?;
+//!     println!("port {port} serves what is in {url}");
+//!     Ok(())
+//! }
+//!
+//! let app = Supervisor::builder("app").child(db("postgres://db")).child(api(80)).build()?;
+//! # drop(app);
+//! # Ok::<_, verger::BuildError>(())
+//! ```
 
 use std::sync::Arc;
 

@@ -82,7 +82,7 @@ pub struct ChildInfo {
     /// The text that the child has set; see [`Context::set_status`](crate::Context::set_status).
     pub status: Option<String>,
     /// The result of the [health check](crate::HealthCheck), and `false` while too many
-    /// [runs in a row](crate::periodic::Every::unhealthy_after) of a periodic child have failed. `None` if the child
+    /// runs in a row of a periodic child have failed. `None` if the child
     /// isn't active. Also `None` if it has no health check or hasn't been checked yet, unless its runs fail.
     pub healthy: Option<bool>,
     /// Why the child isn't healthy: what its health check has reported, or how its runs have failed.
@@ -99,7 +99,7 @@ pub struct ChildInfo {
     /// The lease that the child has, or is on standby for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Arc<LeaseInfo>>,
-    /// The schedule of a [periodic child](crate::periodic), once that was started.
+    /// The schedule of a periodic child (feature `periodic`), once that was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Box<ScheduleInfo>>,
     /// The child's mailbox, if it has one.

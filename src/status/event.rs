@@ -79,7 +79,7 @@ pub enum EventKind {
         length: Duration,
     },
     /// The child's health check failed too often in a row, see [`HealthCheck`](crate::HealthCheck), or so did the runs
-    /// of a periodic child, see [`unhealthy_after`](crate::periodic::Every::unhealthy_after).
+    /// of a periodic child, see `Every::unhealthy_after`.
     Unhealthy {
         /// The problem that the last check reported, or why the last run has failed.
         problem: Arc<str>,

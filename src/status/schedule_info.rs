@@ -8,27 +8,9 @@ use serde::Serialize;
 use crate::millis;
 use crate::string_enum::string_enum;
 
-/// The schedule of a [periodic child](crate::periodic), and its runs since its supervisor was started.
+/// The schedule of a periodic child (feature `periodic`), and its runs since its supervisor was started.
 ///
-/// ```
-/// use std::time::Duration;
-///
-/// use verger::status::RunOutcome;
-/// use verger::{Exit, Supervisor, every};
-///
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let sync = every("sync", Duration::from_secs(10), async |_run| -> Exit { Ok(()) });
-/// let app = Supervisor::builder("app").child(sync).build()?.start().await?;
-/// tokio::time::sleep(Duration::from_secs(15)).await;
-///
-/// let schedule = app.which_child("sync").await?.schedule.unwrap();
-/// assert_eq!(schedule.failed, 0);
-/// assert_eq!(schedule.last.unwrap().outcome, RunOutcome::Done);
-/// # app.stop("the example is over").await?;
-/// # Ok(())
-/// # }
-/// ```
+/// The example of the module `periodic` reads one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ScheduleInfo {
@@ -54,7 +36,7 @@ pub struct ScheduleInfo {
 
 /// A run of a periodic child that has ended.
 ///
-/// The example of [`ScheduleInfo`] reads one.
+/// The example of the module `periodic` reads one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LastRun {
@@ -75,16 +57,16 @@ pub struct LastRun {
 
 /// How a run of a periodic child ended.
 ///
-/// The example of [`ScheduleInfo`] compares one.
+/// The example of the module `periodic` compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunOutcome {
     /// It returned `()` or `Ok`.
     Done,
-    /// It returned an error, panicked, or took longer than its [limit](crate::periodic::Every::limit_run). The child
+    /// It returned an error, panicked, or took longer than its limit. The child
     /// hasn't necessarily failed.
     Failed,
-    /// The next run has [replaced](crate::periodic::Overrun::Replace) it.
+    /// The next run has replaced it.
     Replaced,
     /// It was aborted with its child.
     Aborted,

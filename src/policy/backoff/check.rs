@@ -8,7 +8,7 @@ impl Backoff {
     /// Checks the values: `min` is above zero, `max` isn't below it, a jitter is from 0 to 1, and so on.
     ///
     /// A tree checks its backoffs when it is built, a file is checked when it is read, and
-    /// [`retry`](crate::resilience::retry) checks its backoff before the first call. Outside of these,
+    /// `resilience::retry` checks its backoff before the first call. Outside of these,
     /// [`delays`](Self::delays) and [`delay`](Self::delay) panic if a value is invalid. Call this first if
     /// the values come from outside of the program.
     ///
