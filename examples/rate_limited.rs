@@ -6,7 +6,7 @@
 //! use `retry`.
 //!
 //! ```text
-//! cargo run --example rate_limited
+//! cargo run --example rate_limited --features resilience
 //! ```
 
 #![expect(clippy::print_stdout, reason = "the example prints what happens")]

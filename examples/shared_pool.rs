@@ -10,7 +10,7 @@
 //! No code passes the pool from `db` to its users.
 //!
 //! ```text
-//! cargo run --example shared_pool
+//! cargo run --example shared_pool --features service
 //! ```
 
 #![expect(clippy::print_stdout, reason = "the example prints what happens")]

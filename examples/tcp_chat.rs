@@ -10,8 +10,8 @@
 //! other child notices. A fourth client is refused until one of the three has gone.
 //!
 //! ```text
-//! cargo run --example tcp_chat
-//! LISTEN=127.0.0.1:7000 cargo run --example tcp_chat    # goes on until Ctrl-C, for `nc 127.0.0.1 7000`
+//! cargo run --example tcp_chat --features service
+//! LISTEN=127.0.0.1:7000 cargo run --example tcp_chat --features service    # goes on until Ctrl-C, for `nc 127.0.0.1 7000`
 //! ```
 //!
 //! The length of a line isn't limited here; `examples/feed` shows how.

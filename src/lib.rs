@@ -48,7 +48,7 @@
 //! * A [`SupervisorHandle`] starts, stops and [holds](SupervisorHandle::hold) children of a running tree, and finds
 //!   them by name ([`child`](SupervisorHandle::child), [`address`](SupervisorHandle::address)). It takes snapshots
 //!   ([`status`](SupervisorHandle::status)) and subscribes to events ([`events`](SupervisorHandle::events)).
-//! * A [`TaskSupervisor`](task::TaskSupervisor) runs tasks whose value is awaited, as children.
+//! * With the feature `task`, a `TaskSupervisor` runs tasks whose value is awaited, as children.
 //! * With the feature `config`, a configuration replaces values of the code by path, also while the tree
 //!   runs: `Application::config_file`, `SupervisorHandle::plan` and `apply`.
 //!
@@ -56,14 +56,14 @@
 //! | --- | --- |
 //! | [`policy`] | restart policies, limits, presets, failure callbacks |
 //! | [`mod@mailbox`] | messages that survive restarts: addresses, inboxes, requests |
-//! | [`bus`] | events and requests between children that don't know each other |
+//! | `bus` | events and requests between children that don't know each other (feature `bus`) |
 //! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
-//! | [`service`] | values that children provide to each other, and locks by name |
+//! | `service` | values that children provide to each other, and locks by name (feature `service`) |
 //! | [`status`] | snapshots of a tree, events, subscriptions |
-//! | [`periodic`] | children that call a function periodically, by a period or a cron expression |
-//! | [`task`] | tasks that return a value, streams of them, and supervisors in partitions |
+//! | `periodic` | children that call a function periodically, by a period or a cron expression (features `periodic` and `cron`) |
+//! | `task` | tasks that return a value, streams of them, and supervisors in partitions (feature `task`) |
 //! | `process` | OS processes as children (feature `process`, Unix) |
-//! | [`resilience`] | retries and circuit breakers for calls |
+//! | `resilience` | retries and circuit breakers for calls (feature `resilience`) |
 //! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
 //! | `lease` | children that run on one machine at a time, services in shards, and the engines for both (feature `lease`) |
 //! | `metrics` | counters, gauges and histograms, with the facade `metrics` (feature `metrics`) |
@@ -84,15 +84,15 @@
 //!
 //! | target | lines |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again, a call has stopped, restarted, deleted or woken a child (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, the runtime was [late](ChildSpec::watchdog), or a value of [`task`] is used in two places (`WARN`), no loop turns (`ERROR`), each edge of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again, a call has stopped, restarted, deleted or woken a child (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, the runtime was [late](ChildSpec::watchdog), or a value of `task` is used in two places (`WARN`), no loop turns (`ERROR`), each edge of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
-//! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`); a [handler of dead letters](bus::Bus::on_dead_letter) has failed (`DEBUG`), or is so slow that it has missed letters (`WARN`) |
-//! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
+//! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`); a handler of dead letters (feature `bus`) has failed (`DEBUG`), or is so slow that it has missed letters (`WARN`) |
+//! | `verger::circuit` | a circuit breaker opens, admits a probe, or closes (`INFO`); feature `resilience` |
 //! | `verger::config` | a reload begins or is over, each change of an applied plan (`INFO`), the check of a new value takes 5 s, the configuration isn't changed (`WARN`), each mistake or refusal (`ERROR`); feature `config` |
 //! | `verger::console` | the URL of the console, with the token if actions are allowed (`INFO`); feature `console` |
 //! | `verger::lease` | a child is on standby, its lease is granted or renewed again (`INFO`); it is lost, can't be asked for, renewed or released, the preparation of a standby has failed, or a shard can't be started (`WARN`); feature `lease` |
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
-//! | `verger::periodic` | a run of a [periodic child](periodic) has failed and its child goes on, or planned runs were skipped (`WARN`) |
+//! | `verger::periodic` | a run of a periodic child has failed and its child goes on, or planned runs were skipped (`WARN`); feature `periodic` |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::process` | a line of a process (`INFO`), lines were dropped because the log was too slow, or a process can't be signalled (`WARN`), a process was started (`DEBUG`); feature `process` |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
@@ -112,19 +112,24 @@
 //! | --- | --- | --- | --- | --- |
 //! | `macros` (default) | [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker), [`#[derive(Supervisor)]`](derive@Supervisor) | | `verger-macros` | 1 |
 //! | `signal` (default) | [`signals`], which resolves at the first SIGINT or SIGTERM | | | 3 |
+//! | `bus` | the module `bus`: events and requests, `Context::bus` | | | 0 |
 //! | `config` | the module `config`: policies and settings by path, from any format that serde reads, and their reload | | | 0 |
 //! | `config-file` | configuration files in TOML: `Application::config_file` | `config` | `toml` | 5 |
 //! | `console` | the module `console`, `Application::console` | `json`, `log-lines` | `axum`, `serde_json`, `tracing-subscriber` | 34 |
-//! | `cron` | `cron`: children that run at the times of a cron expression | | `croner`, `jiff` | 15 |
-//! | `full` | all of these | `config`, `config-file`, `console`, `cron`, `health`, `json`, `lease`, `log-lines`, `macros`, `mailbox`, `metrics`, `process`, `signal`, `systemd`, `testing` | `axum`, `croner`, `jiff`, `metrics`, `rustix`, `sd-notify`, `serde_json`, `toml`, `tracing-subscriber`, `verger-macros` | 64 |
+//! | `cron` | `cron`: children that run at the times of a cron expression | `periodic` | `croner`, `jiff` | 15 |
+//! | `full` | all of these | `bus`, `config`, `config-file`, `console`, `cron`, `health`, `json`, `lease`, `log-lines`, `macros`, `mailbox`, `metrics`, `periodic`, `process`, `resilience`, `service`, `signal`, `systemd`, `task`, `testing` | `axum`, `croner`, `jiff`, `metrics`, `rustix`, `sd-notify`, `serde_json`, `toml`, `tracing-subscriber`, `verger-macros` | 64 |
 //! | `health` | HTTP probes of an [`Application`]: `Application::probes` | | `axum` | 28 |
 //! | `json` | `Status::json` | | `serde_json` | 4 |
 //! | `lease` | the module `lease`, `ChildSpec::lease`, and an engine that locks files on Unix | `mailbox` | `rustix` | 3 |
 //! | `log-lines` | the module `log_lines`: a layer that keeps the last log lines of each child | | `tracing-subscriber` | 4 |
 //! | `mailbox` | the module `mailbox`, `mailbox` and `worker_with_mailbox` | | | 0 |
 //! | `metrics` | the module `metrics`: what supervisors do, through the facade `metrics` | | `metrics` | 3 |
+//! | `periodic` | the module `periodic`: `every`, children that call a function periodically | | | 0 |
 //! | `process` | the module `process` and `command`, on Unix | | `rustix` | 7 |
+//! | `resilience` | the module `resilience`: `retry` and `CircuitBreaker` | | | 0 |
+//! | `service` | the module `service`: values that children provide to each other, and locks by name | | | 0 |
 //! | `systemd` | notifications to systemd, on Linux: `app::SYSTEMD_VARIABLES` | | `sd-notify` | 1 |
+//! | `task` | the module `task`: `TaskSupervisor` and `PartitionedSupervisor` | | | 0 |
 //! | `testing` | the module `testing`, for tests of trees | | | 0 |
 //!
 //! # Versions of Rust
@@ -148,6 +153,7 @@
 pub mod app;
 #[cfg(all(doctest, feature = "full"))]
 mod book;
+#[cfg(feature = "bus")]
 pub mod bus;
 mod child;
 mod clock;
@@ -180,6 +186,7 @@ mod named_task;
 mod owned_task;
 mod panic;
 mod path;
+#[cfg(feature = "periodic")]
 pub mod periodic;
 pub mod policy;
 #[cfg(all(feature = "process", unix))]
@@ -187,8 +194,10 @@ pub mod process;
 mod properties;
 #[cfg(test)]
 mod random_cases;
+#[cfg(feature = "resilience")]
 pub mod resilience;
 mod runtime;
+#[cfg(feature = "service")]
 pub mod service;
 mod spec;
 mod start_of;
@@ -197,6 +206,7 @@ mod string_enum;
 mod subscriber;
 mod suggest;
 mod sync;
+#[cfg(feature = "task")]
 pub mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -230,6 +240,7 @@ pub use crate::panic::PanicMessage;
 pub use crate::path::{NameProblem, Path};
 #[cfg(feature = "cron")]
 pub use crate::periodic::cron;
+#[cfg(feature = "periodic")]
 pub use crate::periodic::every;
 pub use crate::policy::backoff::Backoff;
 pub use crate::policy::restart::RestartType;

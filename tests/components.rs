@@ -1,8 +1,6 @@
 //! The example `components`: the macros and the builder make the same tree. Also workers with
 //! mailboxes, made by the macros.
 
-#![cfg(all(feature = "macros", feature = "signal"))]
-
 use std::time::Duration;
 
 use serde_json::Value;

@@ -30,6 +30,7 @@ mod context;
 mod defaults;
 mod fencing_token;
 mod graces;
+#[cfg(feature = "service")]
 pub(crate) mod guards;
 mod health;
 mod helper;

@@ -286,6 +286,7 @@ pub enum BuildError {
         problem: BackoffProblem,
     },
     /// The schedule of a [periodic child](crate::periodic) has an invalid value.
+    #[cfg(feature = "periodic")]
     #[error("the schedule of `{path}` cannot work: {problem}")]
     BadSchedule {
         /// The child.

@@ -14,7 +14,7 @@
 //! | `verger_limit_used` | gauge | ratio | `path` | [`record`] is called: the used share of a restart limit: the child's own, or that of all its children together |
 //! | `verger_mailbox_depth` | gauge | count | `path` | [`record`] is called: the messages in the mailboxes |
 //! | `verger_dead_letters_total` | counter | count | `path`, `reason` | a message wasn't delivered, or a child was given up; without suppressed letters |
-//! | `verger_failed_runs_total` | counter | count | `path` | a run of a [periodic child](crate::periodic) has failed |
+//! | `verger_failed_runs_total` | counter | count | `path` | a run of a periodic child (feature `periodic`) has failed |
 //! | `verger_reloads_total` | counter | count | `path`, `result` | a configuration was applied, or wasn't |
 //!
 //! # Labels
@@ -87,6 +87,7 @@ mod list;
 mod recorder;
 #[cfg(feature = "config")]
 mod reloads;
+#[cfg(feature = "periodic")]
 mod runs;
 mod sample;
 mod scope;

@@ -47,6 +47,7 @@ pub(crate) enum LineKind {
     LeakEnded,
     DeactivateFailed,
     Panicked,
+    #[cfg(feature = "periodic")]
     Run {
         has_failed: bool,
     },

@@ -21,7 +21,9 @@ pub(crate) struct Tree<T> {
     pub(super) leaks: Leaks,
     pub(crate) settings: Arc<Settings>,
     /// The handlers of the event bus, created by its first use.
+    #[cfg(feature = "bus")]
     pub(crate) bus: std::sync::OnceLock<Arc<crate::bus::BusShared>>,
+    #[cfg(feature = "service")]
     pub(crate) service: crate::service::ServiceTables,
     pub(crate) log_bounds: LogBounds,
     /// The sequence number of the last event.
@@ -47,7 +49,9 @@ impl<T> Tree<T> {
             registry: Registry::new(),
             leaks: Leaks::default(),
             settings,
+            #[cfg(feature = "bus")]
             bus: std::sync::OnceLock::new(),
+            #[cfg(feature = "service")]
             service: crate::service::ServiceTables::default(),
             log_bounds: LogBounds::default(),
             seq: AtomicU64::new(0),

@@ -15,7 +15,7 @@ mod log;
 mod log_lines;
 mod long_waits;
 mod memory;
-#[cfg(feature = "metrics")]
+#[cfg(all(feature = "metrics", feature = "periodic"))]
 mod metrics;
 mod names;
 mod readiness;

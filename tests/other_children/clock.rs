@@ -2,7 +2,7 @@
 //!
 //! Each test lets the clock stand still for a millisecond of real time.
 
-#![cfg(feature = "testing")]
+#![cfg(all(feature = "task", feature = "testing"))]
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};

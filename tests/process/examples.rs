@@ -3,7 +3,7 @@
 //! Each example is a module here. The test binary runs itself, with an environment variable that
 //! selects one. The examples check their own claims and fail otherwise.
 
-#![cfg(feature = "macros")]
+#![cfg(all(feature = "macros", feature = "resilience", feature = "service"))]
 
 use std::process::{Command, Output, Termination};
 

@@ -6,6 +6,7 @@ mod examples;
 mod host;
 mod json_log;
 mod own_process;
+#[cfg(feature = "periodic")]
 mod panics;
 mod programs;
 #[cfg(feature = "metrics")]

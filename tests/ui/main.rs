@@ -13,7 +13,6 @@
 //! | `compiler.rs` | how to compile many programs, and which message is about which of them |
 //! | `message.rs` | how to write a message so that it is the same on every machine |
 //! | `programs.rs` | the crate that the compiler reads; not a part of this one |
-#![cfg(feature = "macros")]
 // These lints exist for crates only.
 #![deny(
     future_incompatible,
