@@ -9,8 +9,6 @@
 //! 3. Errors that only the compiler can find underline the user's tokens: see `span`.
 
 mod attributes;
-#[cfg(test)]
-mod book;
 mod bounds;
 mod check;
 mod errors;

@@ -1,5 +1,7 @@
 //! The expansions, as `cargo expand` shows them, and their errors.
 
+mod book;
+
 use proc_macro2::TokenStream;
 
 use crate::{supervisor, worker};
@@ -311,7 +313,7 @@ fn every_key_is_documented() {
 
 #[test]
 fn every_option_of_a_file_is_a_key() {
-    const OPTIONS: &str = include_str!("../../src/policy/option_table.rs");
+    const OPTIONS: &str = include_str!("../../../src/policy/option_table.rs");
     let key = |line: &'static str| line.trim().strip_prefix("key: \"")?.strip_suffix("\",");
     let options: Vec<_> = OPTIONS.lines().filter_map(key).collect();
     assert!(options.contains(&"strategy"), "{options:?}");
@@ -342,7 +344,7 @@ fn every_curve_and_setting_of_a_backoff_is_documented() {
 
 /// Asserts that the reference mentions a name in backticks, or in another spelling.
 fn assert_documented(name: &str, otherwise: &str) {
-    const DOCS: &str = include_str!("../../src/macros.rs");
+    const DOCS: &str = include_str!("../../../src/macros.rs");
     let is_documented = DOCS.contains(&format!("`{name}`"));
     assert!(is_documented || !otherwise.is_empty() && DOCS.contains(otherwise), "{name}");
 }

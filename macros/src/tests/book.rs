@@ -6,8 +6,8 @@ use syn::{Attribute, Item, Meta};
 
 use crate::{supervisor, worker};
 
-const COMPONENTS: &str = include_str!("../../book/src/components.md");
-const EXPANSIONS: &str = include_str!("../../book/src/expansions.md");
+const COMPONENTS: &str = include_str!("../../../book/src/components.md");
+const EXPANSIONS: &str = include_str!("../../../book/src/expansions.md");
 
 #[test]
 fn the_book_shows_the_real_expansions() {
