@@ -440,7 +440,6 @@ pub use verger_macros::Supervisor;
 /// has no `name`, because a value is named where it becomes a child. Options that are set where the
 /// child is added, on the spec or above a field, win. A sibling that a worker `requires` is checked
 /// when the tree is built.
-#[doc(inline)]
 ///
 /// # On a method of that block: handlers of events
 ///
@@ -448,6 +447,12 @@ pub use verger_macros::Supervisor;
 /// registered when the component has been activated, and ends with the incarnation. The module `bus` has an example.
 ///
 /// A handler runs beside `run`, on a clone of the component, so it takes `&self`, and may take `&Context` before
-/// the event. It returns what `run` may return. The options are those of `Bus`:
-/// `capacity = 128`, `channel = "orders"`, `errors_fail_child`.
+/// the event. It returns what `run` may return. The keys are options of `Bus`:
+///
+/// | key | value |
+/// | --- | --- |
+/// | `capacity` | how many events may wait for the handler; by default 64 |
+/// | `channel` | the name of a channel: `"orders"` |
+/// | `errors_fail_child` | none |
+#[doc(inline)]
 pub use verger_macros::worker;

@@ -31,6 +31,10 @@ impl Errors {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
+
+    pub(crate) fn into_result(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
 }
 
 impl ToTokens for Errors {

@@ -1,10 +1,14 @@
 //! What an error says about a key that is unknown or misplaced: the key that was meant, or its place.
 
 use crate::keys::Place::{
-    self, Block, Defaults, Dynamic, Field, Function, Itself, Nested, Restarts, Supervisor,
+    self, Backoff, Block, Defaults, Dynamic, Field, Function, Handler, Itself, Nested, Restarts,
+    Supervisor,
 };
 use crate::keys::{Key, Takes};
 use crate::suggestion::{closest, instead, list};
+
+/// What an error suggests for the curves and settings of a backoff that have no word.
+pub(crate) const EXPRESSION: &str = "backoff = Backoff::fibonacci(min, max).reset_after(age)";
 
 /// Returns the error for keys in the wrong place that belong to the same one.
 pub(crate) fn misplaced(place: Place, keys: &[&Key]) -> String {
@@ -46,20 +50,25 @@ pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
         _ if may_be(Field) => "; write {it} in `#[child(…)]` above the field",
         _ if may_be(Supervisor) => "; write {it} above the supervisor's struct",
         _ if may_be(Function) => "; write {it} in `#[worker(…)]` above a function",
+        _ if may_be(Handler) => "; write {it} in `#[on(…)]` above a method",
         _ => "; write {it} in `#[dynamic(…)]` above a field",
     }
 }
 
 /// Returns the error for an unknown key, and the key that was probably meant.
 pub(crate) fn unknown(place: Place, name: &str) -> (String, Option<&'static Key>) {
-    let text = format!("{} has no option `{name}`", subject(place));
-    if let Some(key) = with_word(place, name) {
-        return (format!("{text}; write `{} = \"{name}\"`", key.name), Some(key));
-    }
     let names: Vec<_> = place.keys().map(|key| key.name).collect();
-    let meant = closest(name, &names);
-    let key = place.keys().find(|key| meant == Some(key.name));
-    (format!("{text}; {}", instead(name, &names, None)), key)
+    let meant = closest(name, &names).and_then(|meant| place.key(meant));
+    let subject = subject(place);
+    if let Backoff(_) = place {
+        let instead = instead(name, &names, Some(EXPRESSION));
+        return (format!("{subject} has no `{name}`; {instead}"), meant);
+    }
+    let text = format!("{subject} has no option `{name}`");
+    match with_word(place, name) {
+        Some(key) => (format!("{text}; write `{} = \"{name}\"`", key.name), Some(key)),
+        None => (format!("{text}; {}", instead(name, &names, None)), meant),
+    }
 }
 
 /// Returns the error for anything else than a name in the place of a key.
@@ -69,21 +78,27 @@ pub(crate) fn no_name(place: Place) -> String {
 
 /// Returns a correct use of a key that is allowed here.
 pub(crate) fn example(place: Place) -> &'static str {
+    if let Backoff(curve) = place {
+        return curve.example;
+    }
     let key = place.keys().find(|key| matches!(key.takes, Takes::Word(_)));
     key.or(place.keys().next()).map_or("", |key| key.example)
 }
 
 /// Returns the subject of the sentence "… has no such option".
-fn subject(place: Place) -> &'static str {
-    match place {
+fn subject(place: Place) -> String {
+    let subject = match place {
         Supervisor => "a supervisor",
         Field => "a child",
         Nested | Itself => "a supervisor as a child",
         Dynamic => "a dynamic supervisor",
         Function | Block => "a worker",
+        Handler => "`on`",
         Defaults => "`defaults`",
         Restarts => "`own_restarts`",
-    }
+        Backoff(curve) => return format!("`backoff({})`", curve.name),
+    };
+    subject.to_owned()
 }
 
 /// Returns the key that takes this word.
@@ -102,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_key_in_the_wrong_place_is_answered_with_the_right_one() {
-        let table: [(_, &[_], _); 11] = [
+        let table: [(_, &[_], _); 12] = [
             (
                 Field,
                 &["strategy"],
@@ -164,6 +179,11 @@ mod tests {
                 &["capacity", "mailbox"],
                 "a worker has no options `capacity` and `mailbox`; write them in `#[worker(…)]` above \
                  a function",
+            ),
+            (
+                Function,
+                &["channel"],
+                "a worker has no option `channel`; write it in `#[on(…)]` above a method",
             ),
         ];
         for (place, names, text) in table {

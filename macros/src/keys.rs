@@ -29,16 +29,54 @@ pub(crate) enum Place {
     Itself,
     /// `own_restarts(…)`: the limit of one child.
     Restarts,
+    /// `#[on(…)]` above a method.
+    Handler,
+    /// `backoff(…)` with this curve.
+    Backoff(&'static Curve),
 }
 
-use Place::{Block, Defaults, Dynamic, Field, Function, Itself, Nested, Restarts, Supervisor};
+use Place::{
+    Backoff, Block, Defaults, Dynamic, Field, Function, Handler, Itself, Nested, Restarts,
+    Supervisor,
+};
 
 impl Place {
     /// Returns the keys that are allowed here.
     pub(crate) fn keys(self) -> impl Iterator<Item = &'static Key> {
-        KEYS.iter().filter(move |key| key.places.contains(&self))
+        KEYS.iter().chain(SETTINGS).filter(move |key| key.places.contains(&self))
+    }
+
+    /// Returns the key of this name, if it is allowed here.
+    pub(crate) fn key(self, name: &str) -> Option<&'static Key> {
+        self.keys().find(|key| key.name == name)
     }
 }
+
+/// A curve of `backoff(…)`. Its name is also the name of the constructor of `Backoff`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Curve {
+    pub(crate) name: &'static str,
+    /// The setting that is the first delay.
+    pub(crate) first: Option<&'static str>,
+    pub(crate) example: &'static str,
+}
+
+const EXPONENTIAL: Curve = Curve {
+    name: "exponential",
+    first: Some("min"),
+    example: r#"backoff(exponential, min = "200ms", max = "30s")"#,
+};
+const LINEAR: Curve = Curve {
+    name: "linear",
+    first: Some("base"),
+    example: r#"backoff(linear, base = "2s", max = "30s")"#,
+};
+const CONSTANT: Curve =
+    Curve { name: "constant", first: Some("delay"), example: r#"backoff(constant, delay = "5s")"# };
+const NONE: Curve = Curve { name: "none", first: None, example: "backoff(none)" };
+
+/// The curves in daily use. All others take an expression.
+pub(crate) const CURVES: [&Curve; 4] = [&EXPONENTIAL, &LINEAR, &CONSTANT, &NONE];
 
 /// A key: its name is also the name of the builder's method.
 #[derive(Debug)]
@@ -67,17 +105,6 @@ impl Key {
     pub(crate) fn is_of_config(&self) -> bool {
         self.places == CONFIGURED
     }
-
-    pub(crate) fn usage(&self) -> Usage<'static> {
-        Usage { name: self.name, example: self.example }
-    }
-}
-
-/// What an error about a value says: the key's name, and a correct use.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Usage<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) example: &'a str,
 }
 
 /// What a key takes.
@@ -93,6 +120,8 @@ pub(crate) enum Takes {
     DurationOrWord(&'static WordTable),
     /// A whole number of at least `min`, or an expression.
     Number { min: u32 },
+    /// A number from `min` to `max`, which may have a fraction, or an expression. The text describes the numbers.
+    Fraction { min: f64, max: f64, what: &'static str },
     /// The name of a child, in quotes.
     Name,
     /// The names of siblings: one, or several in brackets.
@@ -140,6 +169,12 @@ const NAMED: &[Place] = &[Field, Nested, Supervisor, Dynamic, Function];
 const OUTERMOST: &[Place] = &[Supervisor, Function, Block];
 
 const FUNCTION: Takes = Takes::Expression("a function");
+const FACTOR: Takes = Takes::Fraction { min: 1.0, max: f64::MAX, what: "a number of at least 1" };
+const JITTER: Takes = Takes::Fraction {
+    min: 0.0,
+    max: 1.0,
+    what: "a number from 0 to 1, or an expression like `Jitter::Full`",
+};
 
 const fn key(
     name: &'static str,
@@ -214,13 +249,30 @@ pub(crate) const KEYS: &[Key] = &[
     key("cron", &[Function], Takes::Text("a cron expression"), r#"cron = "30 4 * * *""#),
     key("schedule", &[Function], FUNCTION, "schedule = |it| it.fail_after(3)"),
     // Options of a mailbox.
-    key("capacity", &[Function], Takes::Number { min: 1 }, "capacity = 1000"),
+    key("capacity", &[Function, Handler], Takes::Number { min: 1 }, "capacity = 1000"),
     key("mailbox", &[Function], FUNCTION, "mailbox = |it| it.max_attempts(3)"),
+    // Options of a handler of events.
+    key("channel", &[Handler], Takes::Text("the name of a channel"), r#"channel = "orders""#),
+    key("errors_fail_child", &[Handler], Takes::Flag, "errors_fail_child"),
 ];
 
-/// Returns the key of this name, wherever it is allowed.
-pub(crate) fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
+/// The settings of a backoff, whose names mean something only there.
+#[rustfmt::skip]
+const SETTINGS: &[Key] = &[
+    key("min", &[Backoff(&EXPONENTIAL)], Takes::Duration { zero: false }, r#"min = "5s""#),
+    key("base", &[Backoff(&LINEAR)], Takes::Duration { zero: false }, r#"base = "5s""#),
+    key("delay", &[Backoff(&CONSTANT)], Takes::Duration { zero: true }, r#"delay = "5s""#),
+    key("max", &[Backoff(&EXPONENTIAL), Backoff(&LINEAR)], Takes::Duration { zero: false }, r#"max = "5s""#),
+    key("factor", &[Backoff(&EXPONENTIAL)], FACTOR, "factor = 2.0"),
+    key("jitter", &[Backoff(&EXPONENTIAL), Backoff(&LINEAR), Backoff(&CONSTANT)], JITTER, "jitter = 0.2"),
+];
+
+/// Returns the key that this name has in other places, where it may be meant.
+pub(crate) fn elsewhere(place: Place, name: &str) -> Option<&'static Key> {
+    match place {
+        Backoff(_) | Handler => None,
+        _ => KEYS.iter().find(|key| key.name == name),
+    }
 }
 
 #[cfg(test)]
@@ -229,10 +281,10 @@ mod tests {
 
     #[test]
     fn a_key_is_found_only_where_it_is_allowed() {
-        let is_allowed = |place| find("strategy").unwrap().places.contains(&place);
-        assert!(is_allowed(Supervisor));
-        assert!(!is_allowed(Field));
-        assert!(find("stratgy").is_none());
+        assert!(Supervisor.key("strategy").is_some());
+        assert!(Field.key("strategy").is_none());
+        assert_eq!(elsewhere(Field, "strategy").unwrap().name, "strategy");
+        assert!(elsewhere(Field, "stratgy").is_none());
     }
 
     #[test]

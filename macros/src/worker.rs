@@ -60,7 +60,7 @@ fn function(options: TokenStream, mut item: ItemFn, bodies: Bodies) -> TokenStre
 
 fn block(options: TokenStream, mut item: ItemImpl, bodies: Bodies) -> TokenStream {
     let (args, mut errors) = args(Place::Block, options, &mut item.attrs);
-    let handlers = Handler::take(&mut item);
+    let handlers = Handler::take(&mut item, &mut errors);
     let expansion = if let Some((path, _)) = &item.trait_ {
         errors.at(
             path,

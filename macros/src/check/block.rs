@@ -1,15 +1,12 @@
 //! Rules for an `impl` block under `#[worker]`.
 
 use quote::ToTokens;
-use syn::{ImplItem, ImplItemFn, ItemImpl, PatType, Type};
+use syn::{ImplItem, ImplItemFn, ItemImpl};
 
-use super::worker::{BORROWS, is_by_reference, no_run, output, qualifiers};
-use super::{blocking, options};
+use super::options;
+use super::signature::{BORROWS, example, is_by_reference, is_reference, method};
 use crate::errors::Errors;
-use crate::model::{
-    Bodies, Handler, METHODS, child_methods, is_context, is_inbox, typed_params,
-    undeclared_lifetime,
-};
+use crate::model::{Bodies, Handler, METHODS, child_methods, typed_params, undeclared_lifetime};
 use crate::parse::Args;
 
 /// Checks an `impl` block.
@@ -25,16 +22,31 @@ pub(crate) fn block(
     if let Some(lifetime) = declared.or_else(|| undeclared_lifetime(&block.self_ty)) {
         errors.at(lifetime, BORROWS);
     }
-    if blocking::blocks(args) {
-        return blocking::block(block, handlers, errors);
+    let blocks = args.get("blocking").is_some();
+    let mut has_run = false;
+    for found in child_methods(block) {
+        let name = &found.sig.ident;
+        has_run |= name == "run";
+        if blocks && name != "run" {
+            let message = format!(
+                "a blocking worker has no `{name}`; do that in `run`, and set `readiness = \"signal\"` if it has \
+                 to be ready first"
+            );
+            errors.at(name, message);
+        } else {
+            method(&found.sig, blocks, errors);
+        }
     }
-    let misspelled = misspelled(block, bodies, errors);
-    if !misspelled.contains(&"run") && !child_methods(block).any(|method| method.sig.ident == "run")
-    {
-        no_run(block, "`async fn run(&mut self, ctx: &Context) -> Exit`", errors);
+    has_run |= !blocks && misspelled(block, bodies, errors).contains(&"run");
+    if !has_run {
+        let example = example("run", blocks);
+        errors.at(&block.self_ty, format!("a worker needs a method `run`; add {example}"));
     }
-    for method in child_methods(block) {
-        signature(method, errors);
+    if let (true, Some(handler)) = (blocks, handlers.first()) {
+        errors.at(
+            &handler.method.sig.ident,
+            "a blocking worker handles no events; put the handler into an async worker",
+        );
     }
 }
 
@@ -78,61 +90,5 @@ fn could_be_of_child(method: &ImplItemFn) -> bool {
     let signature = &method.sig;
     signature.asyncness.is_some()
         && signature.receiver().is_some_and(is_by_reference)
-        && typed_params(&signature.inputs).all(is_context_reference)
-}
-
-/// Refuses a signature that the trait's method can't call.
-fn signature(method: &ImplItemFn, errors: &mut Errors) {
-    let signature = &method.sig;
-    let name = &signature.ident;
-    let example = format!("`async fn {name}(&mut self, ctx: &Context) -> Exit`");
-    if signature.asyncness.is_none() {
-        let message = format!(
-            "this must be an `async fn`; write {example}, or `#[worker(blocking)]` for code that blocks"
-        );
-        errors.at(signature.fn_token, message);
-    }
-    qualifiers(signature, errors);
-    match signature.receiver() {
-        None => errors.at(name, format!("this needs `&mut self`; write {example}")),
-        Some(receiver) if is_by_reference(receiver) => {}
-        Some(receiver) => {
-            errors.at(receiver, format!("this must be `&mut self` or `&self`; write {example}"));
-        }
-    }
-    if let Some(param) = signature.generics.params.first() {
-        errors.at(param, format!("`{name}` can't have parameters of its own; write {example}"));
-    }
-    parameters(method, &example, errors);
-    output(&format!("`{name}`"), signature, errors);
-}
-
-fn parameters(method: &ImplItemFn, example: &str, errors: &mut Errors) {
-    let name = &method.sig.ident;
-    let (inboxes, others): (Vec<_>, Vec<_>) =
-        typed_params(&method.sig.inputs).partition(|param| is_inbox(&param.ty));
-    if let Some(inbox) = inboxes.first() {
-        let message = format!(
-            "`{name}` gets nothing but the context; keep the inbox in a field of the type, and \
-             make the child by `child_with_mailbox(\"db\", mailbox, |inbox| …)`"
-        );
-        errors.at(inbox, message);
-    }
-    let mut params = others.into_iter();
-    if let Some(first) = params.next().filter(|first| !is_context_reference(first)) {
-        errors.at(&first.ty, format!("this must be `&Context`; write {example}"));
-    }
-    if let Some(second) = params.next() {
-        let message = format!(
-            "`{name}` gets nothing but the context; keep this in a field of the type instead"
-        );
-        errors.at(second, message);
-    }
-}
-
-fn is_context_reference(param: &PatType) -> bool {
-    match &*param.ty {
-        Type::Reference(ty) => ty.mutability.is_none() && is_context(&ty.elem),
-        _ => false,
-    }
+        && typed_params(&signature.inputs).all(|param| is_reference(param, "Context"))
 }

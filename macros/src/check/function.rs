@@ -1,19 +1,16 @@
-//! Rules for an `async fn` under `#[worker]`.
+//! Rules for a function under `#[worker]`.
 
 use quote::quote;
 use syn::{Expr, ItemFn, Signature, Type};
 
-use super::worker::{BORROWS, output, qualifiers};
-use super::{blocking, options};
+use super::options;
+use super::signature::{BORROWS, callable};
 use crate::errors::Errors;
 use crate::model::{
-    UnknownMessage, is_context_or_borrow, is_inbox, is_run_context, is_service, message_type,
-    typed_params, undeclared_lifetime, value_type,
+    Unusable, is, is_inbox, is_run_context, is_service, only_argument, typed_params,
+    undeclared_lifetime,
 };
 use crate::parse::{Args, Value};
-
-/// The keys of a mailbox.
-const MAILBOX_KEYS: [&str; 2] = ["capacity", "mailbox"];
 
 /// Checks a worker function.
 pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
@@ -26,17 +23,53 @@ pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
              put `#[worker]` on the `impl` block instead",
         );
     }
-    blocking::function(args, function, errors);
-    qualifiers(signature, errors);
+    thread(args, signature, errors);
+    callable("a worker", signature, errors);
     if let Some(lifetime) = signature.generics.lifetimes().next() {
         errors.at(lifetime, BORROWS);
     }
     for (index, param) in typed_params(&signature.inputs).enumerate() {
         parameter(index, &param.ty, errors);
     }
-    output("a worker", signature, errors);
     schedule(args, signature, errors);
     mailbox(args, signature, errors);
+}
+
+/// Checks where a worker function runs: `blocking`, `local`, and what goes with that.
+fn thread(args: &Args, signature: &Signature, errors: &mut Errors) {
+    let [blocking, local] = ["blocking", "local"].map(|key| args.get(key).map(|arg| &arg.ident));
+    if let (Some(_), Some(local)) = (blocking, local) {
+        return errors.at(local, "a worker either blocks or is async; remove one of the two");
+    }
+    match (&signature.asyncness, blocking) {
+        (Some(asyncness), Some(_)) => errors.at(
+            asyncness,
+            "a blocking worker is no `async fn`; remove `async`, or write `#[worker]` without \
+             `blocking`",
+        ),
+        (None, None) => errors.at(
+            signature.fn_token,
+            "a worker must be an `async fn`, so that it can be cancelled; write `async fn`, or \
+             `#[worker(blocking)]` for code that blocks",
+        ),
+        _ => {}
+    }
+    for ty in typed_params(&signature.inputs).map(|param| &param.ty) {
+        if blocking.is_some() && is(ty, "Context") {
+            let message =
+                "a blocking worker has a context with blocking calls; write `BlockingContext`";
+            errors.at(ty, message);
+        } else if blocking.is_none() && is(ty, "BlockingContext") {
+            errors.at(ty, "an async worker has a `Context`; write that, or `#[worker(blocking)]`");
+        }
+        if let Some(key) = blocking.or(local).filter(|_| is_inbox(ty) || is_service(ty)) {
+            let message = format!(
+                "a worker with `{key}` gets no inbox and no service; take an `Address` or the value as an \
+                 argument, or find the service with `Context::service`"
+            );
+            errors.at(ty, message);
+        }
+    }
 }
 
 /// Checks the keys of a periodic worker, and that it has no mailbox.
@@ -60,16 +93,16 @@ fn schedule(args: &Args, signature: &Signature, errors: &mut Errors) {
         );
         errors.at(thread, message);
     }
-    for param in typed_params(&signature.inputs) {
-        if is_periodic && is_inbox(&param.ty) {
+    for ty in typed_params(&signature.inputs).map(|param| &param.ty) {
+        if is_periodic && is_inbox(ty) {
             errors.at(
-                &param.ty,
+                ty,
                 "a periodic worker has no mailbox, because it isn't there between two runs; remove this \
                  parameter",
             );
-        } else if !is_periodic && is_run_context(&param.ty) {
+        } else if !is_periodic && is_run_context(ty) {
             errors.at(
-                &param.ty,
+                ty,
                 "`RunContext` is for the runs of a periodic worker; write `Context`, or add \
                  `every = \"10s\"`, for example",
             );
@@ -78,41 +111,51 @@ fn schedule(args: &Args, signature: &Signature, errors: &mut Errors) {
 }
 
 fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
-    match ty {
-        Type::Reference(reference) if is_context_or_borrow(&reference.elem) => {
-            errors.at(reference.and_token, "a worker owns its `Context`; remove the `&`");
-        }
-        Type::Reference(reference) if is_inbox(&reference.elem) => {}
-        Type::Reference(reference) if is_service(&reference.elem) => {
-            let (and, mutability) = (&reference.and_token, &reference.mutability);
-            let borrow = if mutability.is_some() { "&mut" } else { "&" };
-            let message = format!("a worker owns its `Service`; remove the `{borrow}`");
-            errors.at(quote!(#and #mutability), message);
-        }
-        ty if is_service(ty) && value_type(ty).is_none() => {
-            errors.at(
-                ty,
-                "a service needs the type of its value; write `Service<Pool>`, for example",
-            );
-        }
-        ty if index > 0 && is_context_or_borrow(ty) => {
-            errors.at(ty, "`Context` must be the first parameter; move it there");
-        }
-        ty if index > 0 && is_run_context(ty) => {
-            errors.at(ty, "`RunContext` must be the first parameter; move it there");
-        }
-        ty => {
-            if let Some(lifetime) = undeclared_lifetime(ty) {
-                errors.at(lifetime, BORROWS);
-            }
-        }
+    let misplaced = ["Context", "BlockingContext", "RunContext"].into_iter().find(|it| is(ty, it));
+    if let Type::Reference(reference) = ty
+        && let Some(owned) = ["Context", "BlockingContext", "Inbox", "Service"]
+            .iter()
+            .find(|name| is(&reference.elem, name))
+    {
+        let (and, mutability) = (&reference.and_token, &reference.mutability);
+        let borrow = if mutability.is_some() { "&mut" } else { "&" };
+        let message = format!("a worker owns its `{owned}`; remove the `{borrow}`");
+        errors.at(quote!(#and #mutability), message);
+    } else if is_service(ty) && only_argument(ty).is_err() {
+        let message = "a service needs the type of its value; write `Service<Pool>`, for example";
+        errors.at(ty, message);
+    } else if let Some(context) = misplaced.filter(|_| index > 0) {
+        errors.at(ty, format!("`{context}` must be the first parameter; move it there"));
+    } else if let Some(lifetime) = undeclared_lifetime(ty) {
+        errors.at(lifetime, BORROWS);
     }
 }
 
 fn mailbox(args: &Args, signature: &Signature, errors: &mut Errors) {
     let mut inboxes = typed_params(&signature.inputs).filter(|param| is_inbox(&param.ty));
-    let Some(first) = inboxes.next() else { return no_inbox(args, signature, errors) };
-    inbox(&first.ty, errors);
+    let Some(first) = inboxes.next() else {
+        // All keys of a missing mailbox are one mistake.
+        if let Some(key) = args.iter().find(|arg| matches!(arg.key.name, "capacity" | "mailbox")) {
+            let message = format!(
+                "`{}` has no mailbox; add a parameter `inbox: Inbox<M>`, where `M` is the type of the messages",
+                signature.ident
+            );
+            errors.at(&key.ident, message);
+        }
+        return;
+    };
+    match only_argument(&first.ty) {
+        Ok(_) => {}
+        Err(Unusable::Missing) => errors.at(
+            &first.ty,
+            "an inbox needs the type of its messages; write `Inbox<String>`, for example",
+        ),
+        Err(Unusable::Anonymous(anonymous)) => errors.at(
+            anonymous,
+            "the type of the messages needs a name, because the address has it, too; write a type \
+             parameter, as in `fn relay<M: Send>(inbox: Inbox<M>)`",
+        ),
+    }
     for second in inboxes {
         errors.at(
             second,
@@ -125,40 +168,5 @@ fn mailbox(args: &Args, signature: &Signature, errors: &mut Errors) {
         let example = "mailbox = |it| it.max_attempts(3)";
         let message = format!("this takes the mailbox and returns it; write `{example}`");
         errors.at(closure, message);
-    }
-}
-
-/// Reports all keys of a missing mailbox as one mistake.
-fn no_inbox(args: &Args, signature: &Signature, errors: &mut Errors) {
-    if let Some(arg) = args.iter().find(|arg| MAILBOX_KEYS.contains(&arg.key.name)) {
-        let function = &signature.ident;
-        let message = format!(
-            "`{function}` has no mailbox; add a parameter `inbox: Inbox<M>`, where `M` is the type \
-             of the messages"
-        );
-        errors.at(&arg.ident, message);
-    }
-}
-
-fn inbox(ty: &Type, errors: &mut Errors) {
-    if let Type::Reference(reference) = ty {
-        let (and, mutability) = (&reference.and_token, &reference.mutability);
-        let borrow = if mutability.is_some() { "&mut" } else { "&" };
-        let message = format!("a worker owns its `Inbox`; remove the `{borrow}`");
-        errors.at(quote!(#and #mutability), message);
-    }
-    match message_type(ty) {
-        Ok(_) => {}
-        Err(UnknownMessage::Missing) => {
-            errors.at(
-                ty,
-                "an inbox needs the type of its messages; write `Inbox<String>`, for example",
-            );
-        }
-        Err(UnknownMessage::Anonymous(anonymous)) => errors.at(
-            anonymous,
-            "the type of the messages needs a name, because the address has it, too; write a type \
-             parameter, as in `fn relay<M: Send>(inbox: Inbox<M>)`",
-        ),
     }
 }

@@ -1,12 +1,11 @@
 //! Rules about an item as a whole. Each mistake is reported once, at the token that has to change.
 
 mod block;
-mod blocking;
 mod function;
 mod handlers;
 mod node;
 mod options;
-mod worker;
+mod signature;
 
 pub(crate) use block::block;
 pub(crate) use function::function;

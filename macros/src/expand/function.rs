@@ -10,27 +10,15 @@ use syn::{Attribute, FnArg, ItemFn, PatType, Signature, Type, Visibility, parse_
 
 use super::calls::calls;
 use super::mailbox;
-use super::periodic::{Run, Schedule};
-use super::worker_call::{Argument, WorkerCall};
+use super::worker_call::WorkerCall;
 use crate::bounds::{Bounds, allow_added_bounds, require};
 use crate::model::{
-    Bodies, InboxParam, ServiceParam, inferred, is_context_or_borrow, is_generic, is_inbox,
-    is_run_context, is_service, param_name, typed_params, value_type,
+    Argument, Bodies, Params, inferred, is_generic, is_inbox, is_service, only_argument,
+    typed_params,
 };
 use crate::parse::Args;
 use crate::paths::Krate;
 use crate::span::{SpanRange, generated_at, group};
-
-/// The special parameters of a function, and the arguments of its constructor.
-struct Params {
-    /// The name of the context.
-    context: Option<Ident>,
-    /// Whether that is the context of a run.
-    of_run: bool,
-    inbox: Option<InboxParam>,
-    services: Vec<ServiceParam>,
-    arguments: Vec<Argument>,
-}
 
 /// Returns the constructor, which contains the function.
 pub(crate) fn function(
@@ -49,11 +37,11 @@ pub(crate) fn function(
     let ident = signature.ident.clone();
     function.sig.ident = format_ident!("__{}", ident.unraw(), span = generated_at(ident.span()));
 
-    let params = params(&signature);
+    let params = Params::of(&signature);
     constructor_signature(&mut signature, &params, krate, correct);
     // The function of an inbox or a service without its type would be reported a second time.
-    let lacks_type = |param: &PatType| is_service(&param.ty) && value_type(&param.ty).is_none();
-    let is_kept = params.inbox.as_ref().is_none_or(|inbox| inbox.message.is_some())
+    let lacks_type = |param: &PatType| is_service(&param.ty) && only_argument(&param.ty).is_err();
+    let is_kept = params.inbox().is_none_or(|inbox| inbox.message.is_some())
         && !typed_params(&function.sig.inputs).any(lacks_type);
     let result =
         if correct { result(args, &function, &ident, params, krate) } else { quote!(loop {}) };
@@ -76,33 +64,15 @@ pub(crate) fn function(
     }
 }
 
-fn params(signature: &Signature) -> Params {
-    let mut params = typed_params(&signature.inputs).cloned().peekable();
-    let first =
-        params.next_if(|first| is_context_or_borrow(&first.ty) || is_run_context(&first.ty));
-    let of_run = first.as_ref().is_some_and(|first| is_run_context(&first.ty));
-    // A context in another place is reported.
-    let params: Vec<_> = params.filter(|param| !is_context_or_borrow(&param.ty)).collect();
-    let (inbox, services) = (InboxParam::find(&params), ServiceParam::find(&params));
-    let is_argument = |param: &PatType| !is_inbox(&param.ty) && !is_service(&param.ty);
-    let params = params.into_iter().filter(is_argument);
-    let arguments = params.zip(1..).map(|(param, number)| {
-        let name = param_name(&param, &format!("argument_{number}"));
-        Argument { name, ty: *param.ty }
-    });
-    let context = first.map(|first| param_name(&first, "__ctx"));
-    Params { context, of_run, inbox, services, arguments: arguments.collect() }
-}
-
 /// Turns the function's signature into the constructor's.
 fn constructor_signature(signature: &mut Signature, params: &Params, krate: &Krate, correct: bool) {
-    let inputs = params.arguments.iter().map(|Argument { name, ty }| -> FnArg {
+    let inputs = params.arguments().map(|Argument { name, ty }| -> FnArg {
         if correct { parse_quote!(#name: #ty) } else { parse_quote!(_: #ty) }
     });
     signature.inputs = inputs.collect();
     signature.asyncness = None;
     let child_spec = krate.item("ChildSpec");
-    signature.output = match &params.inbox {
+    signature.output = match params.inbox() {
         None => parse_quote!(-> #child_spec),
         Some(inbox) => {
             let address = mailbox::address(inbox, krate, &mut signature.generics);
@@ -122,21 +92,12 @@ fn result(
     let name = args.name_or(&ident.unraw().to_string(), ident.span());
     let range = SpanRange::of_output(&function.sig);
     let (run, turbofish) = (&function.sig.ident, turbofish(function));
-    let run = quote!(#run #turbofish);
-    let Params { context, of_run, inbox, services, arguments } = params;
-    if let Some(schedule) = Schedule::of(args) {
-        let run = Run { run, context, of_run, services, arguments, range };
-        let (call, options) = (schedule.call(&name, &run, krate), calls(args, krate));
-        return quote!(#call #options);
-    }
-    let mailbox = inbox.as_ref().map(|inbox| mailbox::mailbox(inbox, args, krate));
-    let constructor = ["blocking", "local"].into_iter().find(|key| args.get(key).is_some());
-    let call =
-        WorkerCall { krate, name, run, context, inbox, services, arguments, constructor, range };
-    let options = calls(args, krate);
+    let mailbox = params.inbox().map(|inbox| mailbox::mailbox(inbox, args, krate));
+    let call = WorkerCall { krate, name, run: quote!(#run #turbofish), params, range };
+    let (spec, options) = (call.spec(args), calls(args, krate));
     match mailbox {
-        None => quote!(#call #options),
-        Some(mailbox) => quote!(#mailbox let __spec = #call #options; (__spec, __address)),
+        None => quote!(#spec #options),
+        Some(mailbox) => quote!(#mailbox let __spec = #spec #options; (__spec, __address)),
     }
 }
 
@@ -155,20 +116,22 @@ fn split(attributes: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribute>) {
 fn require_clones(signature: &mut Signature) {
     let bounds: Bounds =
         parse_quote!(::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static);
+    let of_message: Bounds = parse_quote!(::core::marker::Send + 'static);
     for param in signature.inputs.iter_mut() {
         let FnArg::Typed(PatType { ty, .. }) = param else { continue };
-        if is_inbox(ty) {
-            mailbox::require_send(ty, &mut signature.generics);
+        let (ty, bounds) = if is_inbox(ty) {
+            (only_argument(ty).ok(), &of_message)
         } else if is_service(ty) {
-            let value = value_type(ty).filter(|value| is_generic(value, &signature.generics));
-            if let Some(value) = value {
-                require(&mut signature.generics, &value, &bounds);
-            }
+            (only_argument(ty).ok(), &bounds)
         } else if let Type::ImplTrait(anonymous) = &mut **ty {
             // A type without a name can't have bounds in a `where` clause.
             anonymous.bounds.extend(bounds.clone());
-        } else if is_generic(ty, &signature.generics) {
-            require(&mut signature.generics, ty, &bounds);
+            continue;
+        } else {
+            (Some(&**ty), &bounds)
+        };
+        if let Some(ty) = ty.filter(|ty| is_generic(ty, &signature.generics)) {
+            require(&mut signature.generics, ty, bounds);
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{ImplItemFn, Meta};
+use syn::ImplItemFn;
 
+use super::calls::value_of;
 use crate::attributes::cfgs;
 use crate::model::{Handler, typed_params};
 use crate::paths::Krate;
@@ -35,7 +36,11 @@ fn registration(handler: &Handler, krate: &Krate) -> TokenStream {
     let name = &handler.method.sig.ident;
     let cfgs = cfgs(&handler.method.attrs);
     let context = krate.item("Context");
-    let options: TokenStream = handler.options.iter().map(option).collect();
+    let options = handler.options.iter().map(|option| {
+        let (method, argument) = (&option.ident, value_of(&option.value, krate));
+        let refused = (method == "channel").then(|| quote!(?));
+        quote!(.#method(#argument) #refused)
+    });
     let Some(event) = handler.event() else { return TokenStream::new() };
     let ctx = handler.takes_context().then(|| quote!(&__ctx,));
     let range = SpanRange::of(event);
@@ -50,22 +55,10 @@ fn registration(handler: &Handler, krate: &Krate) -> TokenStream {
     quote! {
         #(#cfgs)*
         {
-            let __bus = #context::bus(__ctx) #options;
+            let __bus = #context::bus(__ctx) #(#options)*;
             let (__itself, __ctx) =
                 (<Self as ::core::clone::Clone>::clone(&*self), ::core::clone::Clone::clone(__ctx));
             let _ = #on(#closure);
         }
-    }
-}
-
-fn option(option: &Meta) -> TokenStream {
-    let name = option.path();
-    match option {
-        Meta::NameValue(value) => {
-            let argument = &value.value;
-            let refused = name.is_ident("channel").then(|| quote!(?));
-            quote!(.#name(#argument) #refused)
-        }
-        _ => quote!(.#name()),
     }
 }

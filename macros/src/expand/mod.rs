@@ -4,13 +4,10 @@
 
 mod block;
 mod calls;
-mod config;
 mod function;
 mod handlers;
 mod mailbox;
 mod node;
-mod periodic;
-mod values;
 mod worker_call;
 
 pub(crate) use block::{block, foreign_trait};

@@ -1,11 +1,11 @@
 //! An annotated struct: its name, its options, and which of its fields are children.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Generics, Ident, LitStr, Type, Visibility};
 
-use super::signature::{last_segment, occurs};
+use super::signature::{flatten, is};
 use crate::attributes::{allow_deprecated, cfgs};
 use crate::bounds::allow_added_bounds;
 use crate::errors::Errors;
@@ -80,11 +80,6 @@ impl Form {
     fn take(self, attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
         attributes.extract_if(.., |attribute| self.kind(attribute).is_some()).collect()
     }
-
-    /// Removes the attributes of fields that can't be children, because they have no names.
-    fn forget<'a>(self, fields: impl IntoIterator<Item = &'a mut Field>) {
-        fields.into_iter().for_each(|field| drop(self.take(&mut field.attrs)));
-    }
 }
 
 impl Node {
@@ -107,22 +102,15 @@ impl Node {
         }
         // Keys, wherever they are, may use the data of the struct.
         let expressions = quote!(#options #item);
-        let children = match &mut item.data {
-            Data::Struct(data) => children(form, &expressions, &mut data.fields, errors),
-            Data::Enum(data) => {
-                errors.at(data.enum_token, NOT_A_STRUCT);
-                for variant in &mut data.variants {
-                    form.take(&mut variant.attrs);
-                    form.forget(&mut variant.fields);
-                }
-                Vec::new()
+        let is_struct = check_kind(&item.data, errors);
+        let mut children = Vec::new();
+        for field in fields(form, &mut item.data) {
+            let ours = form.take(&mut field.attrs);
+            if is_struct {
+                children.extend(child(form, &expressions, field, &ours, errors));
             }
-            Data::Union(data) => {
-                errors.at(data.union_token, NOT_A_STRUCT);
-                form.forget(&mut data.fields.named);
-                Vec::new()
-            }
-        };
+        }
+        let attributes = inherited(form, item);
         Self {
             vis: item.vis.clone(),
             ident: item.ident.clone(),
@@ -130,76 +118,68 @@ impl Node {
             name: args.name_or(&snake_case(&item.ident), item.ident.span()),
             args,
             children,
-            attributes: inherited(item),
+            attributes,
         }
     }
 }
 
-const NOT_A_STRUCT: &str =
-    "a supervisor is a struct, whose fields are its children; write `struct`";
+/// Returns whether an item is a struct whose fields can be children, and reports why it isn't.
+fn check_kind(data: &Data, errors: &mut Errors) -> bool {
+    const NOT_A_STRUCT: &str =
+        "a supervisor is a struct, whose fields are its children; write `struct`";
+    match data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Unnamed(fields) => errors.at(
+                fields,
+                "a supervisor's fields need names, because a child is named after its field; \
+                 write `{ db: Db }`",
+            ),
+            Fields::Named(_) | Fields::Unit => return true,
+        },
+        Data::Enum(data) => errors.at(data.enum_token, NOT_A_STRUCT),
+        Data::Union(data) => errors.at(data.union_token, NOT_A_STRUCT),
+    }
+    false
+}
+
+/// Returns all fields of an item.
+fn fields(form: Form, data: &mut Data) -> Vec<&mut Field> {
+    match data {
+        Data::Struct(data) => data.fields.iter_mut().collect(),
+        Data::Union(data) => data.fields.named.iter_mut().collect(),
+        Data::Enum(data) => {
+            let variants = data.variants.iter_mut().flat_map(|variant| {
+                form.take(&mut variant.attrs);
+                &mut variant.fields
+            });
+            variants.collect()
+        }
+    }
+}
 
 /// Returns the attributes of the generated `impl` blocks.
-fn inherited(item: &DeriveInput) -> Vec<Attribute> {
-    let fields = match &item.data {
-        Data::Struct(data) => data.fields.iter().collect(),
-        Data::Enum(_) | Data::Union(_) => Vec::new(),
-    };
+fn inherited(form: Form, item: &mut DeriveInput) -> Vec<Attribute> {
+    let fields = fields(form, &mut item.data);
     let all = fields.iter().flat_map(|field| &field.attrs).chain(&item.attrs);
     let allowed = allow_deprecated(all).into_iter().chain(allow_added_bounds(&item.generics));
     cfgs(&item.attrs).into_iter().chain(allowed).collect()
 }
 
-fn children(
-    form: Form,
-    expressions: &TokenStream,
-    fields: &mut Fields,
-    errors: &mut Errors,
-) -> Vec<ChildField> {
-    match fields {
-        Fields::Named(fields) => {
-            let fields = fields.named.iter_mut();
-            fields.filter_map(|field| child(form, expressions, field, errors)).collect()
-        }
-        Fields::Unnamed(_) => {
-            errors.at(
-                &*fields,
-                "a supervisor's fields need names, because a child is named after its field; \
-                 write `{ db: Db }`",
-            );
-            form.forget(fields);
-            Vec::new()
-        }
-        Fields::Unit => Vec::new(),
-    }
-}
-
 /// Returns whether `self.field` occurs in these tokens.
 fn mention(tokens: &TokenStream, field: &Ident) -> bool {
-    occurs(tokens, &|tokens| match tokens {
-        [TokenTree::Ident(this), TokenTree::Punct(dot), TokenTree::Ident(ident), ..] => {
-            this == "self" && dot.as_char() == '.' && ident == field
-        }
-        _ => false,
-    })
+    let words: Vec<_> = flatten(tokens.clone()).iter().map(ToString::to_string).collect();
+    words.windows(3).any(|words| words == ["self", ".", &field.to_string()])
 }
 
-/// Refuses a child spec that is no child, unless a key uses it as data.
-fn check_data(ident: &Ident, field: &Field, expressions: &TokenStream, errors: &mut Errors) {
-    let is_spec = last_segment(&field.ty).is_some_and(|last| last.ident == "ChildSpec");
-    if is_spec && !mention(expressions, ident) {
-        let message = format!("`{ident}` is a child spec, but no child; write `#[child]` above it");
-        errors.at(ident, message);
-    }
-}
-
+/// Returns the child that a field is, if it has one of the macro's attributes.
 fn child(
     form: Form,
     expressions: &TokenStream,
-    field: &mut Field,
+    field: &Field,
+    ours: &[Attribute],
     errors: &mut Errors,
 ) -> Option<ChildField> {
     let ident = field.ident.clone()?;
-    let ours = form.take(&mut field.attrs);
     if let Some(second) = ours.get(1) {
         errors.at(second, format!("`{ident}` can be only one child; remove one of the attributes"));
     } else if form == Form::Attribute {
@@ -211,7 +191,12 @@ fn child(
         }
     }
     let Some(attribute) = ours.first() else {
-        check_data(&ident, field, expressions, errors);
+        // A spec that no key uses as data would never start.
+        if is(&field.ty, "ChildSpec") && !mention(expressions, &ident) {
+            let message =
+                format!("`{ident}` is a child spec, but no child; write `#[child]` above it");
+            errors.at(&ident, message);
+        }
         return None;
     };
     let kind = form.kind(attribute)?;
@@ -228,20 +213,19 @@ fn child(
 
 /// Returns the name in snake case: `http_api` for `HttpApi`.
 fn snake_case(ident: &Ident) -> String {
-    let ident = ident.unraw().to_string();
+    let chars: Vec<char> = ident.unraw().to_string().chars().collect();
     let mut snake = String::new();
-    let mut chars = ident.chars().peekable();
-    let mut before = None::<char>;
-    while let Some(c) = chars.next() {
+    for (at, c) in chars.iter().enumerate() {
+        let is_after = |is: fn(char) -> bool| at > 0 && is(chars[at - 1]);
+        let is_last_capital = is_after(char::is_uppercase)
+            && chars.get(at + 1).is_some_and(|next| next.is_lowercase());
         // A word begins at a capital after a small letter, and at the last of several capitals.
-        let after_small = before.is_some_and(|before| before.is_lowercase() || before.is_numeric());
-        let before_small = before.is_some_and(char::is_uppercase)
-            && chars.peek().is_some_and(|next| next.is_lowercase());
-        if c.is_uppercase() && (after_small || before_small) {
+        let is_begin =
+            is_after(char::is_lowercase) || is_after(char::is_numeric) || is_last_capital;
+        if c.is_uppercase() && is_begin {
             snake.push('_');
         }
         snake.extend(c.to_lowercase());
-        before = Some(c);
     }
     snake
 }

@@ -35,26 +35,16 @@ pub(crate) fn param_name(param: &PatType, otherwise: &str) -> Ident {
     }
 }
 
-/// Returns whether a type is named `Context`.
-pub(crate) fn is_context(ty: &Type) -> bool {
-    last_segment(ty).is_some_and(|last| last.ident == "Context")
+/// Returns whether a type has this name.
+pub(crate) fn is(ty: &Type, name: &str) -> bool {
+    last_segment(ty).is_some_and(|last| last.ident == name)
 }
 
-/// Returns whether a type is named `BlockingContext`.
-pub(crate) fn is_blocking_context(ty: &Type) -> bool {
-    last_segment(ty).is_some_and(|last| last.ident == "BlockingContext")
-}
-
-/// Returns whether a type is named `RunContext`.
-pub(crate) fn is_run_context(ty: &Type) -> bool {
-    last_segment(ty).is_some_and(|last| last.ident == "RunContext")
-}
-
-/// Returns whether a type is a context of either kind, or a reference to one. What is wrong with it is reported
+/// Returns whether a type is a context of an incarnation, or a reference to one. Whether it is the right one is checked
 /// elsewhere.
-pub(crate) fn is_context_or_borrow(ty: &Type) -> bool {
+pub(crate) fn is_context(ty: &Type) -> bool {
     let ty = without_reference(ty);
-    is_context(ty) || is_blocking_context(ty)
+    is(ty, "Context") || is(ty, "BlockingContext")
 }
 
 /// Returns the type that a reference refers to, or the type itself.
@@ -125,14 +115,14 @@ pub(crate) fn inferred(generics: &Generics) -> impl Iterator<Item = &Ident> {
 
 /// Returns whether an identifier like this occurs in these tokens.
 pub(super) fn names(tokens: &TokenStream, is: &dyn Fn(&Ident) -> bool) -> bool {
-    occurs(tokens, &|tokens| matches!(tokens, [TokenTree::Ident(ident), ..] if is(ident)))
+    flatten(tokens.clone()).iter().any(|token| matches!(token, TokenTree::Ident(name) if is(name)))
 }
 
-/// Returns whether tokens like these occur, at any depth. `begin` gets the rest of a group.
-pub(super) fn occurs(tokens: &TokenStream, begin: &dyn Fn(&[TokenTree]) -> bool) -> bool {
-    let tokens: Vec<_> = tokens.clone().into_iter().collect();
-    (0..tokens.len()).any(|at| match &tokens[at] {
-        TokenTree::Group(group) => occurs(&group.stream(), begin),
-        _ => begin(&tokens[at..]),
-    })
+/// Returns the tokens at any depth, without the delimiters of groups.
+pub(super) fn flatten(tokens: TokenStream) -> Vec<TokenTree> {
+    let tokens = tokens.into_iter().flat_map(|token| match token {
+        TokenTree::Group(group) => flatten(group.stream()),
+        token => vec![token],
+    });
+    tokens.collect()
 }

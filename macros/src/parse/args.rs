@@ -10,7 +10,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Ident, LitStr, Meta, Result, Token, parse_quote, token};
 
 use super::backoff::Backoff;
-use super::input::{equals, is_over, parentheses, skip};
+use super::input::{equals, is_over, parentheses, skip, skip_value};
 use super::value::Value;
 use crate::errors::{Errors, fail};
 use crate::hints;
@@ -18,72 +18,63 @@ use crate::keys::{self, Key, Place, Takes};
 use crate::paths::Krate;
 
 /// A key that is written, with its value.
+#[derive(Clone)]
 pub(crate) struct Arg {
     pub(crate) key: &'static Key,
     /// The key as it is written, which becomes the name of the method.
     pub(crate) ident: Ident,
-    pub(crate) setting: Setting,
+    pub(crate) value: Value,
 }
 
-pub(crate) enum Setting {
-    Flag,
-    Value(Value),
-    Group(Args),
-    /// A mistake, which is reported.
-    Invalid,
-}
-
+#[derive(Clone)]
 pub(crate) struct Args {
     pub(crate) place: Place,
     args: Vec<Arg>,
 }
 
 impl Args {
-    /// Parses the keys in the parentheses of an attribute macro.
-    pub(crate) fn parse(place: Place, tokens: TokenStream, errors: &mut Errors) -> Self {
-        let mut args = Self::none(place);
-        let parser = |input: ParseStream<'_>| {
-            args.read(input, errors);
-            Ok(())
-        };
-        // `read` reports all errors itself.
-        let _ = parser.parse2(tokens);
-        args
-    }
-
     pub(crate) fn none(place: Place) -> Self {
         Self { place, args: Vec::new() }
+    }
+
+    /// Parses the keys in the parentheses of an attribute macro.
+    pub(crate) fn parse(place: Place, tokens: TokenStream, errors: &mut Errors) -> Self {
+        let parser = |input: ParseStream<'_>| Ok(Self::read(place, input, errors));
+        // `read` reports all errors itself.
+        parser.parse2(tokens).unwrap_or_else(|_| Self::none(place))
     }
 
     /// Parses the keys of a helper attribute, which may have no parentheses.
     pub(crate) fn of(place: Place, attribute: &Attribute, errors: &mut Errors) -> Self {
         match &attribute.meta {
-            Meta::Path(_) => Self::none(place),
-            Meta::List(list) => Self::parse(place, list.tokens.clone(), errors),
+            Meta::Path(_) => {}
+            Meta::List(list) => return Self::parse(place, list.tokens.clone(), errors),
             Meta::NameValue(pair) => {
                 let (path, example) = (pair.path.to_token_stream(), hints::example(place));
                 let message = format!("options stand in parentheses, as in `#[{path}({example})]`");
                 errors.at(pair, message);
-                Self::none(place)
             }
         }
+        Self::none(place)
     }
 
-    fn read(&mut self, input: ParseStream<'_>, errors: &mut Errors) {
+    pub(super) fn read(place: Place, input: ParseStream<'_>, errors: &mut Errors) -> Self {
+        let mut args = Self::none(place);
         let mut misplaced = Vec::new();
         while !input.is_empty() {
-            if let Err(error) = self.read_one(input, &mut misplaced, errors) {
+            if let Err(error) = args.read_one(input, &mut misplaced, errors) {
                 errors.push(error);
-                skip(input, |input| input.peek(Token![,]));
+                skip_value(input);
             }
             if !input.is_empty() && input.parse::<Token![,]>().is_err() {
                 errors.push(input.error("a comma is missing before this"));
-                // Parsing goes on at the next token that can be a key.
+                // Parsing continues at the next token that can be a key.
                 skip(input, |input| input.peek(Ident::peek_any) || input.peek(Token![,]));
                 let _ = input.parse::<Token![,]>();
             }
         }
-        self.report_misplaced(&misplaced, errors);
+        args.report_misplaced(&misplaced, errors);
+        args
     }
 
     fn read_one(
@@ -94,24 +85,24 @@ impl Args {
     ) -> Result<()> {
         let ident = self.key(input)?;
         let name = ident.to_string();
-        let Some(key) = keys::find(&name) else {
+        let Some(key) = self.place.key(&name) else {
+            if let Some(key) = keys::elsewhere(self.place, &name) {
+                misplaced.push((ident, key));
+                skip_value(input);
+                return Ok(());
+            }
             let (message, meant) = hints::unknown(self.place, &name);
             let error = fail(&ident, message);
-            self.args.extend(meant.map(|key| Arg { key, ident, setting: Setting::Invalid }));
+            self.args.extend(meant.map(|key| Arg { key, ident, value: Value::Invalid }));
             return error;
         };
-        if !key.places.contains(&self.place) {
-            misplaced.push((ident, key));
-            skip(input, |input| input.peek(Token![,]));
-            return Ok(());
-        }
-        let setting = setting(key, &ident, input, errors).unwrap_or_else(|error| {
+        let value = value(key, &ident, input, errors).unwrap_or_else(|error| {
             errors.push(error);
-            skip(input, |input| input.peek(Token![,]));
-            Setting::Invalid
+            skip_value(input);
+            Value::Invalid
         });
         if self.get(key.name).is_none() {
-            self.args.push(Arg { key, ident, setting });
+            self.args.push(Arg { key, ident, value });
         } else if !self.is_invalid(key.name) {
             errors.at(&ident, format!("`{ident}` is already set; remove one of the two"));
         }
@@ -122,9 +113,9 @@ impl Args {
         if input.peek(Ident::peek_any) {
             return Ident::parse_any(input);
         }
-        let before = self.args.last().map(|arg| &arg.setting);
+        let before = self.args.last().map(|arg| &arg.value);
         let message = match (before, input.fork().parse::<LitStr>()) {
-            (Some(Setting::Value(Value::Names(names))), Ok(text)) => {
+            (Some(Value::Names(names)), Ok(text)) => {
                 let names = names.iter().map(LitStr::value).chain([text.value()]);
                 let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
                 format!("put several names in brackets: `[{}]`", names.join(", "))
@@ -152,23 +143,20 @@ impl Args {
     }
 
     pub(crate) fn value(&self, key: &str) -> Option<&Value> {
-        match &self.get(key)?.setting {
-            Setting::Value(value) => Some(value),
-            _ => None,
-        }
+        self.get(key).map(|arg| &arg.value)
     }
 
     /// Returns the keys in the parentheses of a key.
     pub(crate) fn group(&self, key: &str) -> Option<&Self> {
-        match &self.get(key)?.setting {
-            Setting::Group(args) => Some(args),
+        match self.value(key) {
+            Some(Value::Group(args)) => Some(args),
             _ => None,
         }
     }
 
     /// Returns whether the key is set to something invalid.
     pub(crate) fn is_invalid(&self, key: &str) -> bool {
-        self.get(key).is_some_and(|arg| matches!(arg.setting, Setting::Invalid))
+        matches!(self.value(key), Some(Value::Invalid))
     }
 
     /// Returns whether a key is set to a word, and this is its variant.
@@ -200,26 +188,23 @@ impl Args {
 }
 
 /// Parses what follows a key.
-fn setting(
+fn value(
     key: &'static Key,
     ident: &Ident,
     input: ParseStream<'_>,
     errors: &mut Errors,
-) -> Result<Setting> {
+) -> Result<Value> {
     let example = key.example;
     let in_parentheses = input.peek(token::Paren);
     match &key.takes {
-        Takes::Flag if is_over(input) => Ok(Setting::Flag),
+        Takes::Flag if is_over(input) => Ok(Value::Flag),
         Takes::Flag => fail(ident, format!("`{ident}` takes no value; write `{ident}` alone")),
-        Takes::Group(place) if in_parentheses => parentheses(input, |group| {
-            let mut args = Args::none(*place);
-            args.read(group, errors);
-            Ok(Setting::Group(args))
-        }),
+        Takes::Group(place) if in_parentheses => {
+            parentheses(input, |group| Ok(Value::Group(Args::read(*place, group, errors))))
+        }
         Takes::Group(_) => fail(ident, format!("`{ident}` takes options; write `{example}`")),
         Takes::Backoff if in_parentheses => {
-            let backoff = parentheses(input, |group| Backoff::parse(group, ident.span()))?;
-            Ok(Setting::Value(Value::Backoff(backoff)))
+            parentheses(input, |group| Backoff::parse(group, ident.span())).map(Value::Backoff)
         }
         takes if in_parentheses => {
             let expression = takes.words().and_then(|words| words.expression);
@@ -229,7 +214,7 @@ fn setting(
         }
         _ => {
             equals(ident, example, input)?;
-            Value::parse(key, input).map(Setting::Value)
+            Value::parse(key, input)
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn several(input: ParseStream<'_>) -> Result<Vec<Expr>> {
     Ok(list.parse_terminated(expression, Token![,])?.into_iter().collect())
 }
 
-/// Parses the contents of parentheses, which are consumed also after an error.
+/// Parses the contents of parentheses, which are consumed even after an error.
 pub(super) fn parentheses<T>(
     input: ParseStream<'_>,
     parse: impl FnOnce(ParseStream<'_>) -> Result<T>,
@@ -50,13 +50,18 @@ pub(super) fn skip(input: ParseStream<'_>, until: impl Fn(ParseStream<'_>) -> bo
     while !input.is_empty() && !until(input) && input.parse::<TokenTree>().is_ok() {}
 }
 
+/// Skips the rest of a value.
+pub(super) fn skip_value(input: ParseStream<'_>) {
+    skip(input, |input| input.peek(Token![,]));
+}
+
 /// Returns whether a value ends here.
 pub(super) fn is_over(input: ParseStream<'_>) -> bool {
     input.is_empty() || input.peek(Token![,])
 }
 
 /// Returns the text in quotes that an expression consists of.
-pub(super) fn text(expr: &Expr) -> Option<&LitStr> {
+pub(crate) fn text(expr: &Expr) -> Option<&LitStr> {
     match expr {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text),
         _ => None,

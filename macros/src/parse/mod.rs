@@ -2,15 +2,11 @@
 
 mod args;
 mod backoff;
-mod config;
 mod input;
-mod name;
-mod scalar;
+mod literal;
 mod value;
 
-pub(crate) use args::{Arg, Args, Setting};
+pub(crate) use args::{Arg, Args};
 pub(crate) use backoff::Backoff;
-#[cfg(test)]
-pub(crate) use backoff::CURVES;
-pub(crate) use scalar::Scalar;
+pub(crate) use input::text;
 pub(crate) use value::Value;

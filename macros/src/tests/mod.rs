@@ -334,10 +334,10 @@ fn every_word_is_documented() {
 
 #[test]
 fn every_curve_and_setting_of_a_backoff_is_documented() {
-    for curve in crate::parse::CURVES {
+    for curve in crate::keys::CURVES {
         assert_documented(curve.name, &format!("`backoff({}", curve.name));
-        for setting in curve.settings {
-            assert_documented(setting, "");
+        for setting in crate::keys::Place::Backoff(curve).keys() {
+            assert_documented(setting.name, "");
         }
     }
 }
