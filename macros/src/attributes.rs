@@ -1,6 +1,9 @@
-//! Attributes of the item that the expansion has to respect.
+//! Attributes and bounds: those of the item that the expansion has to respect, and those that it adds.
 
-use syn::{Attribute, parse_quote};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Generics, Token, Type, TypeParamBound, parse_quote};
+
+use crate::span::repeat;
 
 /// Removes an attribute with the name of the macro, so that it isn't expanded a second time.
 pub(crate) fn take_second(name: &str, attributes: &mut Vec<Attribute>) -> Option<Attribute> {
@@ -37,4 +40,26 @@ pub(crate) fn allow_deprecated<'a>(
     attributes.into_iter().find(|attribute| attribute.path().is_ident("deprecated")).map(
         |_| parse_quote!(#[allow(deprecated, reason = "the generated code uses the item itself")]),
     )
+}
+
+pub(crate) type Bounds = Punctuated<TypeParamBound, Token![+]>;
+
+/// Adds bounds to a type, which is a type parameter or contains some.
+pub(crate) fn require(generics: &mut Generics, ty: &Type, bounds: &Bounds) {
+    let ty = repeat(ty);
+    generics.make_where_clause().predicates.push(parse_quote!(#ty: #bounds));
+}
+
+/// Returns the lint level that lets generated code repeat bounds.
+pub(crate) fn allow_added_bounds(generics: &Generics) -> Option<Attribute> {
+    generics.type_params().next().map(|_| {
+        parse_quote! {
+            #[allow(
+                clippy::multiple_bound_locations,
+                clippy::trait_duplication_in_bounds,
+                clippy::type_repetition_in_bounds,
+                reason = "bounds are added whether or not they exist already"
+            )]
+        }
+    })
 }

@@ -21,6 +21,15 @@ impl Errors {
         self.push(Error::new_spanned(tokens, message));
     }
 
+    /// Adds an error at each of these, of which there may be none.
+    pub(crate) fn each<T: ToTokens>(
+        &mut self,
+        tokens: impl IntoIterator<Item = T>,
+        message: impl Display,
+    ) {
+        tokens.into_iter().for_each(|tokens| self.at(tokens, &message));
+    }
+
     pub(crate) fn push(&mut self, error: Error) {
         match &mut self.0 {
             Some(errors) => errors.combine(error),

@@ -1,11 +1,10 @@
-//! What an error says about a key that is unknown or misplaced: the key that was meant, or its place.
+//! What an error suggests: the word or the key that was meant, or the place of a key.
 
 use crate::keys::Place::{
     self, Backoff, Block, Defaults, Dynamic, Field, Function, Handler, Itself, Nested, Restarts,
     Supervisor,
 };
 use crate::keys::{Key, Takes};
-use crate::suggestion::{closest, instead, list};
 
 /// What an error suggests for the curves and settings of a backoff that have no word.
 pub(crate) const EXPRESSION: &str = "backoff = Backoff::fibonacci(min, max).reset_after(age)";
@@ -78,11 +77,11 @@ pub(crate) fn no_name(place: Place) -> String {
 
 /// Returns a correct use of a key that is allowed here.
 pub(crate) fn example(place: Place) -> &'static str {
-    if let Backoff(curve) = place {
-        return curve.example;
-    }
     let key = place.keys().find(|key| matches!(key.takes, Takes::Word(_)));
-    key.or(place.keys().next()).map_or("", |key| key.example)
+    match place {
+        Backoff(curve) => curve.example,
+        _ => key.or(place.keys().next()).map_or("", |key| key.example),
+    }
 }
 
 /// Returns the subject of the sentence "… has no such option".
@@ -104,6 +103,50 @@ fn subject(place: Place) -> String {
 /// Returns the key that takes this word.
 fn with_word(place: Place, word: &str) -> Option<&'static Key> {
     place.keys().find(|key| key.takes.words().is_some_and(|words| words.words.contains(&word)))
+}
+
+/// Returns what to write instead of `word`: the closest of the allowed words, or all of them and an
+/// expression.
+pub(crate) fn instead(word: &str, allowed: &[&str], expression: Option<&str>) -> String {
+    if let Some(best) = closest(word, allowed) {
+        return format!("did you mean `{best}`?");
+    }
+    if allowed.is_empty() {
+        return "remove it".to_owned();
+    }
+    let expression = expression.map(|it| format!(", or an expression like `{it}`"));
+    format!("write {}{}", list(allowed, "or"), expression.unwrap_or_default())
+}
+
+/// Returns the allowed word that `word` misspells, or has a part of.
+pub(crate) fn closest<'a>(word: &str, allowed: &[&'a str]) -> Option<&'a str> {
+    /// The similarity from which a word counts as misspelt, from 0 to 1.
+    const SIMILAR: f64 = 0.8;
+    /// The similarity from which a misspelling outranks a common part.
+    const NEARLY_EQUAL: f64 = 0.95;
+
+    let similarity = |other: &&str| {
+        let is_part = |of: &str, part: &str| of.split('_').any(|word| word == part);
+        let is_part = is_part(word, other) || is_part(other, word);
+        let similarity = strsim::jaro_winkler(word, other);
+        if similarity > NEARLY_EQUAL {
+            similarity + 2.0
+        } else {
+            similarity + f64::from(u8::from(is_part))
+        }
+    };
+    let best = allowed.iter().copied().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    best.filter(|best| similarity(best) > SIMILAR)
+}
+
+/// Returns the words in backticks, separated by commas and a conjunction: `a`, `b` or `c`.
+pub(crate) fn list(words: &[&str], conjunction: &str) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    match &*words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} {conjunction} {last}", first.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -200,6 +243,28 @@ mod tests {
         assert_eq!(
             no_name(Dynamic),
             "an option begins with its name, as in `restart = \"transient\"`",
+        );
+    }
+    #[test]
+    fn a_word_that_is_nearly_right_is_answered_with_the_right_one() {
+        let words = ["one_for_one", "one_for_all", "rest_for_one"];
+        assert_eq!(instead("rest_for_on", &words, None), "did you mean `rest_for_one`?");
+        assert_eq!(
+            instead("simple", &words, None),
+            "write `one_for_one`, `one_for_all` or `rest_for_one`",
+        );
+        assert_eq!(instead("x", &["signal"], None), "write `signal`");
+        assert_eq!(
+            instead("x", &["signal"], Some("f()")),
+            "write `signal`, or an expression like `f()`"
+        );
+        assert_eq!(instead("x", &[], Some("f()")), "remove it");
+        assert_eq!(instead("on_signal", &["on_start", "signal"], None), "did you mean `signal`?");
+        let keys = ["restart", "restart_on_change"];
+        assert_eq!(instead("restart_on_chagne", &keys, None), "did you mean `restart_on_change`?");
+        assert_eq!(
+            instead("kill", &["brutal_kill", "infinity"], None),
+            "did you mean `brutal_kill`?"
         );
     }
 }

@@ -61,19 +61,15 @@ pub(crate) struct Curve {
     pub(crate) example: &'static str,
 }
 
-const EXPONENTIAL: Curve = Curve {
-    name: "exponential",
-    first: Some("min"),
-    example: r#"backoff(exponential, min = "200ms", max = "30s")"#,
-};
-const LINEAR: Curve = Curve {
-    name: "linear",
-    first: Some("base"),
-    example: r#"backoff(linear, base = "2s", max = "30s")"#,
-};
-const CONSTANT: Curve =
-    Curve { name: "constant", first: Some("delay"), example: r#"backoff(constant, delay = "5s")"# };
-const NONE: Curve = Curve { name: "none", first: None, example: "backoff(none)" };
+const fn curve(name: &'static str, first: Option<&'static str>, example: &'static str) -> Curve {
+    Curve { name, first, example }
+}
+
+const EXPONENTIAL: Curve =
+    curve("exponential", Some("min"), r#"backoff(exponential, min = "200ms", max = "30s")"#);
+const LINEAR: Curve = curve("linear", Some("base"), r#"backoff(linear, base = "2s", max = "30s")"#);
+const CONSTANT: Curve = curve("constant", Some("delay"), r#"backoff(constant, delay = "5s")"#);
+const NONE: Curve = curve("none", None, "backoff(none)");
 
 /// The curves in daily use. All others take an expression.
 pub(crate) const CURVES: [&Curve; 4] = [&EXPONENTIAL, &LINEAR, &CONSTANT, &NONE];

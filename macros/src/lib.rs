@@ -9,7 +9,6 @@
 //! 3. Errors that only the compiler can find underline the user's tokens: see `span`.
 
 mod attributes;
-mod bounds;
 mod check;
 mod errors;
 mod expand;
@@ -17,9 +16,7 @@ mod hints;
 mod keys;
 mod model;
 mod parse;
-mod paths;
 mod span;
-mod suggestion;
 mod supervisor;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
-//! The spans of generated code: errors that only the compiler can find underline the user's tokens.
+//! The paths and spans of generated code: errors that only the compiler can find underline the user's tokens.
 //!
 //! Code located at the user's tokens still counts as generated: its names resolve where the macro is
 //! called, and lints skip it.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
-use syn::{ReturnType, Signature};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Path, ReturnType, Signature};
 
 /// The tokens that the compiler underlines, from the first one to the last.
 #[derive(Clone, Copy)]
@@ -83,4 +83,21 @@ pub(crate) fn group(delimiter: Delimiter, contents: TokenStream, span: Span) -> 
 /// Returns the span of generated code that is reported at `place`.
 pub(crate) fn generated_at(place: Span) -> Span {
     Span::call_site().located_at(place)
+}
+
+/// The path to verger: `::verger`, or the one that the key `crate` names.
+pub(crate) struct Krate(pub(crate) Path);
+
+impl Krate {
+    /// Returns the full path of a public item. `path` is its path below the crate root.
+    pub(crate) fn item(&self, path: &str) -> TokenStream {
+        self.item_at(path, Span::call_site())
+    }
+
+    /// Returns the full path of an item, reported at `span` if it is wrong.
+    pub(crate) fn item_at(&self, path: &str, span: Span) -> TokenStream {
+        let Self(krate) = self;
+        let segments = path.split("::").map(|segment| Ident::new(segment, span));
+        quote_spanned!(span=> #krate #(::#segments)*)
+    }
 }

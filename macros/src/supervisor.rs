@@ -2,11 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Item};
+use syn::{DeriveInput, Item, Result};
 
 use crate::attributes::{derives, take_second};
-use crate::errors::Errors;
+use crate::errors::{Errors, fail};
 use crate::keys::Place;
 use crate::model::{Form, Node};
 use crate::parse::Args;
@@ -14,13 +13,7 @@ use crate::{check, expand};
 
 /// Expands `#[supervisor(options)] item`.
 pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> TokenStream {
-    let parsed = syn::parse2(item.clone()).and_then(|parsed| match parsed {
-        Item::Struct(item) => Ok(DeriveInput::from(item)),
-        Item::Enum(item) => Ok(item.into()),
-        Item::Union(item) => Ok(item.into()),
-        other => Err(not_a_struct(&other)),
-    });
-    let mut item = match parsed {
+    let mut item = match parse(item.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
             let error = error.into_compile_error();
@@ -75,18 +68,20 @@ fn finish(node: &Node, mut errors: Errors) -> TokenStream {
     quote!(#methods #errors)
 }
 
-fn not_a_struct(item: &Item) -> Error {
-    let instead = match item {
-        Item::Fn(_) | Item::Impl(_) => "write `#[worker]` here",
-        _ => "put `#[supervisor]` there",
-    };
-    let keyword = match item {
-        Item::Fn(item) => item.sig.fn_token.span(),
-        Item::Impl(item) => item.impl_token.span(),
-        Item::Mod(item) => item.mod_token.span(),
-        Item::Trait(item) => item.trait_token.span(),
-        item => item.span(),
-    };
-    let message = format!("a supervisor is a struct, whose fields are its children; {instead}");
-    Error::new(keyword, message)
+/// Parses a struct, or an item whose fields could be taken for children.
+fn parse(item: TokenStream) -> Result<DeriveInput> {
+    const HERE: &str =
+        "a supervisor is a struct, whose fields are its children; write `#[worker]` here";
+    const THERE: &str =
+        "a supervisor is a struct, whose fields are its children; put `#[supervisor]` there";
+    match syn::parse2(item)? {
+        Item::Struct(item) => Ok(item.into()),
+        Item::Enum(item) => Ok(item.into()),
+        Item::Union(item) => Ok(item.into()),
+        Item::Fn(item) => fail(item.sig.fn_token, HERE),
+        Item::Impl(item) => fail(item.impl_token, HERE),
+        Item::Mod(item) => fail(item.mod_token, THERE),
+        Item::Trait(item) => fail(item.trait_token, THERE),
+        item => fail(item, THERE),
+    }
 }

@@ -35,11 +35,9 @@ const fn table(
 pub(crate) const STRATEGY: WordTable =
     table("Strategy", Some("strategy"), &["one_for_one", "one_for_all", "rest_for_one"]);
 
-pub(crate) const AUTO_SHUTDOWN: WordTable = table(
-    "policy::AutoShutdown",
-    Some("auto-shutdown"),
-    &["never", "any_significant", "all_significant"],
-);
+#[rustfmt::skip]
+pub(crate) const AUTO_SHUTDOWN: WordTable =
+    table("policy::AutoShutdown", Some("auto-shutdown"), &["never", "any_significant", "all_significant"]);
 
 pub(crate) const START: WordTable = table("policy::Start", None, &["sequential", "concurrent"]);
 
@@ -50,31 +48,13 @@ pub(crate) const ON_EXHAUSTED: WordTable = WordTable {
     ..table("policy::OnExhausted", None, &["escalate", "park", "stop_child"])
 };
 
+#[rustfmt::skip]
 pub(crate) const RESTART: WordTable = WordTable {
-    synonyms: &[
-        ("always", "permanent"),
-        ("on_failure", "transient"),
-        ("never", "temporary"),
-        ("no", "temporary"),
-    ],
-    ..table(
-        "RestartType",
-        Some("restart type"),
-        &[
-            "permanent",
-            "transient",
-            "temporary",
-            "always",
-            "on_failure",
-            "never",
-            "no",
-            "on_stop",
-            "on_success",
-            "on_abnormal",
-            "on_abort",
-            "on_watchdog",
-        ],
-    )
+    synonyms: &[("always", "permanent"), ("on_failure", "transient"), ("never", "temporary"), ("no", "temporary")],
+    ..table("RestartType", Some("restart type"), &[
+        "permanent", "transient", "temporary", "always", "on_failure", "never", "no",
+        "on_stop", "on_success", "on_abnormal", "on_abort", "on_watchdog",
+    ])
 };
 
 pub(crate) const SHUTDOWN: WordTable =

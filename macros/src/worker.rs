@@ -4,12 +4,12 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Item, ItemFn, ItemImpl, Safety, Signature};
+use syn::{Attribute, Error, Item, ItemFn, ItemImpl};
 
 use crate::attributes::take_second;
 use crate::errors::Errors;
 use crate::keys::Place;
-use crate::model::{Bodies, Handler, child_methods_mut};
+use crate::model::{Bodies, Handler};
 use crate::parse::Args;
 use crate::{check, expand};
 
@@ -45,15 +45,11 @@ fn args(place: Place, options: TokenStream, attrs: &mut Vec<Attribute>) -> (Args
 fn function(options: TokenStream, mut item: ItemFn, bodies: Bodies) -> TokenStream {
     let (args, mut errors) = args(Place::Function, options, &mut item.attrs);
     check::function(&args, &item, &mut errors);
-    let correct = errors.is_empty();
     let expansion = if item.sig.receiver().is_some() {
         // A method can't become a constructor.
         bodies.put_back(item.into_token_stream())
     } else {
-        if !correct {
-            remove_qualifiers(&mut item.sig);
-        }
-        expand::function(&args, item, bodies, correct)
+        expand::function(&args, item, bodies, errors.is_empty())
     };
     quote!(#expansion #errors)
 }
@@ -70,19 +66,7 @@ fn block(options: TokenStream, mut item: ItemImpl, bodies: Bodies) -> TokenStrea
         expand::foreign_trait(&args, &item, bodies)
     } else {
         check::block(&args, &item, &handlers, &bodies, &mut errors);
-        handlers.iter().for_each(|handler| check::handler(handler, &mut errors));
-        let correct = errors.is_empty();
-        if !correct {
-            child_methods_mut(&mut item).for_each(|method| remove_qualifiers(&mut method.sig));
-        }
-        expand::block(&args, item, &handlers, bodies, correct)
+        expand::block(&args, item, &handlers, bodies, errors.is_empty())
     };
     quote!(#expansion #errors)
-}
-
-/// Removes what was reported, so that the code that uses the function has no further errors.
-fn remove_qualifiers(signature: &mut Signature) {
-    signature.constness = None;
-    signature.safety = Safety::Default;
-    signature.abi = None;
 }

@@ -4,11 +4,10 @@ use quote::quote;
 use syn::{Expr, ItemFn, Signature, Type};
 
 use super::options;
-use super::signature::{BORROWS, callable};
+use super::signature::{BORROWS, output};
 use crate::errors::Errors;
 use crate::model::{
-    Unusable, is, is_inbox, is_run_context, is_service, only_argument, typed_params,
-    undeclared_lifetime,
+    is, is_inbox, is_run_context, is_service, only_argument, typed_params, undeclared_lifetime,
 };
 use crate::parse::{Args, Value};
 
@@ -16,18 +15,14 @@ use crate::parse::{Args, Value};
 pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
     let signature = &function.sig;
     options::child(args, errors);
-    if let Some(receiver) = signature.receiver() {
-        errors.at(
-            receiver,
-            "a worker function can't take `self`, because each incarnation begins from nothing; \
-             put `#[worker]` on the `impl` block instead",
-        );
-    }
+    errors.each(
+        signature.receiver(),
+        "a worker function can't take `self`, because each incarnation begins from nothing; \
+         put `#[worker]` on the `impl` block instead",
+    );
     thread(args, signature, errors);
-    callable("a worker", signature, errors);
-    if let Some(lifetime) = signature.generics.lifetimes().next() {
-        errors.at(lifetime, BORROWS);
-    }
+    output("a worker", signature, errors);
+    errors.each(signature.generics.lifetimes().next(), BORROWS);
     for (index, param) in typed_params(&signature.inputs).enumerate() {
         parameter(index, &param.ty, errors);
     }
@@ -37,7 +32,7 @@ pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
 
 /// Checks where a worker function runs: `blocking`, `local`, and what goes with that.
 fn thread(args: &Args, signature: &Signature, errors: &mut Errors) {
-    let [blocking, local] = ["blocking", "local"].map(|key| args.get(key).map(|arg| &arg.ident));
+    let [blocking, local] = ["blocking", "local"].map(|key| args.ident(key));
     if let (Some(_), Some(local)) = (blocking, local) {
         return errors.at(local, "a worker either blocks or is async; remove one of the two");
     }
@@ -54,60 +49,52 @@ fn thread(args: &Args, signature: &Signature, errors: &mut Errors) {
         ),
         _ => {}
     }
-    for ty in typed_params(&signature.inputs).map(|param| &param.ty) {
-        if blocking.is_some() && is(ty, "Context") {
-            let message =
-                "a blocking worker has a context with blocking calls; write `BlockingContext`";
-            errors.at(ty, message);
-        } else if blocking.is_none() && is(ty, "BlockingContext") {
-            errors.at(ty, "an async worker has a `Context`; write that, or `#[worker(blocking)]`");
-        }
-        if let Some(key) = blocking.or(local).filter(|_| is_inbox(ty) || is_service(ty)) {
-            let message = format!(
-                "a worker with `{key}` gets no inbox and no service; take an `Address` or the value as an \
-                 argument, or find the service with `Context::service`"
-            );
-            errors.at(ty, message);
-        }
+    let types = || typed_params(&signature.inputs).map(|param| &*param.ty);
+    errors.each(
+        types().filter(|ty| blocking.is_some() && is(ty, "Context")),
+        "a blocking worker has a context with blocking calls; write `BlockingContext`",
+    );
+    errors.each(
+        types().filter(|ty| blocking.is_none() && is(ty, "BlockingContext")),
+        "an async worker has a `Context`; write that, or `#[worker(blocking)]`",
+    );
+    if let Some(key) = blocking.or(local) {
+        let message = format!(
+            "a worker with `{key}` gets no inbox and no service; take an `Address` or the value as an \
+             argument, or find the service with `Context::service`"
+        );
+        errors.each(types().filter(|ty| is_inbox(ty) || is_service(ty)), message);
     }
 }
 
 /// Checks the keys of a periodic worker, and that it has no mailbox.
 fn schedule(args: &Args, signature: &Signature, errors: &mut Errors) {
-    let [every, cron, options] =
-        ["every", "cron", "schedule"].map(|key| args.get(key).map(|arg| &arg.ident));
-    if let (Some(_), Some(cron)) = (every, cron) {
-        errors.at(cron, "`cron` sets the same as `every`; remove one of the two");
-    }
+    let [every, cron, options] = ["every", "cron", "schedule"].map(|key| args.ident(key));
+    errors.each(every.and(cron), "`cron` sets the same as `every`; remove one of the two");
     let is_periodic = every.or(cron).is_some();
-    if let (false, Some(options)) = (is_periodic, options) {
-        let message =
-            "`schedule` is about the runs of a periodic worker; add `every = \"10s\"`, for example";
-        errors.at(options, message);
-    }
-    let threads = ["blocking", "local"].into_iter().filter_map(|key| args.get(key));
-    for thread in threads.filter(|_| is_periodic).map(|arg| &arg.ident) {
+    errors.each(
+        options.filter(|_| !is_periodic),
+        "`schedule` is about the runs of a periodic worker; add `every = \"10s\"`, for example",
+    );
+    let threads = ["blocking", "local"].into_iter().filter_map(|key| args.ident(key));
+    for thread in threads.filter(|_| is_periodic) {
         let message = format!(
             "the runs of a periodic worker are async and share the runtime's threads; remove `{thread}`, and call \
              `spawn_blocking` of its context for code that blocks"
         );
         errors.at(thread, message);
     }
-    for ty in typed_params(&signature.inputs).map(|param| &param.ty) {
-        if is_periodic && is_inbox(ty) {
-            errors.at(
-                ty,
-                "a periodic worker has no mailbox, because it isn't there between two runs; remove this \
-                 parameter",
-            );
-        } else if !is_periodic && is_run_context(ty) {
-            errors.at(
-                ty,
-                "`RunContext` is for the runs of a periodic worker; write `Context`, or add \
-                 `every = \"10s\"`, for example",
-            );
-        }
-    }
+    let types = || typed_params(&signature.inputs).map(|param| &*param.ty);
+    errors.each(
+        types().filter(|ty| is_periodic && is_inbox(ty)),
+        "a periodic worker has no mailbox, because it isn't there between two runs; remove this \
+         parameter",
+    );
+    errors.each(
+        types().filter(|ty| !is_periodic && is_run_context(ty)),
+        "`RunContext` is for the runs of a periodic worker; write `Context`, or add \
+         `every = \"10s\"`, for example",
+    );
 }
 
 fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
@@ -121,7 +108,7 @@ fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
         let borrow = if mutability.is_some() { "&mut" } else { "&" };
         let message = format!("a worker owns its `{owned}`; remove the `{borrow}`");
         errors.at(quote!(#and #mutability), message);
-    } else if is_service(ty) && only_argument(ty).is_err() {
+    } else if is_service(ty) && only_argument(ty).is_none() {
         let message = "a service needs the type of its value; write `Service<Pool>`, for example";
         errors.at(ty, message);
     } else if let Some(context) = misplaced.filter(|_| index > 0) {
@@ -135,33 +122,21 @@ fn mailbox(args: &Args, signature: &Signature, errors: &mut Errors) {
     let mut inboxes = typed_params(&signature.inputs).filter(|param| is_inbox(&param.ty));
     let Some(first) = inboxes.next() else {
         // All keys of a missing mailbox are one mistake.
-        if let Some(key) = args.iter().find(|arg| matches!(arg.key.name, "capacity" | "mailbox")) {
-            let message = format!(
-                "`{}` has no mailbox; add a parameter `inbox: Inbox<M>`, where `M` is the type of the messages",
-                signature.ident
-            );
-            errors.at(&key.ident, message);
-        }
-        return;
-    };
-    match only_argument(&first.ty) {
-        Ok(_) => {}
-        Err(Unusable::Missing) => errors.at(
-            &first.ty,
-            "an inbox needs the type of its messages; write `Inbox<String>`, for example",
-        ),
-        Err(Unusable::Anonymous(anonymous)) => errors.at(
-            anonymous,
-            "the type of the messages needs a name, because the address has it, too; write a type \
-             parameter, as in `fn relay<M: Send>(inbox: Inbox<M>)`",
-        ),
-    }
-    for second in inboxes {
-        errors.at(
-            second,
-            "a worker has one mailbox; put both kinds of messages into one `enum`, and remove this",
+        let mut keys = args.iter().filter(|arg| matches!(arg.key.name, "capacity" | "mailbox"));
+        let message = format!(
+            "`{}` has no mailbox; add a parameter `inbox: Inbox<M>`, where `M` is the type of the messages",
+            signature.ident
         );
-    }
+        return errors.each(keys.next().map(|key| &key.ident), message);
+    };
+    errors.each(
+        Some(&first.ty).filter(|ty| only_argument(ty).is_none()),
+        "an inbox needs the type of its messages; write `Inbox<String>`, for example",
+    );
+    errors.each(
+        inboxes,
+        "a worker has one mailbox; put both kinds of messages into one `enum`, and remove this",
+    );
     if let Some(Value::Expression(Expr::Closure(closure))) = args.value("mailbox")
         && closure.inputs.len() != 1
     {

@@ -2,12 +2,10 @@
 
 mod block;
 mod function;
-mod handlers;
 mod node;
 mod options;
 mod signature;
 
 pub(crate) use block::block;
 pub(crate) use function::function;
-pub(crate) use handlers::handler;
 pub(crate) use node::node;

@@ -7,23 +7,20 @@ use crate::parse::Args;
 pub(super) fn supervisor(args: &Args, errors: &mut Errors) {
     any_supervisor(args, errors);
     // `backoff` of a supervisor is short for `defaults(backoff(…))`.
-    let default = args.group("defaults").and_then(|defaults| defaults.get("backoff"));
-    if let (Some(_), Some(second)) = (args.get("backoff"), default) {
-        errors.at(
-            &second.ident,
-            "`backoff` of a supervisor is the default of its children already; remove one of the \
-             two",
-        );
-    }
+    let default = args.group("defaults").and_then(|defaults| defaults.ident("backoff"));
+    errors.each(
+        default.filter(|_| args.get("backoff").is_some()),
+        "`backoff` of a supervisor is the default of its children already; remove one of the \
+         two",
+    );
 }
 
 /// Checks the options of a dynamic supervisor, some of which are those of its child spec.
 pub(super) fn dynamic(args: &Args, errors: &mut Errors) {
     any_supervisor(args, errors);
     for second in args.group("child").into_iter().flat_map(Args::iter) {
-        let own = args.get(second.key.name).filter(|own| own.key.is_of_child());
-        if own.is_some() {
-            let key = &second.ident;
+        let key = &second.ident;
+        if args.get(second.key.name).is_some_and(|own| own.key.is_of_child()) {
             errors.at(key, format!("`{key}` is already set; remove one of the two"));
         }
     }
@@ -55,38 +52,32 @@ fn limits(args: &Args, errors: &mut Errors) {
     if keys.iter().any(|key| args.is_invalid(key)) {
         return;
     }
-    let [max, period, intensity, unlimited] = keys.map(|key| args.get(key).map(|arg| &arg.ident));
-    let (key, message) = match (max.or(period), intensity, unlimited) {
-        (Some(limit), _, Some(_)) | (None, Some(limit), Some(_)) => (
-            limit,
-            format!("`{limit}` limits what `unlimited_restarts` allows; remove one of the two"),
-        ),
-        (Some(limit), Some(second), None) => {
-            (second, format!("`{second}` sets the same as `{limit}`; remove one of the two"))
-        }
-        (Some(max), None, None) if period.is_none() => {
-            (max, "`max_restarts` needs a `period`; add `period = \"60s\"`, for example".into())
-        }
-        (Some(period), None, None) if max.is_none() => {
-            (period, "`period` needs `max_restarts`; add `max_restarts = 5`, for example".into())
-        }
-        _ => return,
-    };
-    errors.at(key, message);
+    let [max, period, intensity, unlimited] = keys.map(|key| args.ident(key));
+    let limit = max.or(period);
+    if let (Some(limit), Some(_)) = (limit.or(intensity), unlimited) {
+        let message =
+            format!("`{limit}` limits what `unlimited_restarts` allows; remove one of the two");
+        errors.at(limit, message);
+    } else if let (Some(limit), Some(second)) = (limit, intensity) {
+        errors.at(second, format!("`{second}` sets the same as `{limit}`; remove one of the two"));
+    } else if let (Some(max), None) = (max, period) {
+        errors.at(max, "`max_restarts` needs a `period`; add `period = \"60s\"`, for example");
+    } else if let (None, Some(period)) = (max, period) {
+        errors.at(period, "`period` needs `max_restarts`; add `max_restarts = 5`, for example");
+    }
 }
 
 /// Checks the limit of one child.
 fn own_restarts(args: &Args, restarts: &Args, errors: &mut Errors) {
-    let Some(own) = args.get("own_restarts").map(|arg| &arg.ident) else { return };
-    let [max, period] = ["max", "period"].map(|key| restarts.get(key).is_some());
-    let other = ["intensity", "unlimited_restarts"].iter().find_map(|key| args.get(key));
-    if !(max && period) {
-        let missing = if max { "period = \"5m\"" } else { "max = 12" };
-        errors.at(
-            own,
-            format!("`own_restarts` needs `max` and `period`; add `{missing}`, for example"),
-        );
-    } else if let Some(other) = other.map(|arg| &arg.ident) {
+    let Some(own) = args.ident("own_restarts") else { return };
+    let needed = [("max", "max = 12"), ("period", "period = \"5m\"")];
+    let missing = needed.into_iter().find(|(key, _)| restarts.get(key).is_none());
+    let other = ["intensity", "unlimited_restarts"].iter().find_map(|key| args.ident(key));
+    if let Some((_, example)) = missing {
+        let message =
+            format!("`own_restarts` needs `max` and `period`; add `{example}`, for example");
+        errors.at(own, message);
+    } else if let Some(other) = other {
         errors.at(other, format!("`{other}` contradicts `own_restarts`; remove one of the two"));
     }
 }
@@ -94,13 +85,11 @@ fn own_restarts(args: &Args, restarts: &Args, errors: &mut Errors) {
 /// Refuses a permanent child that is significant, unless an exception lets it end for good.
 fn significant(args: &Args, errors: &mut Errors) {
     let is_permanent = args.is_set_to("restart", "Permanent") && args.get("stop_if").is_none();
-    if let Some(significant) = args.get("significant").filter(|_| is_permanent) {
-        errors.at(
-            &significant.ident,
-            "a permanent child never ends for good, so its end can't be significant; write \
-             `restart = \"transient\"` or remove `significant`",
-        );
-    }
+    errors.each(
+        args.ident("significant").filter(|_| is_permanent),
+        "a permanent child never ends for good, so its end can't be significant; write \
+         `restart = \"transient\"` or remove `significant`",
+    );
 }
 
 /// Reports all options of a configuration without a type as one mistake.

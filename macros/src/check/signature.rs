@@ -1,6 +1,6 @@
 //! Rules for what a supervisor calls, whether it is a function or a method.
 
-use syn::{PatType, Receiver, ReceiverKind, ReturnType, Safety, Signature, Type};
+use syn::{PatType, Receiver, ReceiverKind, ReturnType, Signature, Type};
 
 use crate::errors::Errors;
 use crate::model::{is, is_inbox, typed_params};
@@ -8,37 +8,12 @@ use crate::model::{is, is_inbox, typed_params};
 pub(super) const BORROWS: &str = "a worker can't borrow, because it outlives the function that \
                                   starts it; let it own the data, or share it in an `Arc`";
 
-/// Refuses qualifiers and `-> !`, with which a supervisor can't call it.
-pub(super) fn callable(subject: &str, signature: &Signature, errors: &mut Errors) {
-    if let Some(constness) = &signature.constness {
-        errors.at(constness, "a worker can't be `const`, since it is `async`; remove this");
-    }
-    if !matches!(signature.safety, Safety::Default) {
-        errors.at(
-            &signature.safety,
-            "a supervisor calls a worker without `unsafe`; remove this, and write `unsafe` blocks \
-             in the function",
-        );
-    }
-    if let Some(abi) = &signature.abi {
-        errors.at(abi, "a worker is called from Rust; remove this");
-    }
+/// Refuses `-> !`.
+pub(super) fn output(subject: &str, signature: &Signature, errors: &mut Errors) {
     if let ReturnType::Type(_, ty) = &signature.output
         && let Type::Never(never) = &**ty
     {
         errors.at(never, format!("{subject} returns nothing or `Exit`; remove `-> !`"));
-    }
-}
-
-/// Refuses parameters of types, which the caller couldn't choose.
-pub(super) fn not_generic(
-    subject: &str,
-    signature: &Signature,
-    example: &str,
-    errors: &mut Errors,
-) {
-    if let Some(param) = signature.generics.params.first() {
-        errors.at(param, format!("{subject} can't have parameters of its own; write {example}"));
     }
 }
 
@@ -66,7 +41,7 @@ pub(super) fn example(name: &str, blocks: bool) -> String {
 /// Refuses a method of the trait `Child`, or a `run` that blocks, that a supervisor couldn't call.
 pub(super) fn method(signature: &Signature, blocks: bool, errors: &mut Errors) {
     let name = &signature.ident;
-    let (subject, example) = (format!("`{name}`"), example(&name.to_string(), blocks));
+    let example = example(&name.to_string(), blocks);
     match (&signature.asyncness, blocks) {
         (Some(asyncness), true) => {
             errors.at(asyncness, format!("this must block; write {example}"));
@@ -79,7 +54,6 @@ pub(super) fn method(signature: &Signature, blocks: bool, errors: &mut Errors) {
         }
         _ => {}
     }
-    callable(&subject, signature, errors);
     match signature.receiver() {
         None => errors.at(name, format!("this needs `&mut self`; write {example}")),
         Some(receiver) if is_by_reference(receiver) => {}
@@ -88,25 +62,23 @@ pub(super) fn method(signature: &Signature, blocks: bool, errors: &mut Errors) {
             errors.at(receiver, format!("this must be `&mut self`{or}; write {example}"));
         }
     }
-    not_generic(&subject, signature, &example, errors);
     let is_misplaced = |param: &&PatType| !blocks && is_inbox(&param.ty);
     let (inboxes, others): (Vec<_>, Vec<_>) =
         typed_params(&signature.inputs).partition(is_misplaced);
-    if let Some(inbox) = inboxes.first() {
-        let message = format!(
+    errors.each(
+        inboxes.first(),
+        format!(
             "`{name}` gets nothing but the context; keep the inbox in a field of the type, and \
              make the child by `child_with_mailbox(\"db\", mailbox, |inbox| …)`"
-        );
-        errors.at(inbox, message);
-    }
+        ),
+    );
     let context = if blocks { "BlockingContext" } else { "Context" };
-    if let Some(first) = others.first().filter(|first| !is_reference(first, context)) {
-        errors.at(&first.ty, format!("this must be `&{context}`; write {example}"));
-    }
-    if let Some(second) = others.get(1) {
-        let message = format!(
-            "`{name}` gets nothing but the context; keep this in a field of the type instead"
-        );
-        errors.at(second, message);
-    }
+    let first = others.first().filter(|first| !is_reference(first, context));
+    errors
+        .each(first.map(|first| &first.ty), format!("this must be `&{context}`; write {example}"));
+    errors.each(
+        others.get(1),
+        format!("`{name}` gets nothing but the context; keep this in a field of the type instead"),
+    );
+    output(&format!("`{name}`"), signature, errors);
 }

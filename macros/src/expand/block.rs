@@ -1,20 +1,19 @@
 //! An `impl` block with `run`, and perhaps `activate` and `deactivate`, becomes a `Child`.
 //!
 //! The methods stay where they are, and the trait's methods call them. They may leave out the
-//! context, take `&self`, and return any `Outcome`.
+//! context, take `&self`, and return any `Outcome`. Methods with `#[on]` are registered when the component has been
+//! activated.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{ImplItem, ImplItemFn, ItemImpl, parse_quote};
+use syn::{ImplItem, ImplItemFn, ItemImpl, WherePredicate, parse_quote};
 
-use super::calls::calls;
-use super::handlers;
+use super::calls::{calls, value_of};
 use crate::attributes::cfgs;
-use crate::model::{Bodies, Handler, child_methods, child_methods_mut, typed_params};
+use crate::model::{Bodies, Handler, child_methods, is_of_child, typed_params};
 use crate::parse::Args;
-use crate::paths::Krate;
-use crate::span::{SpanRange, generated_at};
+use crate::span::{Krate, SpanRange, generated_at};
 
 /// Returns the block and the implementation of `Child`.
 pub(crate) fn block(
@@ -24,7 +23,11 @@ pub(crate) fn block(
     bodies: Bodies,
     correct: bool,
 ) -> TokenStream {
-    for method in child_methods_mut(&mut block) {
+    for item in &mut block.items {
+        let ImplItem::Fn(method) = item else { continue };
+        if !is_of_child(method) {
+            continue;
+        }
         method.attrs.push(parse_quote! {
             #[allow(
                 clippy::unused_async,
@@ -46,14 +49,10 @@ pub(crate) fn block(
 
 /// Returns the block of a trait, with the `#[async_trait]` that it needs to compile.
 pub(crate) fn foreign_trait(args: &Args, block: &ItemImpl, bodies: Bodies) -> TokenStream {
-    let is_async = |item: &ImplItem| match item {
-        ImplItem::Fn(method) => method.sig.asyncness.is_some(),
-        _ => false,
-    };
     let has_it = block.attrs.iter().any(|attribute| {
         attribute.path().segments.last().is_some_and(|last| last.ident == "async_trait")
     });
-    let async_trait = (!has_it && block.items.iter().any(is_async)).then(|| {
+    let async_trait = (!has_it).then(|| {
         let async_trait = args.krate().item("async_trait");
         quote!(#[#async_trait])
     });
@@ -63,45 +62,31 @@ pub(crate) fn foreign_trait(args: &Args, block: &ItemImpl, bodies: Bodies) -> To
 
 fn child(args: &Args, block: &ItemImpl, handlers: &[Handler], correct: bool) -> TokenStream {
     let krate = &args.krate();
-    let mut generics = block.generics.clone();
-    let (spec, methods) = if correct {
-        (spec(args, krate), methods(block, handlers, krate))
-    } else {
-        // Enough for the code that uses the type.
-        generics.make_where_clause().predicates.push(parse_quote!(Self: 'static));
-        (TokenStream::new(), of_child(&parse_quote!(run), &quote!(_), krate, &quote!(loop {})))
-    };
-    let ItemImpl { self_ty, .. } = block;
-    let (impl_generics, _, where_clause) = generics.split_for_impl();
-    let cfgs = cfgs(&block.attrs);
     let child = krate.item("Child");
-    quote! {
-        #(#cfgs)*
-        impl #impl_generics #child for #self_ty #where_clause {
-            #spec
-            #methods
-        }
+    if correct {
+        let (spec, methods) = (spec(args, krate), methods(block, handlers, krate));
+        return implementation(block, &child, None, &quote!(#spec #methods));
     }
+    // Enough for the code that uses the type.
+    let run = of_child(&parse_quote!(run), &quote!(_), krate, &quote!(loop {}));
+    implementation(block, &child, Some(parse_quote!(Self: 'static)), &run)
 }
 
 /// Returns the implementation of `Component` for a type whose `run` blocks.
 fn component(args: &Args, block: &ItemImpl) -> TokenStream {
     let krate = &args.krate();
-    let ItemImpl { self_ty, .. } = block;
-    let mut generics = block.generics.clone();
     // Of any other type, the body requires the same, with an error that underlines the type.
-    if generics.type_params().next().is_some() {
-        generics.make_where_clause().predicates.push(parse_quote! {
+    let bound = block.generics.type_params().next().map(|_| {
+        parse_quote! {
             Self: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static
-        });
-    }
-    let own = SpanRange::of(self_ty);
-    let (impl_generics, _, where_clause) = generics.split_for_impl();
-    let (cfgs, options) = (cfgs(&block.attrs), calls(args, krate));
-    let [trait_, spec, blocking] =
+        }
+    });
+    let own = SpanRange::of(&block.self_ty);
+    let options = calls(args, krate);
+    let [component, spec, blocking] =
         ["Component", "ChildSpec", "blocking"].map(|item| krate.item(item));
     let runs = distinct(block).map(|run| {
-        let cfgs = self::cfgs(&run.attrs);
+        let cfgs = cfgs(&run.attrs);
         let range = SpanRange::of_output(&run.sig);
         let ctx = typed_params(&run.sig.inputs).next().map(|_| quote!(, &__ctx));
         let call = range.call(quote!(Self::run), quote!(&mut __worker #ctx));
@@ -123,23 +108,40 @@ fn component(args: &Args, block: &ItemImpl) -> TokenStream {
             }
         }
     });
+    implementation(block, &component, bound, &quote!(#(#runs)*))
+}
+
+/// Returns an implementation of a trait for the type of the block.
+fn implementation(
+    block: &ItemImpl,
+    of: &TokenStream,
+    bound: Option<WherePredicate>,
+    items: &TokenStream,
+) -> TokenStream {
+    let ItemImpl { self_ty, .. } = block;
+    let mut generics = block.generics.clone();
+    if let Some(bound) = bound {
+        generics.make_where_clause().predicates.push(bound);
+    }
+    let (impl_generics, _, where_clause) = generics.split_for_impl();
+    let cfgs = cfgs(&block.attrs);
     quote! {
         #(#cfgs)*
-        impl #impl_generics #trait_ for #self_ty #where_clause {
-            #(#runs)*
+        impl #impl_generics #of for #self_ty #where_clause {
+            #items
         }
     }
 }
 
 /// Returns the trait's methods, which call those of the type.
 fn methods(block: &ItemImpl, handlers: &[Handler], krate: &Krate) -> TokenStream {
-    if handlers.is_empty() {
-        return distinct(block).map(|method| forward(method, krate)).collect();
-    }
+    let has_handlers = !handlers.is_empty();
     let (activate, others): (Vec<_>, Vec<_>) =
-        distinct(block).partition(|method| method.sig.ident == "activate");
-    let body = handlers::activate(&activate, handlers, krate);
-    let activate = of_child(&parse_quote!(activate), &quote!(__ctx), krate, &body);
+        distinct(block).partition(|method| has_handlers && method.sig.ident == "activate");
+    let activate = has_handlers.then(|| {
+        let body = self::activate(&activate, handlers, krate);
+        of_child(&parse_quote!(activate), &quote!(__ctx), krate, &body)
+    });
     let others = others.into_iter().map(|method| forward(method, krate));
     quote!(#activate #(#others)*)
 }
@@ -168,23 +170,27 @@ fn spec(args: &Args, krate: &Krate) -> TokenStream {
 
 /// Returns a method of the trait that calls the type's own.
 fn forward(method: &ImplItemFn, krate: &Krate) -> TokenStream {
-    let name = &method.sig.ident;
     let cfgs = cfgs(&method.attrs);
     let range = SpanRange::of_output(&method.sig);
-    let (ctx, arguments) = match typed_params(&method.sig.inputs).next() {
-        Some(param) => {
-            let ctx = Ident::new("__ctx", generated_at(param.ty.span()));
-            (quote!(#ctx), quote!(self, #ctx))
-        }
-        None => (quote!(_), quote!(self)),
+    let ctx = match typed_params(&method.sig.inputs).next() {
+        Some(param) => Ident::new("__ctx", generated_at(param.ty.span())).into_token_stream(),
+        None => quote!(_),
     };
-    let outcome = krate.item("Outcome");
-    let exit = range.locate(quote!(Self::#name(#arguments).await));
-    let exit = range.call(quote!(#outcome::into_exit), exit);
+    let exit = exit(method, &ctx, krate);
     let future = quote_spanned!(range.first()=> async move { #exit });
     let body = range.call(quote!(::std::boxed::Box::pin), future);
-    let method = of_child(name, &ctx, krate, &body);
+    let method = of_child(&method.sig.ident, &ctx, krate, &body);
     quote!(#(#cfgs)* #method)
+}
+
+/// Returns a call of one of the type's methods, which may leave out the context.
+fn exit(method: &ImplItemFn, ctx: &TokenStream, krate: &Krate) -> TokenStream {
+    let name = &method.sig.ident;
+    let range = SpanRange::of_output(&method.sig);
+    let outcome = krate.item("Outcome");
+    let ctx = typed_params(&method.sig.inputs).next().map(|_| quote!(, #ctx));
+    let exit = range.locate(quote!(Self::#name(self #ctx).await));
+    range.call(quote!(#outcome::into_exit), exit)
 }
 
 /// Returns a method of the trait as `async_trait` would generate it, with full paths.
@@ -203,6 +209,53 @@ fn of_child(name: &Ident, ctx: &TokenStream, krate: &Krate, body: &TokenStream) 
             Self: 'async_trait,
         {
             #body
+        }
+    }
+}
+
+/// Returns the body of the trait's `activate`: that of the type, if it has one, and then the registrations.
+fn activate(own: &[&ImplItemFn], handlers: &[Handler], krate: &Krate) -> TokenStream {
+    let own = own.iter().map(|method| {
+        let (cfgs, exit) = (cfgs(&method.attrs), exit(method, &quote!(__ctx), krate));
+        quote!(#(#cfgs)* { #exit?; })
+    });
+    let registrations = handlers.iter().map(|handler| registration(handler, krate));
+    quote! {
+        ::std::boxed::Box::pin(async move {
+            #(#own)*
+            #(#registrations)*
+            ::core::result::Result::Ok(())
+        })
+    }
+}
+
+fn registration(handler: &Handler, krate: &Krate) -> TokenStream {
+    let name = &handler.method.sig.ident;
+    let cfgs = cfgs(&handler.method.attrs);
+    let context = krate.item("Context");
+    let options = handler.options.iter().map(|option| {
+        let (method, argument) = (&option.ident, value_of(&option.value, krate));
+        let refused = (method == "channel").then(|| quote!(?));
+        quote!(.#method(#argument) #refused)
+    });
+    let Some(event) = handler.event() else { return TokenStream::new() };
+    let ctx = handler.takes_context().then(|| quote!(&__ctx,));
+    let range = SpanRange::of(event);
+    let closure = quote! {
+        move |__event: #event| {
+            let (__itself, __ctx) =
+                (::core::clone::Clone::clone(&__itself), ::core::clone::Clone::clone(&__ctx));
+            async move { Self::#name(&__itself, #ctx __event).await }
+        }
+    };
+    let on = range.locate(quote!(__bus.on));
+    quote! {
+        #(#cfgs)*
+        {
+            let __bus = #context::bus(__ctx) #(#options)*;
+            let (__itself, __ctx) =
+                (<Self as ::core::clone::Clone>::clone(&*self), ::core::clone::Clone::clone(__ctx));
+            let _ = #on(#closure);
         }
     }
 }

@@ -8,8 +8,7 @@ use syn::Type;
 
 use crate::keys::Place;
 use crate::parse::{Arg, Args, Backoff, Value};
-use crate::paths::Krate;
-use crate::span::{SpanRange, generated_at};
+use crate::span::{Krate, SpanRange, generated_at};
 
 /// Returns the calls for all keys.
 pub(super) fn calls(args: &Args, krate: &Krate) -> TokenStream {
@@ -108,19 +107,14 @@ pub(super) fn value_of(value: &Value, krate: &Krate) -> TokenStream {
 
 /// Returns a duration in its largest whole unit.
 fn duration(duration: Duration, span: Span) -> TokenStream {
+    let (unit, number) = match duration.subsec_nanos() {
+        0 => ("from_secs", duration.as_secs().into()),
+        nanos if nanos.is_multiple_of(1_000_000) => ("from_millis", duration.as_millis()),
+        _ => ("from_nanos", duration.as_nanos()),
+    };
     let span = generated_at(span);
-    let secs = Literal::u64_unsuffixed(duration.as_secs());
-    let nanos = duration.subsec_nanos();
-    match u64::try_from(duration.as_millis()).map(Literal::u64_unsuffixed) {
-        _ if nanos == 0 => quote_spanned!(span=> ::core::time::Duration::from_secs(#secs)),
-        Ok(millis) if nanos.is_multiple_of(1_000_000) => {
-            quote_spanned!(span=> ::core::time::Duration::from_millis(#millis))
-        }
-        _ => {
-            let nanos = Literal::u32_unsuffixed(nanos);
-            quote_spanned!(span=> ::core::time::Duration::new(#secs, #nanos))
-        }
-    }
+    let (unit, number) = (Ident::new(unit, span), Literal::u128_unsuffixed(number));
+    quote_spanned!(span=> ::core::time::Duration::#unit(#number))
 }
 
 fn backoff(backoff: &Backoff, krate: &Krate) -> TokenStream {

@@ -1,24 +1,22 @@
 //! An `async fn` becomes a constructor of the same name.
 //!
 //! The parameters besides the `Context`, the `Inbox` and each `Service` are the constructor's. They are
-//! cloned for each incarnation.
+//! cloned for each incarnation. The mailbox of an inbox is `__mailbox` in the constructor, and its address `__address`.
 
 use proc_macro2::{Delimiter, Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::ext::IdentExt;
-use syn::{Attribute, FnArg, ItemFn, PatType, Signature, Type, Visibility, parse_quote};
+use syn::{Attribute, FnArg, Generics, ItemFn, PatType, Signature, Type, Visibility, parse_quote};
 
-use super::calls::calls;
-use super::mailbox;
-use super::worker_call::WorkerCall;
-use crate::bounds::{Bounds, allow_added_bounds, require};
+use super::calls::{calls, value_of};
+use super::worker_call::{self, WorkerCall};
+use crate::attributes::{Bounds, allow_added_bounds, require};
 use crate::model::{
-    Argument, Bodies, Params, inferred, is_generic, is_inbox, is_service, only_argument,
+    Argument, Bodies, Inbox, Params, inferred, is_generic, is_inbox, is_service, only_argument,
     typed_params,
 };
-use crate::parse::Args;
-use crate::paths::Krate;
-use crate::span::{SpanRange, generated_at, group};
+use crate::parse::{Args, Value};
+use crate::span::{Krate, SpanRange, generated_at, group, repeat};
 
 /// Returns the constructor, which contains the function.
 pub(crate) fn function(
@@ -40,7 +38,7 @@ pub(crate) fn function(
     let params = Params::of(&signature);
     constructor_signature(&mut signature, &params, krate, correct);
     // The function of an inbox or a service without its type would be reported a second time.
-    let lacks_type = |param: &PatType| is_service(&param.ty) && only_argument(&param.ty).is_err();
+    let lacks_type = |param: &PatType| is_service(&param.ty) && only_argument(&param.ty).is_none();
     let is_kept = params.inbox().is_none_or(|inbox| inbox.message.is_some())
         && !typed_params(&function.sig.inputs).any(lacks_type);
     let result =
@@ -75,7 +73,7 @@ fn constructor_signature(signature: &mut Signature, params: &Params, krate: &Kra
     signature.output = match params.inbox() {
         None => parse_quote!(-> #child_spec),
         Some(inbox) => {
-            let address = mailbox::address(inbox, krate, &mut signature.generics);
+            let address = address(inbox, krate, &mut signature.generics);
             parse_quote!(-> (#child_spec, #address))
         }
     };
@@ -92,12 +90,42 @@ fn result(
     let name = args.name_or(&ident.unraw().to_string(), ident.span());
     let range = SpanRange::of_output(&function.sig);
     let (run, turbofish) = (&function.sig.ident, turbofish(function));
-    let mailbox = params.inbox().map(|inbox| mailbox::mailbox(inbox, args, krate));
+    let mailbox = params.inbox().map(|inbox| self::mailbox(inbox, args, krate));
     let call = WorkerCall { krate, name, run: quote!(#run #turbofish), params, range };
     let (spec, options) = (call.spec(args), calls(args, krate));
     match mailbox {
         None => quote!(#spec #options),
         Some(mailbox) => quote!(#mailbox let __spec = #spec #options; (__spec, __address)),
+    }
+}
+
+/// Returns the type of the address. An unknown type of messages becomes a type parameter.
+fn address(inbox: &Inbox, krate: &Krate, generics: &mut Generics) -> TokenStream {
+    let address = krate.item("mailbox::Address");
+    if let Some(message) = &inbox.message {
+        let message = repeat(message);
+        return quote!(#address<#message>);
+    }
+    generics.params.push(parse_quote!(__M));
+    quote!(#address<__M>)
+}
+
+/// Returns the statements that make the mailbox and set its options.
+fn mailbox(inbox: &Inbox, args: &Args, krate: &Krate) -> TokenStream {
+    let Some(ty) = &inbox.message else { return TokenStream::new() };
+    let message = repeat(ty);
+    let capacity = args.value("capacity").map(|capacity| value_of(capacity, krate));
+    let constructor = if capacity.is_some() { "mailbox_with_capacity" } else { "mailbox" };
+    let constructor = SpanRange::of(ty).locate(krate.item(constructor));
+    let made = quote!(let (__address, __mailbox) = #constructor::<#message>(#capacity););
+    let Some(Value::Expression(options)) = args.value("mailbox") else { return made };
+    let mailbox = krate.item("mailbox::Mailbox");
+    let mailbox = quote!(#mailbox<#message>);
+    let (range, function) = (SpanRange::of(options), worker_call::function(options, &mailbox));
+    let arguments = range.call(TokenStream::new(), range.locate(quote!(__mailbox)));
+    quote! {
+        #made
+        let __mailbox: #mailbox = #function #arguments;
     }
 }
 
@@ -120,9 +148,9 @@ fn require_clones(signature: &mut Signature) {
     for param in signature.inputs.iter_mut() {
         let FnArg::Typed(PatType { ty, .. }) = param else { continue };
         let (ty, bounds) = if is_inbox(ty) {
-            (only_argument(ty).ok(), &of_message)
+            (only_argument(ty), &of_message)
         } else if is_service(ty) {
-            (only_argument(ty).ok(), &bounds)
+            (only_argument(ty), &bounds)
         } else if let Type::ImplTrait(anonymous) = &mut **ty {
             // A type without a name can't have bounds in a `where` clause.
             anonymous.bounds.extend(bounds.clone());

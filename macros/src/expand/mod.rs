@@ -5,8 +5,6 @@
 mod block;
 mod calls;
 mod function;
-mod handlers;
-mod mailbox;
 mod node;
 mod worker_call;
 

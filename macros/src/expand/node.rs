@@ -7,10 +7,10 @@ use syn::ext::IdentExt;
 use syn::{Generics, Ident, Visibility, parse_quote};
 
 use super::calls::{calls, split};
-use crate::bounds::require;
-use crate::model::{ChildField, FieldKind, Node, is_generic};
-use crate::paths::Krate;
-use crate::span::{SpanRange, repeat};
+use crate::attributes::require;
+use crate::keys::Place;
+use crate::model::{ChildField, Node, is_generic};
+use crate::span::{Krate, SpanRange, repeat};
 
 /// Returns the constants and methods. The methods do nothing unless the struct is correct.
 pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
@@ -91,14 +91,14 @@ fn generics(node: &Node, krate: &Krate) -> Generics {
     let (component, child_spec) = (krate.item("Component"), krate.item("ChildSpec"));
     let mut generics = node.generics.clone();
     for child in node.children.iter().filter(|child| is_generic(&child.ty, &node.generics)) {
-        match child.kind {
-            FieldKind::Child => require(&mut generics, &child.ty, &parse_quote!(#component)),
-            FieldKind::Supervisor => {
+        match child.args.place {
+            Place::Field => require(&mut generics, &child.ty, &parse_quote!(#component)),
+            Place::Nested => {
                 let ty = repeat(&child.ty);
                 let from = parse_quote!(#child_spec: ::core::convert::From<#ty>);
                 generics.make_where_clause().predicates.push(from);
             }
-            FieldKind::Dynamic => {}
+            _ => {}
         }
     }
     generics
@@ -115,7 +115,7 @@ fn builder(node: &Node, krate: &Krate) -> TokenStream {
     for child in &node.children {
         let cfgs = &child.cfgs;
         let spec = spec(child, krate);
-        if child.kind == FieldKind::Dynamic {
+        if child.args.place == Place::Dynamic {
             let check = check_dynamic(child, krate);
             checks.extend(quote!(#(#cfgs)* #check));
         }
@@ -138,25 +138,24 @@ fn spec(child: &ChildField, krate: &Krate) -> TokenStream {
     // Errors about the value underline the field's type.
     let range = SpanRange::of(ty);
     let value = range.field(ident);
-    match child.kind {
-        FieldKind::Child => {
-            let component = krate.item("component");
-            let component = range.call(component, quote!(#name, #value));
-            let calls = calls(args, krate);
-            quote!(#component #calls)
+    match args.place {
+        Place::Dynamic => {
+            let dynamic = krate.item("DynamicSupervisor");
+            let (of_builder, of_child) = split(args, krate);
+            let builder = quote!(#dynamic::builder(#name) #of_builder);
+            if of_child.is_empty() { builder } else { quote!(#builder.into_child() #of_child) }
         }
-        FieldKind::Supervisor => {
+        Place::Nested => {
             let child_spec = krate.item("ChildSpec");
             let from = quote!(<#child_spec as ::core::convert::From<_>>::from);
             let from = range.call(from, value);
             let calls = calls(args, krate);
             quote!(#from.named(#name) #calls)
         }
-        FieldKind::Dynamic => {
-            let dynamic = krate.item("DynamicSupervisor");
-            let (of_builder, of_child) = split(args, krate);
-            let builder = quote!(#dynamic::builder(#name) #of_builder);
-            if of_child.is_empty() { builder } else { quote!(#builder.into_child() #of_child) }
+        _ => {
+            let component = range.call(krate.item("component"), quote!(#name, #value));
+            let calls = calls(args, krate);
+            quote!(#component #calls)
         }
     }
 }

@@ -8,8 +8,7 @@ use syn::{Expr, ExprClosure, LitStr, Pat, parse_quote};
 use super::calls::value_of;
 use crate::model::{Argument, Param, Params};
 use crate::parse::{Args, Value};
-use crate::paths::Krate;
-use crate::span::{SpanRange, generated_at, group};
+use crate::span::{Krate, SpanRange, generated_at, group};
 
 /// A worker function, and what it is called with.
 pub(super) struct WorkerCall<'a> {

@@ -17,14 +17,7 @@ pub(crate) fn child_methods(block: &ItemImpl) -> impl Iterator<Item = &ImplItemF
     })
 }
 
-pub(crate) fn child_methods_mut(block: &mut ItemImpl) -> impl Iterator<Item = &mut ImplItemFn> {
-    block.items.iter_mut().filter_map(|item| match item {
-        ImplItem::Fn(method) if is_of_child(method) => Some(method),
-        _ => None,
-    })
-}
-
-fn is_of_child(method: &ImplItemFn) -> bool {
+pub(crate) fn is_of_child(method: &ImplItemFn) -> bool {
     METHODS.iter().any(|name| method.sig.ident == name)
 }
 

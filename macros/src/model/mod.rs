@@ -7,9 +7,9 @@ mod params;
 mod signature;
 
 pub(crate) use bodies::Bodies;
-pub(crate) use methods::{Handler, METHODS, child_methods, child_methods_mut};
-pub(crate) use node::{ChildField, FieldKind, Form, Node};
+pub(crate) use methods::{Handler, METHODS, child_methods, is_of_child};
+pub(crate) use node::{ChildField, Form, Node};
 pub(crate) use params::{
-    Argument, Inbox, Param, Params, Unusable, is_inbox, is_run_context, is_service, only_argument,
+    Argument, Inbox, Param, Params, is_inbox, is_run_context, is_service, only_argument,
 };
 pub(crate) use signature::{inferred, is, is_generic, typed_params, undeclared_lifetime};

@@ -6,8 +6,7 @@ use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Generics, Ident, LitStr, Type, Visibility};
 
 use super::signature::{flatten, is};
-use crate::attributes::{allow_deprecated, cfgs};
-use crate::bounds::allow_added_bounds;
+use crate::attributes::{allow_added_bounds, allow_deprecated, cfgs};
 use crate::errors::Errors;
 use crate::keys::Place;
 use crate::parse::Args;
@@ -24,32 +23,14 @@ pub(crate) struct Node {
     pub(crate) attributes: Vec<Attribute>,
 }
 
-/// A field that is a child.
+/// A field that is a child. The place of its keys is what kind of child it is.
 pub(crate) struct ChildField {
-    pub(crate) kind: FieldKind,
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
     pub(crate) name: LitStr,
     pub(crate) args: Args,
     /// The conditions under which the field exists.
     pub(crate) cfgs: Vec<Attribute>,
-}
-
-impl ChildField {
-    /// Returns whether conditions may exclude one of the two fields.
-    pub(crate) fn may_exclude(&self, other: &Self) -> bool {
-        !self.cfgs.is_empty() || !other.cfgs.is_empty()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldKind {
-    /// A value that is a child, or a child spec.
-    Child,
-    /// Another annotated struct, or a builder.
-    Supervisor,
-    /// A dynamic supervisor, which the attribute describes.
-    Dynamic,
 }
 
 /// Which macro reads the attributes above fields.
@@ -63,22 +44,22 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    fn kind(self, attribute: &Attribute) -> Option<FieldKind> {
+    fn place(self, attribute: &Attribute) -> Option<Place> {
         let ident = attribute.path().get_ident()?;
         match self {
-            _ if ident == "child" => Some(FieldKind::Child),
-            _ if ident == "dynamic" => Some(FieldKind::Dynamic),
+            _ if ident == "child" => Some(Place::Field),
+            _ if ident == "dynamic" => Some(Place::Dynamic),
             // For `#[supervisor]`, `tree` and `worker` are mistakes, reported with the right names.
-            _ if ident == "tree" => Some(FieldKind::Supervisor),
-            Self::Attribute if ident == "supervisor" => Some(FieldKind::Supervisor),
-            Self::Attribute if ident == "worker" => Some(FieldKind::Child),
+            _ if ident == "tree" => Some(Place::Nested),
+            Self::Attribute if ident == "supervisor" => Some(Place::Nested),
+            Self::Attribute if ident == "worker" => Some(Place::Field),
             Self::Attribute | Self::Derive => None,
         }
     }
 
     /// Removes the attributes that belong to the macro.
     fn take(self, attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
-        attributes.extract_if(.., |attribute| self.kind(attribute).is_some()).collect()
+        attributes.extract_if(.., |attribute| self.place(attribute).is_some()).collect()
     }
 }
 
@@ -93,13 +74,11 @@ impl Node {
         item: &mut DeriveInput,
         errors: &mut Errors,
     ) -> Self {
-        if let Some(lifetime) = item.generics.lifetimes().next() {
-            errors.at(
-                lifetime,
-                "a supervisor can't borrow, because it restarts its children for as long as it \
-                 runs; let it own the data, or share it in an `Arc`",
-            );
-        }
+        errors.each(
+            item.generics.lifetimes().next(),
+            "a supervisor can't borrow, because it restarts its children for as long as it \
+             runs; let it own the data, or share it in an `Arc`",
+        );
         // Keys, wherever they are, may use the data of the struct.
         let expressions = quote!(#options #item);
         let is_struct = check_kind(&item.data, errors);
@@ -184,10 +163,10 @@ fn child(
         errors.at(second, format!("`{ident}` can be only one child; remove one of the attributes"));
     } else if form == Form::Attribute {
         for (wrong, right) in [("tree", "supervisor"), ("worker", "child")] {
-            for attribute in ours.iter().filter(|attribute| attribute.path().is_ident(wrong)) {
-                let message = format!("above a field of a `#[supervisor]`, write `#[{right}]`");
-                errors.at(attribute.path(), message);
-            }
+            errors.each(
+                ours.iter().map(Attribute::path).filter(|path| path.is_ident(wrong)),
+                format!("above a field of a `#[supervisor]`, write `#[{right}]`"),
+            );
         }
     }
     let Some(attribute) = ours.first() else {
@@ -199,16 +178,10 @@ fn child(
         }
         return None;
     };
-    let kind = form.kind(attribute)?;
-    let place = match kind {
-        FieldKind::Child => Place::Field,
-        FieldKind::Supervisor => Place::Nested,
-        FieldKind::Dynamic => Place::Dynamic,
-    };
-    let args = Args::of(place, attribute, errors);
+    let args = Args::of(form.place(attribute)?, attribute, errors);
     let name = args.name_or(&ident.unraw().to_string(), ident.span());
     let cfgs = cfgs(&field.attrs);
-    Some(ChildField { kind, ident, ty: field.ty.clone(), name, args, cfgs })
+    Some(ChildField { ident, ty: field.ty.clone(), name, args, cfgs })
 }
 
 /// Returns the name in snake case: `http_api` for `HttpApi`.

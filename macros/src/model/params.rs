@@ -1,7 +1,6 @@
 //! The parameters of a worker function, recognised by the names of their types.
 
-use proc_macro2::{Ident, TokenStream};
-use quote::ToTokens;
+use proc_macro2::Ident;
 use syn::{GenericArgument, PatType, PathArguments, Signature, Type};
 
 use super::signature::{is, is_context, without_reference};
@@ -54,10 +53,10 @@ impl Params {
 
     fn param(&self, param: &PatType) -> Option<Param> {
         if is_service(&param.ty) {
-            return only_argument(&param.ty).ok().cloned().map(Param::Service);
+            return only_argument(&param.ty).cloned().map(Param::Service);
         }
         if is_inbox(&param.ty) {
-            let message = only_argument(&param.ty).ok();
+            let message = only_argument(&param.ty);
             let message = message.filter(|message| undeclared_lifetime(message).is_none());
             let inbox = Inbox { name: param_name(param, "__inbox"), message: message.cloned() };
             return self.inbox().is_none().then_some(Param::Inbox(inbox));
@@ -100,28 +99,16 @@ pub(crate) fn is_service(ty: &Type) -> bool {
     is(without_reference(ty), "Service")
 }
 
-/// Why the type in an `Inbox<M>` or a `Service<T>` can't be repeated in the generated code.
-pub(crate) enum Unusable {
-    Missing,
-    /// It is an `impl Trait`.
-    Anonymous(TokenStream),
-}
-
-/// Returns the `M` of an `Inbox<M>`, or the `T` of a `Service<T>`.
-pub(crate) fn only_argument(ty: &Type) -> Result<&Type, Unusable> {
-    let arguments = last_segment(without_reference(ty)).map(|last| &last.arguments);
-    let Some(PathArguments::AngleBracketed(arguments)) = arguments else {
-        return Err(Unusable::Missing);
-    };
-    match arguments.args.first() {
-        Some(GenericArgument::Type(Type::ImplTrait(anonymous))) => {
-            Err(Unusable::Anonymous(anonymous.to_token_stream()))
+/// Returns the `M` of an `Inbox<M>`, or the `T` of a `Service<T>`. It has to be a type that can be written twice.
+pub(crate) fn only_argument(ty: &Type) -> Option<&Type> {
+    match &last_segment(without_reference(ty))?.arguments {
+        PathArguments::AngleBracketed(arguments) if arguments.args.len() == 1 => {
+            match &arguments.args[0] {
+                GenericArgument::Type(Type::ImplTrait(_) | Type::Infer(_)) => None,
+                GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            }
         }
-        Some(GenericArgument::Type(ty))
-            if arguments.args.len() == 1 && !matches!(ty, Type::Infer(_)) =>
-        {
-            Ok(ty)
-        }
-        _ => Err(Unusable::Missing),
+        _ => None,
     }
 }

@@ -15,7 +15,7 @@ use super::value::Value;
 use crate::errors::{Errors, fail};
 use crate::hints;
 use crate::keys::{self, Key, Place, Takes};
-use crate::paths::Krate;
+use crate::span::Krate;
 
 /// A key that is written, with its value.
 #[derive(Clone)]
@@ -140,6 +140,11 @@ impl Args {
 
     pub(crate) fn get(&self, key: &str) -> Option<&Arg> {
         self.args.iter().find(|arg| arg.key.name == key)
+    }
+
+    /// Returns the key as it is written, if it is.
+    pub(crate) fn ident(&self, key: &str) -> Option<&Ident> {
+        self.get(key).map(|arg| &arg.ident)
     }
 
     pub(crate) fn value(&self, key: &str) -> Option<&Value> {

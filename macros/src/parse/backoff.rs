@@ -11,9 +11,8 @@ use syn::{Error, Ident, Result, Token};
 use super::args::Args;
 use super::value::Value;
 use crate::errors::{Errors, fail};
-use crate::hints::EXPRESSION;
+use crate::hints::{EXPRESSION, instead, list};
 use crate::keys::{CURVES, Curve, Place};
-use crate::suggestion::{instead, list};
 
 /// A backoff in parentheses.
 #[derive(Clone)]

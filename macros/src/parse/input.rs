@@ -61,7 +61,7 @@ pub(super) fn is_over(input: ParseStream<'_>) -> bool {
 }
 
 /// Returns the text in quotes that an expression consists of.
-pub(crate) fn text(expr: &Expr) -> Option<&LitStr> {
+pub(super) fn text(expr: &Expr) -> Option<&LitStr> {
     match expr {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text),
         _ => None,

@@ -4,20 +4,16 @@ use std::time::Duration;
 
 use proc_macro2::Literal;
 use syn::spanned::Spanned;
-use syn::{Error, Expr, ExprLit, ExprUnary, Lit, LitStr, Result, UnOp, parse_quote};
+use syn::{Error, Expr, ExprLit, Lit, LitStr, Result, parse_quote};
 
 use super::input::{lone_word, text};
 use super::value::Value;
 use crate::errors::fail;
 use crate::keys::Key;
 
-/// The longest name that `build()` accepts, in bytes.
-const MAX_NAME: usize = 255;
-
 /// Parses a duration in quotes, or an expression of type `Duration`.
 pub(super) fn duration(key: &Key, zero: bool, expr: Expr) -> Result<Value> {
     let Key { name, example, .. } = key;
-    refuse_negative(key, &expr)?;
     let number = match &expr {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
             let duration = duration_text(text, example, "")?;
@@ -62,7 +58,6 @@ fn without_unit(number: &str, example: &str) -> String {
 /// Parses a whole number of at least `min`, or an expression.
 pub(super) fn number(key: &Key, min: u32, expr: Expr) -> Result<Expr> {
     let Key { name, example, .. } = key;
-    refuse_negative(key, &expr)?;
     let Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) = &expr else {
         return no_literal("a whole number", key, expr);
     };
@@ -80,7 +75,6 @@ pub(super) fn fraction(key: &Key, (min, max): (f64, f64), what: &str, expr: Expr
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
         Expr::Lit(ExprLit { lit: Lit::Float(number), .. }) => number.base10_parse().ok(),
         Expr::Lit(_) => None,
-        _ if is_negative(&expr) => None,
         _ => return Ok(expr),
     };
     let Some(value) = number.filter(|value| (min..=max).contains(value)) else {
@@ -91,19 +85,6 @@ pub(super) fn fraction(key: &Key, (min, max): (f64, f64), what: &str, expr: Expr
     Ok(parse_quote!(#float))
 }
 
-fn refuse_negative(Key { name, example, .. }: &Key, expr: &Expr) -> Result<()> {
-    if is_negative(expr) {
-        return fail(expr, format!("`{name}` can't be negative; write `{example}`"));
-    }
-    Ok(())
-}
-
-/// Returns whether it is a number with a minus, and no other expression behind one.
-fn is_negative(expr: &Expr) -> bool {
-    let Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) = expr else { return false };
-    matches!(**expr, Expr::Lit(_))
-}
-
 /// Checks the name of a child, and refuses one that `build()` would refuse.
 pub(super) fn name(key: &Key, expr: &Expr) -> Result<LitStr> {
     let otherwise = format!("a name is written out, in quotes, as in `{}`", key.example);
@@ -111,8 +92,6 @@ pub(super) fn name(key: &Key, expr: &Expr) -> Result<LitStr> {
     let value = name.value();
     let problem = if value.is_empty() {
         "is empty"
-    } else if value.len() > MAX_NAME {
-        "is longer than 255 bytes"
     } else if value.contains(['/', '#']) {
         "contains `/` or `#`, which paths are made with"
     } else if value.trim() != value || value.contains(char::is_control) {

@@ -8,5 +8,4 @@ mod value;
 
 pub(crate) use args::{Arg, Args};
 pub(crate) use backoff::Backoff;
-pub(crate) use input::text;
 pub(crate) use value::Value;

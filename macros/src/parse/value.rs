@@ -17,9 +17,9 @@ use super::literal::{
     duration, duration_text, fraction, name, no_literal, number, quoted, section, siblings,
 };
 use crate::errors::fail;
+use crate::hints::{closest, instead};
 use crate::keys::{Key, Takes};
 use crate::span::generated_at;
-use crate::suggestion::{closest, instead};
 use crate::words::WordTable;
 
 #[derive(Clone)]
