@@ -60,6 +60,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest TTL, in microseconds: a hundred years. The server couldn't add much more to its clock.
 const LONGEST_TTL: i64 = 100 * 366 * 24 * 3600 * 1_000_000;
 
+/// A parameter of a statement, with its type.
+type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
 /// Leases in a table of PostgreSQL 12 or later: a row for each lease.
 ///
 /// A row holds the current token, its holder, the time at which the lease expires, and its [`Memo`]. That time is by the clock of
@@ -265,7 +268,7 @@ impl Postgres {
     async fn request(
         &self,
         statement: &str,
-        parameters: &[(&(dyn ToSql + Sync), Type)],
+        parameters: &[Parameter<'_>],
     ) -> Result<Option<Vec<Row>>, LeaseError> {
         let connection = self.connections.get(self.connect_timeout).await?;
         self.connections.sent();
@@ -283,6 +286,26 @@ impl Postgres {
                 Err(problem::query(error, &self.table, &self.connections.server))
             }
         }
+    }
+
+    /// Sends a statement about a lease that the claim holds. Returns whether it does.
+    async fn held(
+        &self,
+        statement: &str,
+        claim: &Claim,
+        token: FencingToken,
+        last: Option<Parameter<'_>>,
+    ) -> Result<bool, LeaseError> {
+        let (name, holder) = (&**claim.name(), &**claim.holder());
+        // A larger number was never granted.
+        let Ok(epoch) = i64::try_from(token.get()) else { return Ok(false) };
+        let mut parameters: Vec<Parameter<'_>> =
+            vec![(&name, Type::TEXT), (&holder, Type::TEXT), (&epoch, Type::INT8)];
+        parameters.extend(last);
+        let Some(rows) = self.request(statement, &parameters).await? else {
+            return Err(problem::conflict(claim.name()));
+        };
+        Ok(!rows.is_empty())
     }
 
     /// Reads a row of the statement that looks who has a lease.
@@ -335,7 +358,7 @@ impl fmt::Debug for Postgres {
 impl LeaseEngine for Postgres {
     async fn acquire(&self, claim: &Claim) -> Result<Acquired, LeaseError> {
         let (name, holder, ttl) = (&**claim.name(), &**claim.holder(), microseconds(claim.ttl()));
-        let parameters: [(&(dyn ToSql + Sync), _); 3] =
+        let parameters: [Parameter<'_>; 3] =
             [(&name, Type::TEXT), (&holder, Type::TEXT), (&ttl, Type::INT8)];
         let rows = self.request(&self.table.acquire, &parameters).await?;
         // No row, or a conflict: the lease was granted to another holder while this statement ran.
@@ -353,26 +376,14 @@ impl LeaseEngine for Postgres {
     }
 
     async fn renew(&self, claim: &Claim, token: FencingToken) -> Result<Renewed, LeaseError> {
-        let (name, holder, ttl) = (&**claim.name(), &**claim.holder(), microseconds(claim.ttl()));
-        // A larger number was never granted.
-        let Ok(epoch) = i64::try_from(token.get()) else { return Ok(Renewed::Lost) };
-        let parameters: [(&(dyn ToSql + Sync), _); 4] =
-            [(&name, Type::TEXT), (&holder, Type::TEXT), (&epoch, Type::INT8), (&ttl, Type::INT8)];
-        let Some(rows) = self.request(&self.table.renew, &parameters).await? else {
-            return Err(problem::conflict(claim.name()));
-        };
-        Ok(if rows.is_empty() { Renewed::Lost } else { Renewed::Extended })
+        let ttl = microseconds(claim.ttl());
+        let held = self.held(&self.table.renew, claim, token, Some((&ttl, Type::INT8))).await?;
+        Ok(if held { Renewed::Extended } else { Renewed::Lost })
     }
 
     async fn release(&self, claim: &Claim, token: FencingToken) -> Result<Released, LeaseError> {
-        let (name, holder) = (&**claim.name(), &**claim.holder());
-        let Ok(epoch) = i64::try_from(token.get()) else { return Ok(Released::NotHeld) };
-        let parameters: [(&(dyn ToSql + Sync), _); 3] =
-            [(&name, Type::TEXT), (&holder, Type::TEXT), (&epoch, Type::INT8)];
-        let Some(rows) = self.request(&self.table.release, &parameters).await? else {
-            return Err(problem::conflict(claim.name()));
-        };
-        Ok(if rows.is_empty() { Released::NotHeld } else { Released::Released })
+        let held = self.held(&self.table.release, claim, token, None).await?;
+        Ok(if held { Released::Released } else { Released::NotHeld })
     }
 
     async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError> {
@@ -389,19 +400,9 @@ impl LeaseEngine for Postgres {
         token: FencingToken,
         memo: &Memo,
     ) -> Result<MemoWrite, LeaseError> {
-        let (name, holder) = (&**claim.name(), &**claim.holder());
-        let Ok(epoch) = i64::try_from(token.get()) else { return Ok(MemoWrite::NotHeld) };
-        let bytes = memo.as_bytes();
-        let parameters: [(&(dyn ToSql + Sync), _); 4] = [
-            (&name, Type::TEXT),
-            (&holder, Type::TEXT),
-            (&epoch, Type::INT8),
-            (&bytes, Type::BYTEA),
-        ];
-        let Some(rows) = self.request(&self.table.write_memo, &parameters).await? else {
-            return Err(problem::conflict(claim.name()));
-        };
-        Ok(if rows.is_empty() { MemoWrite::NotHeld } else { MemoWrite::Stored })
+        let memo = (&memo.as_bytes() as &(dyn ToSql + Sync), Type::BYTEA);
+        let held = self.held(&self.table.write_memo, claim, token, Some(memo)).await?;
+        Ok(if held { MemoWrite::Stored } else { MemoWrite::NotHeld })
     }
 }
 
