@@ -34,15 +34,9 @@ pub(crate) const PROCESS: [Key; 8] = [
 ];
 
 /// Keys of a process that verger's own configuration reads: when it is restarted, and how it is stopped.
-pub(crate) const POLICY: [&str; 7] = [
-    "activation_timeout",
-    "enabled",
-    "on_leak",
-    "restart",
-    "run_time_limit",
-    "shutdown",
-    "watchdog",
-];
+#[rustfmt::skip]
+pub(crate) const POLICY: [&str; 7] =
+    ["activation_timeout", "enabled", "on_leak", "restart", "run_time_limit", "shutdown", "watchdog"];
 
 /// Keys of the table `restart`, which are often written one level too high.
 pub(crate) const RESTART: [&str; 7] =

@@ -18,7 +18,7 @@ pub(crate) enum InputError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("SIGHUP can't be received: {0}; free some of this machine's resources")]
     Signals(io::Error),
-    #[error("{}", Lines(.0))]
+    #[error("{}", lines(.0))]
     Invalid(Vec<Mistake>),
     #[error("{file}: {source}")]
     Tree { file: String, source: BuildError },
@@ -77,15 +77,10 @@ impl fmt::Display for Mistake {
     }
 }
 
-struct Lines<'a>(&'a [Mistake]);
-
-impl fmt::Display for Lines<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, mistake) in self.0.iter().enumerate() {
-            write!(f, "{}{mistake}", if index == 0 { "" } else { "\n" })?;
-        }
-        Ok(())
-    }
+/// Writes each mistake on a line.
+fn lines(mistakes: &[Mistake]) -> String {
+    let lines: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
 /// Where each key of a file is.

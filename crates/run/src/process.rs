@@ -27,8 +27,8 @@ pub(crate) struct Process {
     pub(crate) ready: Ready,
     #[serde(default)]
     pub(crate) requires: Vec<String>,
-    #[serde(default)]
-    stop_signal: Signal,
+    #[serde(default = "default_stop_signal", with = "Signal")]
+    stop_signal: StopSignal,
     #[serde(default)]
     success_exit_codes: Vec<ExitStatus>,
 }
@@ -86,9 +86,14 @@ impl TryFrom<i64> for ExitStatus {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+fn default_stop_signal() -> StopSignal {
+    StopSignal::Term
+}
+
+/// The names of the signals in a file.
+#[derive(Deserialize)]
+#[serde(remote = "StopSignal")]
 enum Signal {
-    #[default]
     #[serde(rename = "SIGTERM")]
     Term,
     #[serde(rename = "SIGINT")]
@@ -103,20 +108,6 @@ enum Signal {
     Usr2,
     #[serde(rename = "SIGWINCH")]
     Winch,
-}
-
-impl From<Signal> for StopSignal {
-    fn from(signal: Signal) -> Self {
-        match signal {
-            Signal::Term => Self::Term,
-            Signal::Int => Self::Int,
-            Signal::Quit => Self::Quit,
-            Signal::Hup => Self::Hup,
-            Signal::Usr1 => Self::Usr1,
-            Signal::Usr2 => Self::Usr2,
-            Signal::Winch => Self::Winch,
-        }
-    }
 }
 
 impl Process {
@@ -147,7 +138,7 @@ impl Process {
         };
         let spec = command(name, factory(&self.command))
             .ready_when(ready)
-            .stop_signal(self.stop_signal.into())
+            .stop_signal(self.stop_signal)
             .success_exit_codes(self.success_exit_codes.iter().map(|code| i32::from(code.0)));
         // A process that has called `setsid` is stopped, too.
         #[cfg(target_os = "linux")]
