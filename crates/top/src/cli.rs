@@ -214,18 +214,12 @@ fn value(flag: &str, parser: &mut lexopt::Parser) -> Result<String, String> {
 
 fn unknown(word: &str) -> String {
     let words = COMMANDS.into_iter().chain(ACTIONS);
-    match near(word, words).first() {
-        Some(near) => format!("there is no command `{word}`; did you mean `{near}`?"),
+    let similar = words.map(|known| (strsim::jaro_winkler(word, known), known));
+    let nearest = similar.max_by(|(a, _), (b, _)| a.total_cmp(b));
+    match nearest.filter(|(similarity, _)| *similarity > 0.8) {
+        Some((_, near)) => format!("there is no command `{word}`; did you mean `{near}`?"),
         None => format!("there is no command `{word}`"),
     }
-}
-
-/// Returns up to three of the names that the misspelt one may mean, the nearest first.
-pub(crate) fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let similar = names.into_iter().map(|name| (strsim::jaro_winkler(word, name), name));
-    let mut similar: Vec<_> = similar.filter(|&(score, _)| score > 0.8).collect();
-    similar.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    similar.into_iter().map(|(_, name)| name).take(3).collect()
 }
 
 #[cfg(test)]

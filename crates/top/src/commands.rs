@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::cli::{Act, Command, near};
+use crate::cli::{Act, Command};
 use crate::client::{Client, ClientError, encode};
-use crate::model::{Acted, Change, Child, Events, Info, Letters, Node, Status, StreamEvent};
+use crate::model::{Acted, Change, Child, Events, Info, Letters, StreamEvent};
 use crate::show;
 use crate::text::{clean_lines, time};
 
@@ -42,7 +42,7 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
         Command::Tree { json } => tree(client, json).await,
         Command::Describe(path) => {
             let target = format!("/api/child?path={}", encode(&path));
-            let view: Child = known(client, &path, client.get(&target).await).await?;
+            let view: Child = client.get(&target).await?;
             print(&show::plain(&show::describe(&view, now_ms())))
         }
         Command::Events { follow, path } => events(client, follow, path.as_deref()).await,
@@ -64,8 +64,8 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
                     format!("`{0}` is the whole tree; to stop that, add --confirm {0}", act.path);
                 return Err(Failure::Message(text));
             }
-            let acted: Acted = known(client, &act.path, answer).await?;
-            print(&format!("{}\n", acted.text))
+            let Acted { text } = answer?;
+            print(&format!("{text}\n"))
         }
         Command::Live | Command::Help => unreachable!("`main` handles these"),
     }
@@ -105,39 +105,6 @@ pub(crate) fn body(act: &Act) -> Value {
     body
 }
 
-/// Adds the nearest paths to the error about an unknown one.
-async fn known<T>(
-    client: &Client,
-    path: &str,
-    answer: Result<T, ClientError>,
-) -> Result<T, Failure> {
-    let error = match answer {
-        Ok(answer) => return Ok(answer),
-        Err(error) => error,
-    };
-    let mut message = error.to_string();
-    let is_unknown = error.is_unknown_path() && !message.contains("did you mean");
-    if is_unknown && let Ok(status) = client.get::<Status>("/api/status").await {
-        let paths = paths(&status.root);
-        message.push_str(&match &near(path, paths)[..] {
-            [] => "; `verger-top tree` shows all children".to_owned(),
-            near => format!("; did you mean {}?", near.join(", ")),
-        });
-    }
-    Err(Failure::Message(message))
-}
-
-/// All paths of a tree, and the same without the name of the root, which may be left out.
-fn paths(root: &Node) -> Vec<&str> {
-    let (mut open, mut paths) = (vec![root], Vec::new());
-    while let Some(node) = open.pop() {
-        paths.push(&*node.path);
-        paths.extend(node.path.split_once('/').map(|(_, rest)| rest));
-        open.extend(&node.children);
-    }
-    paths
-}
-
 /// Prints the events that the console has kept, and then those that follow, until the output is closed.
 async fn events(client: &Client, follow: bool, path: Option<&str>) -> Result<(), Failure> {
     // Subscribed first, so that no event is lost in between.
@@ -146,7 +113,7 @@ async fn events(client: &Client, follow: bool, path: Option<&str>) -> Result<(),
         || "/api/events".to_owned(),
         |path| format!("/api/events?under={}", encode(path)),
     );
-    let kept: Events = known(client, path.unwrap_or_default(), client.get(&target).await).await?;
+    let kept: Events = client.get(&target).await?;
     print(&show::plain(&show::events(&kept, now_ms())))?;
     let mut printed = kept.entries.iter().map(|entry| entry.seq).max().unwrap_or(0);
     while let Some(changes) = &mut stream {

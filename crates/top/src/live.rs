@@ -33,10 +33,8 @@ use verger::{
 };
 
 use crate::app::{Answer, App, Effect, Message, Query, Tab};
-use crate::cli::Act;
 use crate::client::{Client, ClientError, encode};
 use crate::commands::{body, complain};
-use crate::model::Acted;
 use crate::terminal::Screen;
 use crate::view;
 
@@ -61,27 +59,21 @@ pub(crate) async fn run(client: Client) -> ExitCode {
 fn tree(client: Client) -> SupervisorBuilder {
     let has_token = client.endpoint().token.is_some();
     let (screen, screen_mailbox) = mailbox::<Message>();
-    let (snapshots, snapshots_mailbox) = mailbox_with_capacity::<Query>(REQUESTS);
-    let (panel, panel_mailbox) = mailbox_with_capacity::<Query>(REQUESTS);
-    let (actions, actions_mailbox) = mailbox_with_capacity::<Act>(REQUESTS);
-
-    // Each incarnation gets clones, because the one before has dropped its own.
-    let (client, sender) = (move || client.clone(), move || screen.clone());
-    let stream = worker("stream", {
-        let (client, sender) = (client.clone(), sender.clone());
-        move |ctx| stream(ctx, client(), sender())
-    });
-    let reader = |name, mailbox| {
-        let (client, sender) = (client.clone(), sender.clone());
-        worker_with_mailbox(name, mailbox, move |ctx, inbox| read(ctx, inbox, client(), sender()))
+    // Each incarnation gets clones, because the previous one has dropped its own.
+    let sender = screen.clone();
+    let server = |name| {
+        let (address, mailbox) = mailbox_with_capacity::<Query>(REQUESTS);
+        let (client, screen) = (client.clone(), screen.clone());
+        let spec = worker_with_mailbox(name, mailbox, move |ctx, inbox| {
+            serve(ctx, inbox, client.clone(), screen.clone())
+        });
+        (spec, address)
     };
-    let (snapshot_reader, panel_reader) =
-        (reader("snapshots", snapshots_mailbox), reader("panel", panel_mailbox));
-    let actor = worker_with_mailbox("actions", actions_mailbox, {
-        let sender = sender.clone();
-        move |ctx, inbox| act(ctx, inbox, client(), sender())
-    });
-    let keys = worker("keys", move |ctx| keys(ctx, sender()));
+    let (snapshot_reader, snapshots) = server("snapshots");
+    let (panel_reader, panel) = server("panel");
+    let (actor, actions) = server("actions");
+    let keys = worker("keys", move |ctx| keys(ctx, sender.clone()));
+    let stream = worker("stream", move |ctx| stream(ctx, client.clone(), screen.clone()));
     let children = Children { snapshots, panel, actions };
     let shown: ChildSpec = worker_with_mailbox("screen", screen_mailbox, move |ctx, inbox| {
         show(ctx, inbox, children.clone(), has_token)
@@ -135,8 +127,8 @@ async fn receive(
     Ok(())
 }
 
-/// Reads what the screen asks for, one after the other.
-async fn read(
+/// Does what the screen asks for, one request after the other.
+async fn serve(
     ctx: Context,
     mut inbox: Inbox<Query>,
     client: Client,
@@ -150,10 +142,13 @@ async fn read(
 }
 
 async fn answer(client: &Client, query: &Query) -> Result<Answer, ClientError> {
-    let Query::Panel(tab, path) = query else {
-        return client.get("/api/status").await.map(Answer::Snapshot);
+    let (tab, path) = match query {
+        Query::Snapshot => return client.get("/api/status").await.map(Answer::Snapshot),
+        Query::Act(act) => {
+            return client.post("/api/action", &body(act)).await.map(Answer::Acted);
+        }
+        Query::Panel(tab, path) => (tab, encode(path)),
     };
-    let path = encode(path);
     match tab {
         Tab::Describe => client.get(&format!("/api/child?path={path}")).await.map(Answer::Child),
         Tab::Events => client.get(&format!("/api/events?under={path}")).await.map(Answer::Events),
@@ -161,25 +156,6 @@ async fn answer(client: &Client, query: &Query) -> Result<Answer, ClientError> {
         Tab::Letters => client.get("/api/dead-letters").await.map(Answer::Letters),
         Tab::Plan => client.plan().await.map(Answer::Plan),
     }
-}
-
-/// Sends actions, one after the other.
-async fn act(
-    ctx: Context,
-    mut inbox: Inbox<Act>,
-    client: Client,
-    screen: Address<Message>,
-) -> Exit {
-    while let Some(act) = inbox.recv().await {
-        let body = body(&act);
-        let Some(acted) = ctx.run_until_cancelled(client.post::<Acted>("/api/action", &body)).await
-        else {
-            break;
-        };
-        let acted = acted.map(|acted| acted.text.into_string()).map_err(|error| error.to_string());
-        _ = screen.send(Message::Acted(acted)).await;
-    }
-    Ok(())
 }
 
 /// Reads the keyboard.
@@ -204,7 +180,7 @@ async fn keys(ctx: Context, screen: Address<Message>) -> Exit {
 struct Children {
     snapshots: Address<Query>,
     panel: Address<Query>,
-    actions: Address<Act>,
+    actions: Address<Query>,
 }
 
 /// Holds the state and draws it, until the user quits or the program is stopped.
@@ -222,12 +198,11 @@ async fn show(
             match effect {
                 Effect::Quit => return Ok(()),
                 Effect::Ask(query @ Query::Snapshot) => _ = children.snapshots.try_send(query),
-                Effect::Ask(query) => _ = children.panel.try_send(query),
-                Effect::Act(act) => {
-                    if children.actions.try_send(act).is_err() {
-                        let busy =
-                            "too many actions are under way; wait for their results".to_owned();
-                        app.on_message(Message::Acted(Err(busy)), Instant::now());
+                Effect::Ask(query @ Query::Panel(..)) => _ = children.panel.try_send(query),
+                Effect::Ask(query @ Query::Act(_)) => {
+                    if children.actions.try_send(query.clone()).is_err() {
+                        let busy = "too many actions are under way; wait for their results";
+                        app.on_message(Message::Answer(query, Err(busy.into())), Instant::now());
                     }
                 }
             }

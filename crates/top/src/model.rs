@@ -29,14 +29,7 @@ answers! {
     /// `/api/status`
     Status { seq: u64, captured_at_ms: u64, program: Program, totals: Totals, root: Node }
     Program { verger: Text, pid: u32, started_at_ms: u64 }
-    Totals {
-        children: u64,
-        lifecycle: BTreeMap<Text, u64>,
-        starts: u64,
-        restarts: u64,
-        failures: u64,
-        dead_letters: u64,
-    }
+    Totals { children: u64, lifecycle: BTreeMap<Text, u64>, restarts: u64, dead_letters: u64 }
     Node {
         path: Text,
         kind: Text,
@@ -144,6 +137,12 @@ answers! {
     Refusal { error: Text, problem: Text }
 }
 
+impl Log {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.current.is_empty() && self.previous.is_empty()
+    }
+}
+
 impl Node {
     /// The last segment of the path.
     pub(crate) fn name(&self) -> &str {
@@ -160,27 +159,26 @@ impl Node {
         matches!(&*self.lifecycle, "errored" | "restarting") || self.healthy == Some(false)
     }
 
-    /// The state of the lifecycle, as it is shown: `active`, `RESTARTING`, `UNHEALTHY`.
-    pub(crate) fn state(&self) -> String {
+    /// How the state of the lifecycle is shown: as a word and, so that it can be recognised without colours, a symbol.
+    fn appearance(&self) -> (char, &str) {
         match (&*self.lifecycle, self.healthy) {
-            ("active", Some(false)) => "UNHEALTHY".to_owned(),
-            ("errored" | "restarting", _) => self.lifecycle.to_uppercase(),
-            (other, _) => other.to_owned(),
+            ("active", Some(false)) => ('!', "UNHEALTHY"),
+            ("active", _) => ('●', "active"),
+            ("restarting", _) => ('↻', "RESTARTING"),
+            ("errored", _) => ('✗', "ERRORED"),
+            (state @ ("activating" | "resolved"), _) => ('◐', state),
+            (state @ "deactivating", _) => ('◌', state),
+            (state @ "stopped", _) => ('○', state),
+            (state, _) => ('·', state),
         }
     }
 
-    /// A symbol for the state, so that it can be recognised without colours.
     pub(crate) fn symbol(&self) -> char {
-        match (&*self.lifecycle, self.healthy) {
-            ("active", Some(false)) => '!',
-            ("active", _) => '●',
-            ("activating" | "resolved", _) => '◐',
-            ("restarting", _) => '↻',
-            ("errored", _) => '✗',
-            ("deactivating", _) => '◌',
-            ("stopped", _) => '○',
-            _ => '·',
-        }
+        self.appearance().0
+    }
+
+    pub(crate) fn state(&self) -> &str {
+        self.appearance().1
     }
 
     /// The strategy of a supervisor, or the restart type of a worker.
@@ -207,7 +205,7 @@ mod tests {
         let node: Node =
             serde_json::from_str(r#"{"path":"app/db","lifecycle":"errored","new":[1]}"#).unwrap();
 
-        assert_eq!((node.name(), node.state(), node.symbol()), ("db", "ERRORED".into(), '✗'));
+        assert_eq!((node.name(), node.state(), node.symbol()), ("db", "ERRORED", '✗'));
         assert!(node.is_loud() && node.next.is_none());
     }
 }

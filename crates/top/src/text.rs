@@ -11,21 +11,16 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 /// A string from the server, cleaned when it is read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(from = "String")]
 pub(crate) struct Text(String);
 
-impl Text {
-    pub(crate) fn into_string(self) -> String {
-        self.0
-    }
-}
-
-impl From<&str> for Text {
-    fn from(text: &str) -> Self {
-        Self(clean(text))
+impl<S: AsRef<str>> From<S> for Text {
+    fn from(text: S) -> Self {
+        Self(clean(text.as_ref()))
     }
 }
 
@@ -46,12 +41,6 @@ impl std::borrow::Borrow<str> for Text {
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(clean(&text)))
     }
 }
 
@@ -113,6 +102,11 @@ pub(crate) fn time_of_day(epoch_ms: u64) -> String {
 /// Writes a number with its noun: `1 child`, `2 children`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Writes a value behind a prefix, if there is one.
+pub(crate) fn after(prefix: &str, value: Option<impl fmt::Display>) -> String {
+    value.map(|value| format!("{prefix}{value}")).unwrap_or_default()
 }
 
 /// Cuts the text to `width` characters, the last of which is then `…`.

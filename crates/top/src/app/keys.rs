@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{App, Dialog, Effect, INTERVALS_MS, Mode, Tab};
+use super::{App, Dialog, Effect, INTERVALS_MS, Mode, Query, Tab};
 use crate::cli::Act;
 use crate::show::Tone;
 
@@ -55,12 +55,12 @@ impl App {
             KeyCode::Char('q') => self.effects.push(Effect::Quit),
             KeyCode::Char('?') => self.mode = Mode::Help,
             KeyCode::Char('/') => self.mode = Mode::Filter,
-            KeyCode::Char('j') | KeyCode::Down if self.zoomed => self.scroll_down(1),
-            KeyCode::Char('k') | KeyCode::Up if self.zoomed => self.scroll_up(1),
-            KeyCode::PageDown if self.zoomed => self.scroll_down(self.panel_page),
-            KeyCode::PageUp if self.zoomed => self.scroll_up(self.panel_page),
-            KeyCode::Char('J') => self.scroll_down(1),
-            KeyCode::Char('K') => self.scroll_up(1),
+            KeyCode::Char('j') | KeyCode::Down if self.zoomed => self.scroll_by(1),
+            KeyCode::Char('k') | KeyCode::Up if self.zoomed => self.scroll_by(-1),
+            KeyCode::PageDown if self.zoomed => self.scroll_by(self.panel_page.cast_signed()),
+            KeyCode::PageUp if self.zoomed => self.scroll_by(-self.panel_page.cast_signed()),
+            KeyCode::Char('J') => self.scroll_by(1),
+            KeyCode::Char('K') => self.scroll_by(-1),
             KeyCode::Char('j') | KeyCode::Down => self.select(self.cursor + 1),
             KeyCode::Char('k') | KeyCode::Up => self.select(self.cursor.saturating_sub(1)),
             KeyCode::PageDown => self.select(self.cursor + self.page),
@@ -100,20 +100,10 @@ impl App {
         }
     }
 
-    fn scroll_down(&mut self, lines: usize) {
-        self.scroll = if self.tab.is_list() {
-            self.scroll.saturating_sub(lines)
-        } else {
-            self.scroll + lines
-        };
-    }
-
-    fn scroll_up(&mut self, lines: usize) {
-        self.scroll = if self.tab.is_list() {
-            self.scroll + lines
-        } else {
-            self.scroll.saturating_sub(lines)
-        };
+    /// Scrolls the panel down, or up. A list is scrolled from its end.
+    fn scroll_by(&mut self, lines: isize) {
+        let lines = if self.tab.is_list() { -lines } else { lines };
+        self.scroll = self.scroll.saturating_add_signed(lines);
     }
 
     fn open(&mut self, tab: Tab) {
@@ -156,15 +146,13 @@ impl App {
             return;
         }
         if !self.info.actions {
-            self.tell(
-                Tone::Warn,
-                "actions are off; let the program allow them: `Console::new().allow_actions(true)`",
-            );
-            return;
+            let text =
+                "actions are off; let the program allow them: `Console::new().allow_actions(true)`";
+            return self.tell(Tone::Warn, text);
         }
         if !self.has_token {
-            self.tell(Tone::Warn, "actions need the token from the program's log; give it with --token or VERGER_TOKEN");
-            return;
+            let text = "actions need the token from the program's log; give it with --token or VERGER_TOKEN";
+            return self.tell(Tone::Warn, text);
         }
         let is_root = self.selected == self.tree.root();
         let action = if is_root && action == "stop" { "stop_tree" } else { action };
@@ -182,18 +170,15 @@ impl App {
                 self.mode = Mode::Browse;
                 if act.action == "stop_tree" {
                     if input != act.path {
-                        self.tell(
-                            Tone::Warn,
-                            format!("nothing was stopped: the name is `{}`", act.path),
-                        );
-                        return;
+                        let text = format!("nothing was stopped: the name is `{}`", act.path);
+                        return self.tell(Tone::Warn, text);
                     }
                     act.confirm = Some(input);
                 } else if !input.is_empty() {
                     act.reason = Some(input);
                 }
                 self.tell(Tone::Dim, format!("{} {} …", verb(act.action), act.path));
-                self.effects.push(Effect::Act(act));
+                self.effects.push(Effect::Ask(Query::Act(act)));
             }
             key => edit(&mut dialog.input, key),
         }

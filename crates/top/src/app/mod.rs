@@ -20,7 +20,7 @@ use crossterm::event::KeyEvent;
 pub(crate) use self::keys::{KEYS, verb};
 use self::rate::Rate;
 use crate::cli::Act;
-use crate::model::{Change, Child, Events, Info, Letters, Log, Node, Plan, Status};
+use crate::model::{Acted, Change, Child, Events, Info, Letters, Log, Node, Plan, Status};
 use crate::show::{self, Line, Tone};
 use crate::tree::Tree;
 
@@ -44,19 +44,20 @@ pub(crate) enum Message {
     Lost(String),
     Change(Box<Change>),
     Answer(Query, Result<Answer, String>),
-    Acted(Result<String, String>),
 }
 
-/// Something to read from the console.
+/// Something to read from the console, or to do there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Query {
     Snapshot,
     Panel(Tab, String),
+    Act(Act),
 }
 
 #[derive(Debug)]
 pub(crate) enum Answer {
     Snapshot(Box<Status>),
+    Acted(Acted),
     Child(Box<Child>),
     Events(Events),
     Log(Log),
@@ -68,7 +69,6 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Ask(Query),
-    Act(Act),
     Quit,
 }
 
@@ -168,6 +168,15 @@ struct Schedule {
     open: Option<(Query, Instant)>,
 }
 
+impl Schedule {
+    /// Notes that the request was answered, and when the next one is due.
+    fn close(&mut self, now: Instant, interval_ms: u64) {
+        let sent = self.open.take().map_or(now, |(_, sent)| sent);
+        self.due =
+            now + ((now - sent).saturating_mul(PAUSE)).max(Duration::from_millis(interval_ms));
+    }
+}
+
 impl App {
     pub(crate) fn new(now: Instant, has_token: bool, color: bool) -> Self {
         let schedule = || Schedule { due: now, open: None };
@@ -202,6 +211,7 @@ impl App {
     /// Takes a message.
     pub(crate) fn on_message(&mut self, message: Message, now: Instant) {
         self.now = now;
+        let before = self.tree.captured_at_ms;
         match message {
             Message::Key(key) => self.on_key(key),
             Message::Resized => {}
@@ -215,44 +225,42 @@ impl App {
                 if let (Some(at), Some(totals)) = (change.captured_at_ms, &change.totals) {
                     self.rate.record(at, totals.restarts);
                 }
-                let before = self.tree.captured_at_ms;
                 if !self.tree.apply(*change) {
                     self.snapshot.due = now;
                 }
-                self.note_time(before);
                 self.settle();
             }
             Message::Answer(query, answer) => self.on_answer(query, answer),
-            Message::Acted(Ok(text)) => {
-                self.tell(Tone::Good, text);
-                (self.snapshot.due, self.details.due) = (now, now);
-            }
-            Message::Acted(Err(error)) => self.tell(Tone::Bad, error),
+        }
+        if self.tree.captured_at_ms != before {
+            self.received = now;
         }
     }
 
     fn on_answer(&mut self, query: Query, answer: Result<Answer, String>) {
-        let is_snapshot = query == Query::Snapshot;
-        let schedule = if is_snapshot { &mut self.snapshot } else { &mut self.details };
-        let sent = schedule.open.take().map_or(self.now, |(_, sent)| sent);
-        let pause = (self.now - sent)
-            .saturating_mul(PAUSE)
-            .max(Duration::from_millis(INTERVALS_MS[self.interval]));
-        schedule.due = self.now + pause;
         match (query, answer) {
-            (Query::Snapshot, Ok(Answer::Snapshot(status))) => {
+            (Query::Snapshot, answer) => {
+                self.snapshot.close(self.now, INTERVALS_MS[self.interval]);
+                // The stream reports that the server is gone.
+                let Ok(Answer::Snapshot(status)) = answer else { return };
                 self.rate.record(status.captured_at_ms, status.totals.restarts);
-                let before = self.tree.captured_at_ms;
                 self.tree.load(*status);
-                self.note_time(before);
                 self.settle();
             }
-            // The stream reports that the server is gone.
-            (Query::Snapshot, _) => {}
-            (Query::Panel(tab, path), answer) if tab == self.tab && path == self.selected => {
-                self.panel = Some(answer);
+            (Query::Panel(tab, path), answer) => {
+                self.details.close(self.now, INTERVALS_MS[self.interval]);
+                if tab == self.tab && path == self.selected {
+                    self.panel = Some(answer);
+                } else {
+                    self.details.due = self.now;
+                }
             }
-            (Query::Panel(..), _) => self.details.due = self.now,
+            (Query::Act(_), Ok(Answer::Acted(acted))) => {
+                self.tell(Tone::Good, &*acted.text);
+                (self.snapshot.due, self.details.due) = (self.now, self.now);
+            }
+            (Query::Act(_), Ok(_)) => {}
+            (Query::Act(_), Err(error)) => self.tell(Tone::Bad, error),
         }
     }
 
@@ -309,13 +317,6 @@ impl App {
         self.details.due = self.now;
     }
 
-    /// Notes when a new time of the server has arrived.
-    fn note_time(&mut self, before: u64) {
-        if self.tree.captured_at_ms != before {
-            self.received = self.now;
-        }
-    }
-
     fn tell(&mut self, tone: Tone, text: impl Into<String>) {
         self.notice = Some((tone, text.into()));
         self.notice_until = self.now + NOTICE;
@@ -357,7 +358,7 @@ impl App {
             Some(Ok(Answer::Log(log))) => show::log_lines(log, usize::MAX),
             Some(Ok(Answer::Letters(letters))) => show::letters(letters),
             Some(Ok(Answer::Plan(plan))) => show::plan(plan),
-            Some(Ok(Answer::Snapshot(_))) => Vec::new(),
+            Some(Ok(Answer::Snapshot(_) | Answer::Acted(_))) => Vec::new(),
         }
     }
 }

@@ -318,12 +318,13 @@ fn an_action_is_sent_once_it_is_confirmed_with_its_reason() {
         reason: Some("slow".into()),
         confirm: None,
     };
-    fixture.app.effects.retain(|effect| matches!(effect, Effect::Act(_)));
-    assert_eq!(fixture.app.effects, [Effect::Act(act)]);
+    fixture.app.effects.retain(|effect| matches!(effect, Effect::Ask(Query::Act(_))));
+    assert_eq!(fixture.app.effects, [Effect::Ask(Query::Act(act.clone()))]);
     assert_eq!(fixture.footer(), "restart app/ingest …");
-    fixture.send(Message::Acted(Ok("restarted app/ingest".into())));
+    let acted = Answer::Acted(Acted { text: "restarted app/ingest".into() });
+    fixture.send(Message::Answer(Query::Act(act.clone()), Ok(acted)));
     assert_eq!(fixture.footer(), "restarted app/ingest");
-    fixture.send(Message::Acted(Err("no".into())));
+    fixture.send(Message::Answer(Query::Act(act), Err("no".into())));
     assert_eq!(fixture.footer(), "no");
     fixture.pass(10_000);
     assert!(fixture.footer().starts_with("? help"));
@@ -346,7 +347,7 @@ fn each_key_of_an_action_asks_for_its_own_one() {
         fixture.press(KeyCode::Esc);
         assert!(
             fixture.app.mode == Mode::Browse
-                && !fixture.app.effects.iter().any(|it| matches!(it, Effect::Act(_)))
+                && !fixture.app.effects.iter().any(|it| matches!(it, Effect::Ask(Query::Act(_))))
         );
     }
 }
@@ -361,7 +362,7 @@ fn the_whole_tree_is_stopped_only_by_its_name() {
     fixture.press(KeyCode::Enter);
     let act =
         Act { action: "stop_tree", path: "app".into(), reason: None, confirm: Some("app".into()) };
-    assert!(fixture.app.effects.contains(&Effect::Act(act)));
+    assert!(fixture.app.effects.contains(&Effect::Ask(Query::Act(act))));
 }
 
 #[test]

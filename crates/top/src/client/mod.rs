@@ -1,6 +1,6 @@
 //! A small HTTP client for the console's endpoint.
 //!
-//! One connection for each request, without a task of its own: the future of a request drives its connection.
+//! One connection for each request. A task drives it, which is aborted when the request is answered or dropped.
 //!
 //! # Invariants
 //!
@@ -10,10 +10,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
+use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
-use std::pin::Pin;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -24,6 +23,7 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::endpoint::Endpoint;
@@ -51,13 +51,6 @@ pub(crate) enum ClientError {
     Refused { url: String, status: u16, problem: Text, error: Text },
     /// The answer is not one of a console.
     Unexpected { url: String, error: String },
-}
-
-impl ClientError {
-    /// Whether the server knows no child at the path.
-    pub(crate) fn is_unknown_path(&self) -> bool {
-        matches!(self, Self::Refused { problem, .. } if &**problem == "not_found")
-    }
 }
 
 impl fmt::Display for ClientError {
@@ -103,8 +96,8 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// A connection, until it has ended.
-type Driven = Option<Pin<Box<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>>>;
+/// The task of a connection, which is aborted when this is dropped. The request that uses the connection gets its errors.
+type Driver = JoinSet<hyper::Result<()>>;
 
 /// Sends requests to one console.
 #[derive(Clone, Debug)]
@@ -163,19 +156,18 @@ impl Client {
     /// Opens the stream of changes.
     pub(crate) async fn stream(&self) -> Result<ChangeStream, ClientError> {
         let opened = timeout(ANSWER, self.open(self.request("GET", "/api/stream", None)));
-        let (mut connection, response) = opened.await.map_err(|_| self.timed_out(ANSWER))??;
+        let (driver, response) = opened.await.map_err(|_| self.timed_out(ANSWER))??;
         let status = response.status();
         if status != StatusCode::OK {
-            let body = timeout(ANSWER, self.collect(response, &mut connection)).await;
+            let body = timeout(ANSWER, self.collect(response)).await;
             return Err(self.refused(status, &body.map_err(|_| self.timed_out(ANSWER))??));
         }
-        let body = response.into_body();
         Ok(ChangeStream {
             client: self.clone(),
-            connection,
-            body,
+            _driver: driver,
+            body: response.into_body(),
             parser: sse::Parser::default(),
-            ready: Vec::new(),
+            ready: VecDeque::new(),
         })
     }
 
@@ -185,29 +177,27 @@ impl Client {
         within: Duration,
     ) -> Result<Bytes, ClientError> {
         let answer = timeout(within, async {
-            let (mut connection, response) = self.open(request).await?;
-            Ok((response.status(), self.collect(response, &mut connection).await?))
+            let (_driver, response) = self.open(request).await?;
+            Ok((response.status(), self.collect(response).await?))
         });
         let (status, body) = answer.await.map_err(|_| self.timed_out(within))??;
         // 202: the server has begun, and doesn't wait for the end.
         if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
     }
 
-    /// Connects, and sends a request. The answer arrives only while the connection is driven.
+    /// Connects, and sends a request. The answer arrives only as long as its connection is driven.
     async fn open(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> Result<(Driven, Response<Incoming>), ClientError> {
+    ) -> Result<(Driver, Response<Incoming>), ClientError> {
         let socket = TcpStream::connect(&self.endpoint.authority).await;
         let socket = socket.map_err(|error| self.unreachable(error))?;
         let connected = http1::handshake(TokioIo::new(socket)).await;
         let (mut sender, connection) = connected.map_err(|error| self.unreachable(error))?;
-        let mut connection: Driven = Some(Box::pin(connection));
-        let response = tokio::select! {
-            response = sender.send_request(request) => response,
-            never = drive(&mut connection) => match never {},
-        };
-        Ok((connection, response.map_err(|error| self.unreachable(error))?))
+        let mut driver = JoinSet::new();
+        driver.spawn(connection);
+        let response = sender.send_request(request).await;
+        Ok((driver, response.map_err(|error| self.unreachable(error))?))
     }
 
     fn request(&self, method: &str, target: &str, body: Option<&Value>) -> Request<Full<Bytes>> {
@@ -228,15 +218,8 @@ impl Client {
         request.body(Full::from(body)).expect("targets are encoded, and the authority was checked")
     }
 
-    async fn collect(
-        &self,
-        response: Response<Incoming>,
-        connection: &mut Driven,
-    ) -> Result<Bytes, ClientError> {
-        let body = tokio::select! {
-            body = Limited::new(response.into_body(), MAX).collect() => body,
-            never = drive(connection) => match never {},
-        };
+    async fn collect(&self, response: Response<Incoming>) -> Result<Bytes, ClientError> {
+        let body = Limited::new(response.into_body(), MAX).collect().await;
         Ok(body.map_err(|error| self.unreachable(error))?.to_bytes())
     }
 
@@ -272,11 +255,11 @@ impl Client {
 #[derive(Debug)]
 pub(crate) struct ChangeStream {
     client: Client,
-    connection: Driven,
+    _driver: Driver,
     body: Incoming,
     parser: sse::Parser,
-    /// Messages that have arrived and were not returned, last one first.
-    ready: Vec<sse::Message>,
+    /// Messages that have arrived and were not returned.
+    ready: VecDeque<sse::Message>,
 }
 
 impl ChangeStream {
@@ -290,54 +273,34 @@ impl ChangeStream {
     ///
     /// No change is lost.
     pub(crate) async fn next(&mut self) -> Result<Change, ClientError> {
+        let client = &self.client;
         loop {
-            if let Some(message) = self.ready.pop() {
+            if let Some(message) = self.ready.pop_front() {
                 if message.event != "change" {
                     continue;
                 }
                 return serde_json::from_str(&message.data)
-                    .map_err(|error| self.client.unexpected(error));
+                    .map_err(|error| client.unexpected(error));
             }
-            let (body, connection) = (&mut self.body, &mut self.connection);
-            let frame = timeout(SILENCE, async {
-                tokio::select! {
-                    frame = body.frame() => frame,
-                    never = drive(connection) => match never {},
-                }
-            });
-            let frame = frame.await.map_err(|_| self.client.timed_out(SILENCE))?;
+            let frame = timeout(SILENCE, self.body.frame()).await;
+            let frame = frame.map_err(|_| client.timed_out(SILENCE))?;
             let frame =
-                frame.ok_or_else(|| self.client.unreachable("the console has ended the stream"))?;
-            let frame = frame.map_err(|error| self.client.unreachable(error))?;
+                frame.ok_or_else(|| client.unreachable("the console has ended the stream"))?;
+            let frame = frame.map_err(|error| client.unreachable(error))?;
             if let Some(bytes) = frame.data_ref() {
-                let messages =
-                    self.parser.push(bytes).map_err(|error| self.client.unexpected(error))?;
-                self.ready = messages;
-                self.ready.reverse();
+                self.ready =
+                    self.parser.push(bytes).map_err(|error| client.unexpected(error))?.into();
             }
         }
     }
-}
-
-/// Drives a connection. Its end is seen by the request that uses it.
-async fn drive(connection: &mut Driven) -> Infallible {
-    if let Some(future) = connection {
-        _ = future.await;
-        *connection = None;
-    }
-    std::future::pending().await
 }
 
 /// Encodes a value of a query.
 pub(crate) fn encode(value: &str) -> String {
-    let mut encoded = String::new();
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
-                encoded.push(byte.into())
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte);
+    let encoded = value.bytes().map(|byte| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    encoded.collect()
 }

@@ -91,8 +91,8 @@ async fn a_refusal_says_what_to_do() {
     }
 
     let client = console(actions());
-    let error = client.get::<Child>("/api/child?path=app/dv").await.unwrap_err();
-    assert!(error.is_unknown_path(), "{error}");
+    let error = client.get::<Child>("/api/child?path=app/dv").await.unwrap_err().to_string();
+    assert!(error.contains("did you mean `app/db`?"), "{error}");
     let error = client.plan().await.unwrap_err().to_string();
     assert!(error.contains("`Application::config_file`"), "{error}");
 }

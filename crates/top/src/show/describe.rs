@@ -3,169 +3,136 @@
 use serde_json::Value;
 
 use super::lists::{event, log_lines};
-use super::{LABEL, Line, Tone, tone};
-use crate::model::{Child, Node, Reason, Schedule};
-use crate::text::{clean, count, cut, duration, time, time_of_day};
+use super::{Line, Tone, tone};
+use crate::model::{Child, Limit, Mailbox, Node, Reason, Schedule};
+use crate::text::{after, clean, count, cut, duration, time, time_of_day};
 
+/// The width of the labels.
+const LABEL: usize = 12;
 /// How many events and log lines a description ends with.
 const LAST: usize = 10;
 /// How much of a log line a description shows.
 const LOG_LINE: usize = 200;
 
+/// The lines of a description.
+struct Lines(Vec<Line>);
+
+impl Lines {
+    fn add(&mut self, label: &str, tone: Tone, text: impl Into<String>) {
+        self.0.push(Line { label: format!("{label:>LABEL$}: "), text: text.into(), tone });
+    }
+}
+
 /// Describes a child on one screen: what it is, since when, why, and its last events and lines.
 pub(crate) fn describe(view: &Child, now_ms: u64) -> Vec<Line> {
     let node = &view.child;
-    let mut lines = vec![title(node)];
-    lines.extend(state(node, now_ms));
-    lines.extend(history(node, now_ms));
-    lines.extend(supervision(node, now_ms));
-    lines.extend(relations(node, now_ms));
+    let mut lines = Lines(vec![title(node)]);
+    state(&mut lines, node, now_ms);
+    history(&mut lines, node, now_ms);
+    supervision(&mut lines, node, now_ms);
+    if let Some(known) = &node.schedule {
+        schedule(&mut lines, known, now_ms);
+    }
+    relations(&mut lines, node, now_ms);
+    let Lines(mut lines) = lines;
     lines.extend(policy(node, &view.spec));
     if !view.events.is_empty() {
         lines.push(Line::default());
         lines.push(Line::new(Tone::Title, "Events"));
-        lines.extend(
-            view.events.iter().rev().take(LAST).rev().map(|entry| event(entry, now_ms, &node.path)),
-        );
+        let last = &view.events[view.events.len().saturating_sub(LAST)..];
+        lines.extend(last.iter().map(|entry| event(entry, now_ms, &node.path)));
     }
-    if let Some(log) =
-        view.log.as_ref().filter(|log| !log.current.is_empty() || !log.previous.is_empty())
-    {
+    if let Some(log) = view.log.as_ref().filter(|log| !log.is_empty()) {
         lines.push(Line::default());
         // A backtrace is for the list of all lines.
-        lines.extend(
-            log_lines(log, LAST)
-                .into_iter()
-                .map(|line| Line { text: cut(&line.text, LOG_LINE), ..line }),
-        );
+        let shorten = |line: Line| Line { text: cut(&line.text, LOG_LINE), ..line };
+        lines.extend(log_lines(log, LAST).into_iter().map(shorten));
     }
     lines
 }
 
 fn title(node: &Node) -> Line {
-    let mut text =
-        format!("{} {}  {}, {}", node.symbol(), node.path, node.kind, node.policy_word());
-    if let Some(version) = &node.version {
-        text.push_str(&format!(", version {version}"));
-    }
-    if node.declared == Some(false) {
-        text.push_str(", added while running");
-    }
-    Line::new(Tone::Title, text)
+    let (symbol, path, kind, policy) = (node.symbol(), &node.path, &node.kind, node.policy_word());
+    let version = after(", version ", node.version.as_ref());
+    let added = if node.declared == Some(false) { ", added while running" } else { "" };
+    Line::new(Tone::Title, format!("{symbol} {path}  {kind}, {policy}{version}{added}"))
 }
 
-fn state(node: &Node, now_ms: u64) -> Vec<Line> {
-    let mut text = format!("{} since {}", node.state(), ago(node.since_ms, now_ms));
-    if let Some(why) = node.explanation() {
-        text.push_str(&format!(": {why}"));
+fn state(lines: &mut Lines, node: &Node, now_ms: u64) {
+    let why = after(": ", node.explanation());
+    let since = ago(node.since_ms, now_ms);
+    lines.add("state", tone(node), format!("{} since {since}{why}", node.state()));
+    if node.held {
+        lines.add("held", Tone::Warn, "restarts of this child wait until it is released");
     }
-    let mut lines = vec![Line::labelled("state", tone(node), text)];
-    let held = "restarts of this child wait until it is released";
-    lines.extend(node.held.then(|| Line::labelled("held", Tone::Warn, held)));
-    lines.extend(
-        node.status.as_ref().map(|it| Line::labelled("status", Tone::Plain, format!("\"{it}\""))),
-    );
-    lines.extend(match (node.healthy, &node.problem) {
-        (Some(true), _) => Some(Line::labelled("health", Tone::Good, "the last check has passed")),
-        (_, Some(problem)) => {
-            Some(Line::labelled("health", Tone::Bad, format!("unhealthy: {problem}")))
+    if let Some(status) = &node.status {
+        lines.add("status", Tone::Plain, format!("\"{status}\""));
+    }
+    match (node.healthy, &node.problem) {
+        (Some(true), _) => lines.add("health", Tone::Good, "the last check has passed"),
+        (None, None) => {}
+        (_, problem) => {
+            lines.add("health", Tone::Bad, format!("unhealthy{}", after(": ", problem.as_ref())));
         }
-        (Some(false), None) => Some(Line::labelled("health", Tone::Bad, "unhealthy")),
-        (None, None) => None,
-    });
-    lines.extend(node.next.as_ref().map(|next| {
+    }
+    if let Some(next) = &node.next {
         let left = duration(next.at_ms.saturating_sub(now_ms));
-        let at = time_of_day(next.at_ms);
-        let text = format!(
-            "attempt {} in {left}, at {at}, after {}",
-            next.attempt,
-            duration(next.delay_ms)
-        );
-        Line::labelled("next start", Tone::Warn, text)
-    }));
-    lines
+        let (at, delay) = (time_of_day(next.at_ms), duration(next.delay_ms));
+        let text = format!("attempt {} in {left}, at {at}, after {delay}", next.attempt);
+        lines.add("next start", Tone::Warn, text);
+    }
 }
 
-fn history(node: &Node, now_ms: u64) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let mut incarnation =
-        format!("{}, {}", node.incarnation, count(node.restarts.into(), "restart", "restarts"));
-    if node.failures > 0 {
-        incarnation.push_str(&format!(
-            ", {} in a row",
-            count(node.failures.into(), "failure", "failures")
-        ));
+fn history(lines: &mut Lines, node: &Node, now_ms: u64) {
+    let restarts = count(node.restarts.into(), "restart", "restarts");
+    let failures = (node.failures > 0).then(|| count(node.failures.into(), "failure", "failures"));
+    let failures = failures.map(|it| format!(", {it} in a row")).unwrap_or_default();
+    let started = after(", started ", node.started_at_ms.map(|at| ago(at, now_ms)));
+    let text = format!("{}, {restarts}{failures}{started}", node.incarnation);
+    lines.add("incarnation", Tone::Plain, text);
+    if let Some(exit) = &node.last_exit {
+        let lived = after(" after ", exit.lived_ms.map(duration));
+        let (reason, incarnation) = (&exit.reason, exit.incarnation);
+        let at = ago(exit.at_ms, now_ms);
+        let text = format!("{} (incarnation {incarnation}{lived}, {at})", reason.message);
+        lines.add("last exit", exit_tone(reason), text);
     }
-    if let Some(at) = node.started_at_ms {
-        incarnation.push_str(&format!(", started {}", ago(at, now_ms)));
+    if let Some(call) = &node.last_call {
+        let (by, reason) = (after(" by ", call.by.as_ref()), after(": ", call.reason.as_ref()));
+        let text = format!("{}{by} {}{reason}", call.call, ago(call.at_ms, now_ms));
+        lines.add("last call", Tone::Plain, text);
     }
-    lines.push(Line::labelled("incarnation", Tone::Plain, incarnation));
-    lines.extend(node.last_exit.as_ref().map(|exit| {
-        let lived = exit.lived_ms.map(|it| format!(" after {}", duration(it))).unwrap_or_default();
-        let text = format!(
-            "{} (incarnation {}{lived}, {})",
-            exit.reason.message,
-            exit.incarnation,
-            ago(exit.at_ms, now_ms)
-        );
-        Line::labelled("last exit", exit_tone(&exit.reason), text)
-    }));
-    lines.extend(node.last_call.as_ref().map(|call| {
-        let by = call.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-        let reason = call.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        Line::labelled(
-            "last call",
-            Tone::Plain,
-            format!("{}{by} {}{reason}", call.call, ago(call.at_ms, now_ms)),
-        )
-    }));
-    lines
 }
 
-fn supervision(node: &Node, now_ms: u64) -> Vec<Line> {
-    let mut lines = Vec::new();
-    lines.extend(node.limit.as_ref().map(|limit| {
-        let text = format!(
-            "{} of {} restarts in {}",
-            limit.restarts,
-            limit.max_restarts,
-            duration(limit.period_ms)
-        );
-        reached(text, limit.reached)
-    }));
-    if let Some(supervisor) = &node.supervisor {
-        let period = duration(supervisor.period_ms);
-        let text = match supervisor.max_restarts {
-            Some(max) => format!(
-                "{} of {max} restarts of children in {period}",
-                supervisor.restarts_in_period
-            ),
-            None if supervisor.period_ms == 0 => "none".to_owned(),
-            None => format!(
-                "{} restarts of children in {period}, without a limit",
-                supervisor.restarts_in_period
-            ),
-        };
-        lines.push(reached(text, supervisor.limit_reached));
-        lines.extend(supervisor.gone.iter().rev().take(3).map(|gone| {
-            let name = gone.path.rsplit('/').next().unwrap_or_default();
-            let reason =
-                gone.reason.as_ref().map(|it| format!(": {}", it.message)).unwrap_or_default();
-            Line::labelled("gone", Tone::Dim, format!("{name} {}{reason}", ago(gone.at_ms, now_ms)))
-        }));
+fn supervision(lines: &mut Lines, node: &Node, now_ms: u64) {
+    if let Some(Limit { restarts, max_restarts, period_ms, reached }) = &node.limit {
+        let period = duration(*period_ms);
+        limit(lines, format!("{restarts} of {max_restarts} restarts in {period}"), *reached);
     }
-    lines
+    let Some(supervisor) = &node.supervisor else { return };
+    let (restarts, period) = (supervisor.restarts_in_period, duration(supervisor.period_ms));
+    let text = match supervisor.max_restarts {
+        Some(max) => format!("{restarts} of {max} restarts of children in {period}"),
+        None if supervisor.period_ms == 0 => "none".to_owned(),
+        None => format!("{restarts} restarts of children in {period}, without a limit"),
+    };
+    limit(lines, text, supervisor.limit_reached);
+    for gone in supervisor.gone.iter().rev().take(3) {
+        let name = gone.path.rsplit('/').next().unwrap_or_default();
+        let reason = after(": ", gone.reason.as_ref().map(|it| &it.message));
+        lines.add("gone", Tone::Dim, format!("{name} {}{reason}", ago(gone.at_ms, now_ms)));
+    }
 }
 
-fn reached(mut text: String, is_reached: bool) -> Line {
-    if is_reached {
-        text.push_str(", REACHED");
+fn limit(lines: &mut Lines, text: String, is_reached: bool) {
+    match is_reached {
+        true => lines.add("limit", Tone::Bad, text + ", REACHED"),
+        false => lines.add("limit", Tone::Plain, text),
     }
-    Line::labelled("limit", if is_reached { Tone::Bad } else { Tone::Plain }, text)
 }
 
 /// The schedule of a periodic child, and its last run.
-fn schedule(schedule: &Schedule, now_ms: u64) -> Vec<Line> {
+fn schedule(lines: &mut Lines, schedule: &Schedule, now_ms: u64) {
     let mut text = schedule.plan.to_string();
     if schedule.running > 0 {
         text.push_str(&format!(", {} running", schedule.running));
@@ -173,7 +140,7 @@ fn schedule(schedule: &Schedule, now_ms: u64) -> Vec<Line> {
     if let Some(at) = schedule.next_ms.filter(|&at| at > now_ms) {
         text.push_str(&format!(", next in {}, at {}", duration(at - now_ms), time(at)));
     }
-    let mut lines = vec![Line::labelled("schedule", Tone::Plain, text)];
+    lines.add("schedule", Tone::Plain, text);
     let mut runs = count(schedule.runs, "run", "runs");
     for (word, count) in [("failed", schedule.failed), ("skipped", schedule.skipped)] {
         if count > 0 {
@@ -181,29 +148,19 @@ fn schedule(schedule: &Schedule, now_ms: u64) -> Vec<Line> {
         }
     }
     let tone = if schedule.skipped > 0 { Tone::Warn } else { Tone::Plain };
-    lines.push(Line::labelled("runs", tone, runs));
-    lines.extend(schedule.last.as_ref().map(|run| {
+    lines.add("runs", tone, runs);
+    if let Some(run) = &schedule.last {
         let how = run.problem.as_ref().unwrap_or(&run.outcome);
-        let took = duration(run.took_ms);
-        let text = format!("{how} (began {}, took {took})", ago(run.began_ms, now_ms));
+        let (began, took) = (ago(run.began_ms, now_ms), duration(run.took_ms));
         let tone = if run.problem.is_some() { Tone::Bad } else { Tone::Plain };
-        Line::labelled("last run", tone, text)
-    }));
-    lines
+        lines.add("last run", tone, format!("{how} (began {began}, took {took})"));
+    }
 }
 
-fn relations(node: &Node, now_ms: u64) -> Vec<Line> {
-    let mut lines = Vec::new();
-    lines.extend(node.schedule.iter().flat_map(|it| schedule(it, now_ms)));
-    lines.extend(node.mailbox.as_ref().map(|it| {
-        let tone = if it.len * 10 >= it.capacity * 8 { Tone::Warn } else { Tone::Plain };
-        Line::labelled("mailbox", tone, format!("{} of {} messages", it.len, it.capacity))
-    }));
-    if !node.requires.is_empty() {
-        lines.push(Line::labelled("requires", Tone::Plain, node.requires.join(", ")));
-    }
-    if !node.waits_for.is_empty() {
-        lines.push(Line::labelled("waits for", Tone::Warn, node.waits_for.join(", ")));
+fn relations(lines: &mut Lines, node: &Node, now_ms: u64) {
+    if let Some(Mailbox { len, capacity }) = &node.mailbox {
+        let tone = if len * 10 >= capacity * 8 { Tone::Warn } else { Tone::Plain };
+        lines.add("mailbox", tone, format!("{len} of {capacity} messages"));
     }
     let traits = [
         (node.essential, "essential"),
@@ -211,16 +168,17 @@ fn relations(node: &Node, now_ms: u64) -> Vec<Line> {
         (!node.ready, "not ready"),
     ];
     let traits: Vec<_> = traits.into_iter().filter_map(|(is, word)| is.then_some(word)).collect();
-    if !traits.is_empty() {
-        lines.push(Line::labelled("role", Tone::Plain, traits.join(", ")));
+    for (label, tone, text) in [
+        ("requires", Tone::Plain, node.requires.join(", ")),
+        ("waits for", Tone::Warn, node.waits_for.join(", ")),
+        ("role", Tone::Plain, traits.join(", ")),
+        ("defined at", Tone::Plain, after("", node.defined_at.as_ref())),
+        ("created", Tone::Plain, after("", node.created_at_ms.map(|at| ago(at, now_ms)))),
+    ] {
+        if !text.is_empty() {
+            lines.add(label, tone, text);
+        }
     }
-    lines.extend(
-        node.defined_at.as_ref().map(|at| Line::labelled("defined at", Tone::Plain, &**at)),
-    );
-    lines.extend(
-        node.created_at_ms.map(|at| Line::labelled("created", Tone::Plain, ago(at, now_ms))),
-    );
-    lines
 }
 
 /// The policy, each value with its source; then what the policy doesn't include.
@@ -228,8 +186,7 @@ fn policy(node: &Node, spec: &Value) -> Vec<Line> {
     let mut texts = Vec::new();
     for (name, part) in node.policy.iter().filter_map(Value::as_object).flatten() {
         let (value, source) = (compact(&part["value"]), part["source"].as_str().unwrap_or("?"));
-        let place =
-            node.configured.get(name.as_str()).map(|place| format!(" {place}")).unwrap_or_default();
+        let place = after(" ", node.configured.get(name.as_str()));
         texts.push(format!("{}: {value} ({}{place})", clean(name), clean(source)));
     }
     for name in ["shutdown", "activation_timeout_ms", "watchdog_ms", "run_time_limit_ms", "on_leak"]
@@ -241,18 +198,13 @@ fn policy(node: &Node, spec: &Value) -> Vec<Line> {
             });
         }
     }
-    let lines = texts.into_iter().enumerate();
-    lines
-        .map(|(index, text)| Line {
-            label: if index == 0 {
-                format!("{:>LABEL$}: ", "policy")
-            } else {
-                " ".repeat(LABEL + 2)
-            },
-            text,
-            tone: Tone::Plain,
-        })
-        .collect()
+    let labels = std::iter::once("policy: ").chain(std::iter::repeat(""));
+    let lines = labels.zip(texts).map(|(label, text)| Line {
+        label: format!("{label:>0$}", LABEL + 2),
+        text,
+        tone: Tone::Plain,
+    });
+    lines.collect()
 }
 
 /// Writes a value of JSON without its quotes and braces.

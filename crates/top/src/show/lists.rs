@@ -2,7 +2,7 @@
 
 use super::{Line, Tone};
 use crate::model::{Entry, Events, Letters, Log, LogLine, Plan};
-use crate::text::{clean_lines, count, cut, duration, time_of_day};
+use crate::text::{after, clean_lines, count, cut, duration, time_of_day};
 
 fn level_tone(level: &str) -> Tone {
     match level.to_ascii_lowercase().as_str() {
@@ -45,18 +45,14 @@ fn log_line(line: &LogLine) -> Line {
 
 /// The log of a child: the previous incarnation, then the current one, at most `max` lines of each.
 pub(crate) fn log_lines(log: &Log, max: usize) -> Vec<Line> {
+    let current = match log.incarnation {
+        // A supervisor logs before and between its incarnations.
+        0 => "Log".to_owned(),
+        incarnation => format!("Log of incarnation {incarnation}"),
+    };
+    let parts =
+        [(&log.previous, "Log of the incarnation before".to_owned()), (&log.current, current)];
     let mut lines = Vec::new();
-    let parts = [
-        (&log.previous, "Log of the incarnation before".to_owned()),
-        (
-            &log.current,
-            match log.incarnation {
-                // A supervisor logs before and between its incarnations.
-                0 => "Log".to_owned(),
-                incarnation => format!("Log of incarnation {incarnation}"),
-            },
-        ),
-    ];
     for (part, title) in parts.into_iter().filter(|(part, _)| !part.is_empty()) {
         lines.push(Line::new(Tone::Title, title));
         lines.extend(part[part.len().saturating_sub(max)..].iter().map(log_line));
@@ -69,17 +65,11 @@ pub(crate) fn letters(letters: &Letters) -> Vec<Line> {
     let missed = (letters.missed > 0)
         .then(|| Line::new(Tone::Warn, format!("{} older ones are not kept", letters.missed)));
     let lines = letters.letters.iter().map(|letter| {
-        let error = letter.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-        let payload =
-            letter.payload.as_ref().map(|it| format!("  {}", cut(it, 200))).unwrap_or_default();
+        let (at, path, reason) = (time_of_day(letter.at_ms), &letter.path, &letter.reason);
         let short = letter.event_type.rsplit("::").next().unwrap_or_default();
-        let text = format!(
-            "{} {} {} {short}{error}{payload}",
-            time_of_day(letter.at_ms),
-            letter.path,
-            letter.reason
-        );
-        Line::new(Tone::Plain, text)
+        let error = after(": ", letter.error.as_ref());
+        let payload = after("  ", letter.payload.as_ref().map(|it| cut(it, 200)));
+        Line::new(Tone::Plain, format!("{at} {path} {reason} {short}{error}{payload}"))
     });
     or_none(missed.into_iter().chain(lines).collect(), "no dead letters")
 }

@@ -12,9 +12,6 @@ pub(crate) use self::describe::describe;
 pub(crate) use self::lists::{events, letters, log_lines, plan};
 use crate::model::Node;
 
-/// The width of the labels of a description.
-const LABEL: usize = 12;
-
 /// How a line is shown where there are colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
@@ -27,7 +24,7 @@ pub(crate) enum Tone {
     Bad,
 }
 
-/// A line of text. The label is right-aligned in a column of its own, if there is one.
+/// A line of text. The label is right-aligned in a separate column, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) label: String,
@@ -38,10 +35,6 @@ pub(crate) struct Line {
 impl Line {
     pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { label: String::new(), text: text.into(), tone }
-    }
-
-    fn labelled(label: &str, tone: Tone, text: impl Into<String>) -> Self {
-        Self { label: format!("{label:>LABEL$}: "), text: text.into(), tone }
     }
 }
 

@@ -11,7 +11,7 @@ mod rows;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::{App, Connection, Mode};
@@ -42,32 +42,30 @@ pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>) {
 
 /// The places of the tree and of the panel.
 fn split(zoomed: bool, body: Rect) -> (Option<Rect>, Option<Rect>) {
-    if zoomed {
-        (None, Some(body))
+    let parts = [Constraint::Percentage(56), Constraint::Fill(1)];
+    let layout = if zoomed {
+        return (None, Some(body));
     } else if body.width >= WIDE {
-        let [tree, panel] =
-            Layout::horizontal([Constraint::Percentage(56), Constraint::Fill(1)]).areas(body);
-        (Some(tree), Some(panel))
+        Layout::horizontal(parts)
     } else if body.height >= TALL {
-        let [tree, panel] =
-            Layout::vertical([Constraint::Percentage(56), Constraint::Fill(1)]).areas(body);
-        (Some(tree), Some(panel))
+        Layout::vertical(parts)
     } else {
-        (Some(body), None)
-    }
+        return (Some(body), None);
+    };
+    let [tree, panel] = layout.areas(body);
+    (Some(tree), Some(panel))
 }
 
 fn style(tone: Tone, color: bool) -> Style {
-    let style = Style::new();
-    let (style, hue) = match tone {
-        Tone::Plain => return style,
-        Tone::Title => return style.add_modifier(Modifier::BOLD),
-        Tone::Dim => return style.add_modifier(Modifier::DIM),
-        Tone::Good => (style, Color::Green),
-        Tone::Warn => (style.add_modifier(Modifier::BOLD), Color::Yellow),
-        Tone::Bad => (style.add_modifier(Modifier::BOLD), Color::Red),
+    let style = match tone {
+        Tone::Plain => Style::new(),
+        Tone::Title => Style::new().bold(),
+        Tone::Dim => Style::new().dim(),
+        Tone::Good => Style::new().green(),
+        Tone::Warn => Style::new().yellow().bold(),
+        Tone::Bad => Style::new().red().bold(),
     };
-    if color { style.fg(hue) } else { style }
+    Style { fg: style.fg.filter(|_| color), ..style }
 }
 
 /// What the whole tree does: name, connection, counts.
@@ -79,12 +77,9 @@ fn header(app: &App, width: u16) -> Line<'static> {
         Connection::Live => (Tone::Good, "live".to_owned()),
         Connection::Lost(error) => (Tone::Bad, format!("LOST, trying again: {error}")),
     };
-    let mut spans = vec![
-        Span::styled(format!(" {root} "), Style::new().add_modifier(Modifier::BOLD)),
-        Span::styled(state, style(tone, app.color)),
-    ];
+    let mut parts = vec![(Tone::Title, format!(" {root} ")), (tone, state)];
     if app.connection != Connection::Connecting {
-        spans.push(Span::raw(format!("  {}", count(totals.children, "child", "children"))));
+        parts.push((Tone::Plain, format!("  {}", count(totals.children, "child", "children"))));
         // What needs attention first.
         let is_loud = |state: &str| matches!(state, "errored" | "restarting");
         let mut states: Vec<_> = totals.lifecycle.iter().filter(|&(_, &count)| count > 0).collect();
@@ -95,31 +90,25 @@ fn header(app: &App, width: u16) -> Line<'static> {
                 state @ "restarting" => (Tone::Warn, state.to_uppercase()),
                 state => (Tone::Plain, state.to_owned()),
             };
-            spans.push(Span::raw(", "));
-            spans.push(Span::styled(format!("{number} {word}"), style(tone, app.color)));
-        }
-        spans.push(Span::raw(format!("  {}", app.restarts())));
-        if totals.dead_letters > 0 {
-            spans.push(Span::raw(format!(
-                "  {}",
-                count(totals.dead_letters, "dead letter", "dead letters")
-            )));
+            parts.extend([(Tone::Plain, ", ".to_owned()), (tone, format!("{number} {word}"))]);
         }
         let started = app.tree.program.started_at_ms;
-        if started > 0 {
-            spans.push(Span::raw(format!(
-                "  up {}",
-                duration(app.now_ms().saturating_sub(started))
-            )));
-        }
-        spans.push(Span::raw(format!("  read every {}", duration(app.interval_ms()))));
+        let facts = [
+            Some(app.restarts()),
+            Some(count(totals.dead_letters, "dead letter", "dead letters"))
+                .filter(|_| totals.dead_letters > 0),
+            (started > 0).then(|| format!("up {}", duration(app.now_ms().saturating_sub(started)))),
+            Some(format!("read every {}", duration(app.interval_ms()))),
+        ];
+        let facts = facts.into_iter().flatten();
+        parts.extend(facts.map(|fact| (Tone::Plain, format!("  {fact}"))));
     }
     let mut room = usize::from(width);
     let mut line = Line::default();
-    for span in spans {
-        let text = cut(&span.content, room);
+    for (tone, text) in parts {
+        let text = cut(&text, room);
         room -= text.chars().count();
-        line.push_span(Span::styled(text, span.style));
+        line.push_span(Span::styled(text, style(tone, app.color)));
     }
     line
 }

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders};
+use ratatui::widgets::{Block, Borders, Paragraph};
 
 use super::style;
 use crate::app::{App, Tab};
@@ -21,15 +21,11 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     let most = lines.len().saturating_sub(height);
     app.scroll = app.scroll.min(most);
     let first = if app.tab.is_list() { most - app.scroll } else { app.scroll };
-    for (y, show::Line { label, text, tone }) in
-        (inner.y..).zip(lines.into_iter().skip(first).take(height))
-    {
-        let line = Line::from(vec![
-            Span::styled(label, style(Tone::Dim, app.color)),
-            Span::styled(text, style(tone, app.color)),
-        ]);
-        frame.render_widget(line, Rect { y, height: 1, ..inner });
-    }
+    let shown = lines.into_iter().skip(first).take(height).map(|line| {
+        let label = Span::styled(line.label, style(Tone::Dim, app.color));
+        Line::from(vec![label, Span::styled(line.text, style(line.tone, app.color))])
+    });
+    frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), inner);
 }
 
 /// The names of the tabs. That of the open one is in brackets.

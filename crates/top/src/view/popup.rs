@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Clear};
+use ratatui::widgets::{Block, Clear, Padding, Paragraph};
 
 use super::style;
 use crate::app::{App, Dialog, KEYS, Mode, verb};
@@ -63,13 +63,9 @@ fn window(
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(body.height);
     let (x, y) = (body.x + (body.width - width) / 2, body.y + (body.height - height) / 2);
     let area = Rect { x, y, width, height };
-    let block = Block::bordered().title_top(title);
+    let block = Block::bordered().title_top(title).padding(Padding::horizontal(1));
     let inner = block.inner(area);
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     frame.render_widget(Clear, area);
-    frame.render_widget(block, area);
-    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
-        frame.render_widget(line, Rect { y, height: 1, ..inner });
-    }
+    frame.render_widget(Paragraph::new(lines).block(block), area);
     inner
 }

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Stylize as _;
 use ratatui::text::{Line, Span};
 
 use super::style;
 use crate::app::App;
-use crate::model::Node;
+use crate::model::{Mailbox, Node};
 use crate::show::tone;
-use crate::text::{cut, duration};
+use crate::text::{after, cut, duration};
 use crate::tree::Row;
 
 /// How many levels of guides are drawn. Deeper levels are written as a number.
@@ -27,20 +27,16 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     let shown = shown(rows.len(), app.cursor, height);
     for (y, index) in (area.y..).zip(shown) {
         let Some(node) = app.tree.at(rows[index]) else { continue };
-        let line = line(app, rows[index], node, width);
-        let is_selected = index == app.cursor;
-        let line = if is_selected {
-            line.style(Style::new().add_modifier(Modifier::REVERSED))
-        } else {
-            line
-        };
+        let mut line = line(app, rows[index], node, width);
+        if index == app.cursor {
+            line = line.reversed();
+        }
         frame.render_widget(line, Rect { y, height: 1, ..area });
     }
     if rows.is_empty() {
-        let text = if app.filter.is_empty() {
-            "waiting for the console …"
-        } else {
-            "no child matches the filter"
+        let text = match app.filter.is_empty() {
+            true => "waiting for the console …",
+            false => "no child matches the filter",
         };
         frame.render_widget(Line::raw(text), area);
     }
@@ -54,25 +50,21 @@ fn shown(rows: usize, cursor: usize, height: usize) -> Range<usize> {
 
 fn line(app: &App, row: Row, node: &Node, width: usize) -> Line<'static> {
     let name_width = (width / 3).clamp(16, 36);
-    let mut name = format!("{}{} {}", guides(row), node.symbol(), node.name());
-    let hidden = app.tree.hidden(row);
-    if hidden > 0 {
-        name.push_str(&format!(" ▸{hidden}"));
-    }
+    let hidden = Some(app.tree.hidden(row)).filter(|&hidden| hidden > 0);
+    let hidden = after(" ▸", hidden);
+    let name = format!("{}{} {}{hidden}", guides(row), node.symbol(), node.name());
     let name = cut(&name, name_width);
     let now = app.now_ms();
     let age = match node.remaining_ms(now) {
         Some(left) => format!("in {}", duration(left)),
         None => duration(now.saturating_sub(node.since_ms)),
     };
-    let restarts = if node.restarts > 0 { format!("×{}", node.restarts) } else { String::new() };
-    let begin = format!("{name:<name_width$} ");
-    let state = format!("{:<STATE$}", node.state());
+    let restarts = after("×", Some(node.restarts).filter(|&restarts| restarts > 0));
     let end = format!(" {age:>AGE$} {restarts:>5}  {}", facts(node).join("  "));
     let room = width.saturating_sub(name_width + 1 + STATE);
     Line::from(vec![
-        Span::raw(begin),
-        Span::styled(state, style(tone(node), app.color)),
+        Span::raw(format!("{name:<name_width$} ")),
+        Span::styled(format!("{:<STATE$}", node.state()), style(tone(node), app.color)),
         Span::raw(format!("{:<room$}", cut(&end, room))),
     ])
 }
@@ -108,16 +100,15 @@ fn facts(node: &Node) -> Vec<String> {
     if !node.waits_for.is_empty() {
         facts.push(format!("waits for {}", node.waits_for.join(", ")));
     }
-    facts.extend(node.schedule.as_ref().filter(|it| it.running > 0).map(|_| "running".to_owned()));
-    facts.extend(
-        node.mailbox
-            .as_ref()
-            .filter(|it| it.len > 0)
-            .map(|it| format!("{}/{} messages", it.len, it.capacity)),
-    );
-    facts.extend(
-        node.problem.as_ref().filter(|_| node.healthy == Some(false)).map(ToString::to_string),
-    );
+    if node.schedule.as_ref().is_some_and(|schedule| schedule.running > 0) {
+        facts.push("running".to_owned());
+    }
+    if let Some(Mailbox { len: len @ 1.., capacity }) = &node.mailbox {
+        facts.push(format!("{len}/{capacity} messages"));
+    }
+    if node.healthy == Some(false) {
+        facts.extend(node.problem.as_ref().map(ToString::to_string));
+    }
     facts.extend(node.status.as_ref().map(|status| format!("\"{status}\"")));
     if node.is_loud() {
         facts.extend(node.last_exit.as_ref().map(|exit| exit.reason.message.to_string()));
