@@ -20,7 +20,6 @@ mod span;
 mod supervisor;
 #[cfg(test)]
 mod tests;
-mod words;
 mod worker;
 
 use proc_macro::TokenStream;

@@ -55,7 +55,7 @@ fn requirements(node: &Node, errors: &mut Errors) {
     if children.iter().any(|child| child.args.is_invalid("name")) {
         return;
     }
-    // An expression may be either, so the order is left to `build()`, too.
+    // An expression may be either, so `build()` checks the order then.
     let is_sequential =
         node.args.get("start").is_none() || node.args.is_set_to("start", "Sequential");
     let names: Vec<_> = children.iter().map(|child| child.name.value()).collect();

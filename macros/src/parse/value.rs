@@ -18,9 +18,8 @@ use super::literal::{
 };
 use crate::errors::fail;
 use crate::hints::{closest, instead};
-use crate::keys::{Key, Takes};
+use crate::keys::{Key, Takes, WordTable};
 use crate::span::generated_at;
-use crate::words::WordTable;
 
 #[derive(Clone)]
 pub(crate) enum Value {
