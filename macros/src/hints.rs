@@ -127,12 +127,10 @@ pub(crate) fn closest<'a>(word: &str, allowed: &[&'a str]) -> Option<&'a str> {
 
     let similarity = |other: &&str| {
         let is_part = |of: &str, part: &str| of.split('_').any(|word| word == part);
-        let is_part = is_part(word, other) || is_part(other, word);
-        let similarity = strsim::jaro_winkler(word, other);
-        if similarity > NEARLY_EQUAL {
-            similarity + 2.0
-        } else {
-            similarity + f64::from(u8::from(is_part))
+        match strsim::jaro_winkler(word, other) {
+            similarity if similarity > NEARLY_EQUAL => similarity + 2.0,
+            similarity if is_part(word, other) || is_part(other, word) => similarity + 1.0,
+            similarity => similarity,
         }
     };
     let best = allowed.iter().copied().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
