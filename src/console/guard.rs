@@ -30,7 +30,6 @@ use super::shared::ConsoleShared;
 /// The most bytes of a body.
 pub(super) const BODY: usize = 16 * 1024;
 /// The most bytes of a body with a configuration file.
-#[cfg(feature = "config")]
 pub(super) const FILE: usize = 1024 * 1024;
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(10);

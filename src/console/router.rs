@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
-
-#[cfg(feature = "config")]
-use super::guard::FILE;
-use super::guard::{BODY, guard};
+use super::guard::{BODY, FILE, guard};
 use super::options::Console;
 use super::problem::Problem;
 use super::shared::{ConsoleShared, Outside};
 use super::{actions, config, page, tree};
 use crate::handle::SupervisorHandle;
 use crate::subscriber;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
 
 impl Console {
     /// Returns the console of a tree, to be served by a listener of your own.
@@ -68,9 +65,7 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .route("/api/config", get(config::values))
         .route("/api/stream", get(tree::stream))
         .route("/api/action", post(actions::act))
-        .route("/api/dead-letters/replay", post(actions::replay));
-    #[cfg(feature = "config")]
-    let router = router
+        .route("/api/dead-letters/replay", post(actions::replay))
         .route("/api/plan", post(config::plan).layer(DefaultBodyLimit::max(FILE)))
         .route("/api/reload", post(config::reload));
     router

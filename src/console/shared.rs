@@ -1,6 +1,4 @@
 //! What all requests of a console share.
-
-#[cfg(feature = "config")]
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -11,9 +9,7 @@ use super::recorder::{Recorder, Records};
 use super::snapshots::Snapshots;
 use super::token::Token;
 use crate::Application;
-#[cfg(feature = "config")]
 use crate::app::Reloader;
-#[cfg(feature = "config")]
 use crate::config::{ConfigSource, Plan};
 use crate::handle::SupervisorHandle;
 use crate::status::{Event, Subscription};
@@ -27,18 +23,13 @@ pub(super) struct Outside {
     /// Stops the application in its stages. The text is the cause.
     pub(super) stop: Option<oneshot::Sender<String>>,
     /// Applies plans. Other triggers may reload meanwhile.
-    #[cfg(feature = "config")]
     pub(super) reloader: Option<Reloader>,
 }
 
 impl Outside {
     /// Returns what is known of an application before it runs.
-    pub(super) fn of(_app: &Application) -> Self {
-        Self {
-            #[cfg(feature = "config")]
-            reloader: Some(_app.reloader()),
-            ..Self::default()
-        }
+    pub(super) fn of(app: &Application) -> Self {
+        Self { reloader: Some(app.reloader()), ..Self::default() }
     }
 }
 
@@ -52,10 +43,8 @@ pub(super) struct ConsoleShared {
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) records: Arc<Records>,
     pub(super) stop: Mutex<Option<oneshot::Sender<String>>>,
-    #[cfg(feature = "config")]
     pub(super) reloader: Option<Reloader>,
     /// The last plans that were shown, by their ids, the oldest first.
-    #[cfg(feature = "config")]
     pub(super) plans: Mutex<VecDeque<(String, Plan)>>,
     _recorder: Recorder,
 }
@@ -80,9 +69,7 @@ impl ConsoleShared {
             snapshots: Arc::default(),
             records,
             stop: Mutex::new(outside.stop),
-            #[cfg(feature = "config")]
             reloader: outside.reloader,
-            #[cfg(feature = "config")]
             plans: Mutex::default(),
             _recorder: recorder,
         })
@@ -90,15 +77,10 @@ impl ConsoleShared {
 
     /// Whether the configuration can be read again.
     pub(super) fn can_reload(&self) -> bool {
-        #[cfg(feature = "config")]
-        let can_reload = self.source().is_some();
-        #[cfg(not(feature = "config"))]
-        let can_reload = false;
-        can_reload
+        self.source().is_some()
     }
 
     /// Returns where the configuration comes from. `None`: there is none that can be read again.
-    #[cfg(feature = "config")]
     pub(super) fn source(&self) -> Option<&ConfigSource> {
         self.reloader.as_ref()?.started.get()?.as_ref()
     }

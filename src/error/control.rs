@@ -181,14 +181,12 @@ pub enum ControlError {
     },
     /// The supervisor of a [`TaskSupervisor`](crate::task::TaskSupervisor) or
     /// [`PartitionedSupervisor`](crate::task::PartitionedSupervisor) has never run.
-    #[cfg(feature = "task")]
     #[error("`{name}` has not run yet; add its `spec()` to a tree, and start that before")]
     NotStarted {
         /// The name of the supervisor.
         name: String,
     },
     /// The supervisor was resized to no active partitions.
-    #[cfg(feature = "task")]
     #[error(
         "`{path}` has 0 active partitions of {partitions}; call `resize` with 1 to {partitions}"
     )]
@@ -199,7 +197,6 @@ pub enum ControlError {
         partitions: usize,
     },
     /// The supervisor was asked for more active partitions than it has.
-    #[cfg(feature = "task")]
     #[error(
         "`{path}` can't be resized to {size}; it has {partitions} partitions, so write 0 to {partitions}"
     )]

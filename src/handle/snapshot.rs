@@ -2,10 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-#[cfg(feature = "health")]
 use std::time::Duration;
-
-#[cfg(feature = "health")]
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
@@ -16,7 +13,6 @@ use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
-#[cfg(feature = "health")]
 use crate::policy::later;
 use crate::runtime::SupervisorShared;
 use crate::runtime::phase::SupervisorPhase;
@@ -121,7 +117,6 @@ impl SupervisorHandle {
     /// Waits until every supervisor of the tree has gone through its loop once.
     ///
     /// Returns the supervisors that have not within this time.
-    #[cfg(feature = "health")]
     pub(crate) async fn turn(&self, within: Duration) -> Vec<Path> {
         let mut asked: Vec<_> = self
             .supervisor
