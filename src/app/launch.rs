@@ -8,6 +8,7 @@ use super::application::Application;
 use super::companion::RunStart;
 use super::exit_thread::ExitThread;
 use super::program::{ProgramEnd, print};
+use super::self_check::{SelfCheck, SelfCheckSettings};
 use super::stop_bounds::StopBounds;
 use crate::clock::now;
 use crate::error::RunError;
@@ -147,7 +148,8 @@ async fn launch_here(
             subscriber::error!(target: "verger::lifecycle", "a function of `on_start` has panicked");
         }
     }
-    let self_check = ends_process.then(|| root.self_check()).flatten();
+    let self_check =
+        ends_process.then(|| SelfCheck::start(&root, SelfCheckSettings::default())).flatten();
     let exit_thread = ends_process.then(|| ExitThread::start(root.blocked()));
     // With time for what is between two stages.
     let deadline = bounds.total.saturating_add(app.exit_grace.max(MARGIN));

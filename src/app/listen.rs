@@ -1,7 +1,5 @@
 //! Where an application listens: an address to be bound, or a listener that is bound already.
 
-use std::fmt;
-
 use tokio::net::TcpListener;
 
 use crate::error::RunError;
@@ -14,18 +12,6 @@ pub(crate) enum ListenAddress {
     Bound(std::net::TcpListener),
 }
 
-impl fmt::Display for ListenAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(address) => f.write_str(address),
-            Self::Bound(listener) => match listener.local_addr() {
-                Ok(address) => write!(f, "{address}"),
-                Err(_) => write!(f, "{listener:?}"),
-            },
-        }
-    }
-}
-
 impl ListenAddress {
     /// `server`: what listens there, such as `probes`.
     ///
@@ -33,11 +19,15 @@ impl ListenAddress {
     ///
     /// If the address is invalid, or in use.
     pub(crate) async fn bind(self, server: &'static str) -> Result<TcpListener, RunError> {
-        let address = self.to_string();
-        let listener = match self {
-            Self::Address(address) => TcpListener::bind(address).await,
+        let (address, listener) = match self {
+            Self::Address(address) => (address.clone(), TcpListener::bind(address).await),
             Self::Bound(listener) => {
-                listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener))
+                let address = listener.local_addr();
+                let address =
+                    address.map_or_else(|_| format!("{listener:?}"), |address| address.to_string());
+                let listener =
+                    listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
+                (address, listener)
             }
         };
         listener.map_err(|error| {

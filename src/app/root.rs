@@ -1,12 +1,10 @@
 //! The task of a root supervisor.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::self_check::{SelfCheck, SelfCheckSettings};
 use crate::child::{PollWatch, StopLevel};
 use crate::clock;
 use crate::error::{RunError, StartError};
@@ -15,7 +13,6 @@ use crate::named_task;
 use crate::path::Path;
 use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared, supervise};
-use crate::subscriber;
 
 /// How long a poll may take until its child blocks a thread.
 const BLOCKED: Duration = Duration::from_secs(1);
@@ -86,20 +83,6 @@ impl Root {
     /// Returns how many children were aborted so far because they missed their grace.
     pub(super) fn missed_graces(&self) -> usize {
         self.shared.tree.missed_graces()
-    }
-
-    /// Starts a thread that checks whether the tree's loop turns. `None`: no thread can be started, which is
-    /// logged.
-    pub(super) fn self_check(&self) -> Option<SelfCheck> {
-        let check = self.self_check_with(SelfCheckSettings::default());
-        let log = |error: &io::Error| {
-            subscriber::error!(target: "verger::lifecycle", error = error.to_string(), "can't start the thread that checks the loops");
-        };
-        check.inspect_err(log).ok()
-    }
-
-    pub(super) fn self_check_with(&self, settings: SelfCheckSettings) -> io::Result<SelfCheck> {
-        SelfCheck::start(Arc::clone(&self.shared), settings)
     }
 
     /// Keeps the task running when this is dropped.

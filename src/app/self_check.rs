@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::root::Root;
 use crate::child::{PollWatch, RunningPoll};
 use crate::clock;
 use crate::runtime::SupervisorShared;
@@ -56,21 +57,19 @@ struct Shared {
 }
 
 impl SelfCheck {
-    /// Starts the thread. It logs to the subscriber of the thread that calls this.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of the operating system if it can start no thread.
-    pub(crate) fn start(
-        root: Arc<SupervisorShared>,
-        settings: SelfCheckSettings,
-    ) -> io::Result<Self> {
-        let shared = Arc::<Shared>::default();
+    /// Starts the thread. It logs to the subscriber of the thread that calls this. `None`: no thread can be
+    /// started, which is logged.
+    pub(super) fn start(root: &Root, settings: SelfCheckSettings) -> Option<Self> {
+        let (root, shared) = (Arc::clone(&root.shared), Arc::<Shared>::default());
         let dispatch = tracing::dispatcher::get_default(Clone::clone);
         let check = Check { root, settings, shared: Arc::clone(&shared) };
         let thread = thread::Builder::new().name("verger-check".to_owned());
-        thread.spawn(move || tracing::dispatcher::with_default(&dispatch, || check.run()))?;
-        Ok(Self { shared })
+        let run = move || tracing::dispatcher::with_default(&dispatch, || check.run());
+        let log = |problem: &io::Error| {
+            error!(target: "verger::lifecycle", error = problem.to_string(), "can't start the thread that checks the loops");
+        };
+        thread.spawn(run).inspect_err(log).ok()?;
+        Some(Self { shared })
     }
 
     /// Returns a function that tells whether the root's loop has turned within the bound.

@@ -105,7 +105,7 @@ fn check(root: &Root) -> (SelfCheck, Receiver<String>) {
         .with_writer(move || Lines(sender.clone()))
         .finish();
     let settings = SelfCheckSettings { period: millis(5), bound: millis(500) };
-    let check = tracing::subscriber::with_default(subscriber, || root.self_check_with(settings));
+    let check = tracing::subscriber::with_default(subscriber, || SelfCheck::start(root, settings));
     (check.unwrap(), lines)
 }
 

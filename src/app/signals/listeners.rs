@@ -45,6 +45,11 @@ impl Listeners {
         self.add(Listener::Future(None)).0
     }
 
+    /// Calls `hook` at the first signal, on the signals thread, until the registration is dropped.
+    ///
+    /// If the first signal has come already, `hook` is called before this returns. It isn't called for a
+    /// signal that ends the process because no future exists. A panic of `hook` is caught. `hook` must not
+    /// block: a second signal would wait for it.
     pub(super) fn on_first(self: &Arc<Self>, hook: FirstHook) -> Registration {
         let (registration, first) = self.add(Listener::First(Arc::clone(&hook)));
         if let Some(signal) = first {
@@ -53,6 +58,11 @@ impl Listeners {
         registration
     }
 
+    /// Asks `source` what still runs when a second signal ends the process, until the registration is
+    /// dropped.
+    ///
+    /// `source` is called on a thread of its own. If it blocks for more than half a second, or panics, its
+    /// answer is missing.
     pub(super) fn on_second(self: &Arc<Self>, source: Source) -> Registration {
         self.add(Listener::Second(source)).0
     }

@@ -16,7 +16,7 @@
 //! 3. The first signal resolves all futures, also those that are made later. If no future exists at
 //!    that moment, the signal ends the process.
 //! 4. A signal after the first one ends the process, even if every thread of the runtime is blocked, a
-//!    subscriber of `tracing` blocks, or a source of [`on_second_signal`] blocks or panics.
+//!    subscriber of `tracing` blocks, or a source of [`Listeners::on_second`] blocks or panics.
 
 mod late;
 mod listeners;
@@ -42,7 +42,6 @@ pub use self::table::OsSignal;
 use self::unix::Handlers;
 #[cfg(windows)]
 use self::windows::Handlers;
-use crate::path::Path;
 
 /// What listens in this process.
 static LISTENERS: LazyLock<Arc<Listeners>> = LazyLock::new(Arc::default);
@@ -140,21 +139,4 @@ impl fmt::Debug for Signals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signals").finish_non_exhaustive()
     }
-}
-
-/// Calls `f` at the first signal, on the signals thread, until the registration is dropped.
-///
-/// If the first signal has come already, `f` is called before this returns. It isn't called for a
-/// signal that ends the process because no future exists. A panic of `f` is caught. `f` must not block:
-/// a second signal would wait for it.
-fn on_first_signal(f: impl Fn(OsSignal) + Send + Sync + 'static) -> Registration {
-    LISTENERS.on_first(Arc::new(f))
-}
-
-/// Asks `f` what still runs when a second signal ends the process, until the registration is dropped.
-///
-/// `f` is called on a thread of its own. If it blocks for more than half a second, or panics, its answer
-/// is missing.
-fn on_second_signal(f: impl Fn() -> Vec<Path> + Send + Sync + 'static) -> Registration {
-    LISTENERS.on_second(Arc::new(f))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Registration, Signals, on_first_signal, on_second_signal, signals};
+use super::{LISTENERS, Registration, Signals, signals};
 use crate::app::companion::{Companion, RunStart};
 use crate::error::RunError;
 use crate::spec::Supervisor;
@@ -36,11 +36,12 @@ impl Companion for StopSignals {
             run.stop_on(received);
         }
         let root = Arc::clone(&run.root.shared);
-        self.registrations.push(on_second_signal(move || root.still_running()));
+        self.registrations.push(LISTENERS.on_second(Arc::new(move || root.still_running())));
         // A signal that stops something else in the process says nothing about this tree.
         if run.program.on.iter().any(|(future, _)| *future == TypeId::of::<Signals>()) {
             let calls = run.on_signal.drain(..);
-            self.registrations.extend(calls.map(|call| on_first_signal(move |_| call())));
+            let register = |call: Box<_>| LISTENERS.on_first(Arc::new(move |_| call()));
+            self.registrations.extend(calls.map(register));
         }
     }
 }
