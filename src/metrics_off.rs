@@ -24,7 +24,6 @@ impl Scope {
 
     pub(crate) fn dead_letter(&self, _target: &Path, _reason: DeadLetterReason) {}
 
-    #[cfg(feature = "periodic")]
     pub(crate) fn failed_runs(&self, _child: &Path, _count: u64) {}
 }
 
