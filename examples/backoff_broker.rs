@@ -11,7 +11,7 @@
 //! processing when the connection broke is therefore sent to the broker again.
 //!
 //! ```text
-//! cargo run --release --example backoff_broker
+//! cargo run --release --example backoff_broker --features mailbox
 //! ```
 //!
 //! `OUTAGE_MS=300` makes the outage shorter.

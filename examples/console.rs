@@ -2,9 +2,9 @@
 //! dead letters.
 //!
 //! ```text
-//! cargo run --example console --features console                    http://127.0.0.1:7007
-//! cargo run --example console --features console -- 0               any port
-//! cargo run --example console --features console -- --children 10000
+//! cargo run --example console --features console,mailbox                    http://127.0.0.1:7007
+//! cargo run --example console --features console,mailbox -- 0               any port
+//! cargo run --example console --features console,mailbox -- --children 10000
 //! ```
 //!
 //! It ends at Ctrl-C, or when an operator stops the tree in the console.

@@ -12,7 +12,7 @@
 //! call that was, and why.
 //!
 //! ```text
-//! cargo run --example events
+//! cargo run --example events --features mailbox
 //! ```
 
 #![expect(clippy::print_stdout, reason = "the example prints what happens")]

@@ -46,7 +46,7 @@
 //! * A child gets a [`Context`], which is cancelled when the child has to stop, and through which the
 //!   child sends signals to its supervisor.
 //! * A [`SupervisorHandle`] starts, stops and [holds](SupervisorHandle::hold) children of a running tree, and finds
-//!   them by name ([`child`](SupervisorHandle::child), [`address`](SupervisorHandle::address)). It takes snapshots
+//!   them by name ([`child`](SupervisorHandle::child); `address`, feature `mailbox`). It takes snapshots
 //!   ([`status`](SupervisorHandle::status)) and subscribes to events ([`events`](SupervisorHandle::events)).
 //! * With the feature `task`, a `TaskSupervisor` runs tasks whose value is awaited, as children.
 //! * With the feature `config`, a configuration replaces values of the code by path, also while the tree
@@ -55,7 +55,7 @@
 //! | module | what you find there |
 //! | --- | --- |
 //! | [`policy`] | restart policies, limits, presets, failure callbacks |
-//! | [`mod@mailbox`] | messages that survive restarts: addresses, inboxes, requests |
+//! | `mailbox` | messages that survive restarts: addresses, inboxes, requests (feature `mailbox`) |
 //! | `bus` | events and requests between children that don't know each other (feature `bus`) |
 //! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
 //! | `service` | values that children provide to each other, and locks by name (feature `service`) |
@@ -100,7 +100,7 @@
 //!
 //! Starts that a handle requests, and the edges that any call leads to, are logged at `DEBUG`. The log lines of a child itself are
 //! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
-//! span. With the level `DEBUG` of `verger::message`, each message has one: see [`Inbox::span`](mailbox::Inbox::span).
+//! span. With the level `DEBUG` of `verger::message`, each message has one: see `Inbox::span`.
 //! Of each kind of line about a child, at most ten are logged within a minute, and then none for five minutes.
 //!
 //! # Crate features
@@ -115,7 +115,7 @@
 //! | `bus` | the module `bus`: events and requests, `Context::bus` | | | 0 |
 //! | `config` | the module `config`: policies and settings by path, from any format that serde reads, and their reload | | | 0 |
 //! | `config-file` | configuration files in TOML: `Application::config_file` | `config` | `toml` | 5 |
-//! | `console` | the module `console`, `Application::console` | `json`, `log-lines` | `axum`, `serde_json`, `tracing-subscriber` | 34 |
+//! | `console` | the module `console`, `Application::console` | `config`, `json`, `log-lines` | `axum`, `serde_json`, `tracing-subscriber` | 34 |
 //! | `cron` | `cron`: children that run at the times of a cron expression | `periodic` | `croner`, `jiff` | 15 |
 //! | `full` | all of these | `bus`, `config`, `config-file`, `console`, `cron`, `health`, `json`, `lease`, `log-lines`, `macros`, `mailbox`, `metrics`, `periodic`, `process`, `resilience`, `service`, `signal`, `systemd`, `task`, `testing` | `axum`, `croner`, `jiff`, `metrics`, `rustix`, `sd-notify`, `serde_json`, `toml`, `tracing-subscriber`, `verger-macros` | 64 |
 //! | `health` | HTTP probes of an [`Application`]: `Application::probes` | | `axum` | 28 |

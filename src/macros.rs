@@ -317,40 +317,17 @@ pub use verger_macros::Supervisor;
 ///
 /// # On an `async fn` with a mailbox
 ///
-/// One parameter after the context may be an [`Inbox<M>`](crate::mailbox::Inbox), recognised by that name. It
+/// One parameter after the context may be an `Inbox<M>` (feature `mailbox`), recognised by that name. It
 /// isn't the constructor's: each incarnation borrows the inbox from the supervisor. The constructor
-/// returns the spec and the [`Address<M>`](crate::mailbox::Address) that sends to it, as
-/// `(ChildSpec, Address<M>)`. Messages have to be `Send`.
-///
-/// ```
-/// use verger::mailbox::{Inbox, Overflow};
-/// use verger::{Exit, Supervisor, worker};
-///
-/// #[worker(capacity = 50, mailbox = |it| it.overflow(Overflow::DropOldest).max_attempts(3))]
-/// async fn greeter(mut inbox: Inbox<String>, greeting: &'static str) -> Exit {
-///     while let Some(name) = inbox.recv().await {
-///         println!("{greeting}, {name}");
-///     }
-///     Ok(())
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let (greeter, address) = greeter("hello");
-/// let app = Supervisor::builder("app").child(greeter).build()?.start().await?;
-/// address.send("world".to_owned()).await?;
-/// # assert_eq!(address.capacity(), 50);
-/// # app.stop("the example is over").await?;
-/// # Ok(())
-/// # }
-/// ```
+/// returns the spec and the `Address<M>` that sends to it, as `(ChildSpec, Address<M>)`. Messages have to
+/// be `Send`. The module `mailbox` has an example.
 ///
 /// Two more keys set the options of the mailbox. Both may use the constructor's parameters.
 ///
 /// | key | value |
 /// | --- | --- |
 /// | `capacity` | a number of messages, at least 1; by default 1000 |
-/// | `mailbox` | a function that takes the [`Mailbox<M>`](crate::mailbox::Mailbox) and returns it: a path or a closure |
+/// | `mailbox` | a function that takes the `Mailbox<M>` and returns it: a path or a closure |
 ///
 /// Each call of the constructor makes a mailbox. A spec with a mailbox is for one child at a time.
 ///
@@ -404,7 +381,7 @@ pub use verger_macros::Supervisor;
 /// `run`, and `activate` and `deactivate` if they exist, become the methods of the trait. They may
 /// leave out the context and the result, and may take `&self`. Other methods stay as they are. A
 /// type that reads messages keeps its inbox in a field: make such a child with
-/// [`child_with_mailbox`](crate::child_with_mailbox).
+/// `child_with_mailbox`.
 ///
 /// ```
 /// use verger::{Context, Exit, component, worker};

@@ -1,9 +1,9 @@
 //! What supervision costs beside hand-written tokio, with a budget for each row.
 //!
 //! ```text
-//! cargo bench --features bus,config-file,console,periodic,service --bench budgets                  all rows; exits with 1 if a budget isn't met
-//! cargo bench --features bus,config-file,console,periodic,service --bench budgets -- --row start   only this row
-//! cargo bench --features bus,config-file,console,periodic,service --bench budgets -- --help        all options
+//! cargo bench --features bus,config-file,console,mailbox,periodic,service --bench budgets                  all rows; exits with 1 if a budget isn't met
+//! cargo bench --features bus,config-file,console,mailbox,periodic,service --bench budgets -- --row start   only this row
+//! cargo bench --features bus,config-file,console,mailbox,periodic,service --bench budgets -- --help        all options
 //! ```
 //!
 //! Both sides do the same work in turns, each in a process of its own. *tokio* is a `JoinSet` and a

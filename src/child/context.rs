@@ -154,12 +154,12 @@ impl Context {
     /// [`heartbeat`](Self::heartbeat).
     ///
     /// ```
+    /// use tokio::sync::mpsc;
     /// use verger::Context;
-    /// use verger::mailbox::Inbox;
     ///
-    /// async fn receive(ctx: &Context, inbox: &mut Inbox<String>) -> Option<String> {
+    /// async fn receive(ctx: &Context, jobs: &mut mpsc::Receiver<String>) -> Option<String> {
     ///     let _waiting = ctx.waiting();
-    ///     inbox.recv().await
+    ///     jobs.recv().await
     /// }
     /// # drop(receive);
     /// ```

@@ -9,14 +9,6 @@ use serde::Serialize;
 /// A lease can't stop a process that is paused, with its holder inside: it goes on where it was, after the lease has
 /// been granted to the next holder. A resource that compares tokens can refuse it. Send the token with each write, keep
 /// the highest one beside the data, and refuse writes with a lower one.
-///
-/// ```
-/// use verger::lease::FencingToken;
-///
-/// let (older, newer) = (FencingToken::new(7), FencingToken::new(8));
-/// assert!(older < newer);
-/// assert_eq!(newer.to_string(), "8");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct FencingToken(u64);

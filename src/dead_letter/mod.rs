@@ -1,6 +1,6 @@
 //! Dead letters: messages that were not delivered, and children that were given up.
 //!
-//! A message becomes a [`DeadLetter`] if its [mailbox](crate::mailbox::Mailbox) can't deliver it, and an
+//! A message becomes a [`DeadLetter`] if its mailbox (feature `mailbox`) can't deliver it, and an
 //! event if no handler on the event bus (feature `bus`) handles it. A child becomes one if its supervisor gives up on
 //! it. The [`DeadLetterReason`] says why.
 //!
@@ -13,27 +13,26 @@
 //! * to each [`DeadLetterStore`], which keeps letters, counts them, and replays their messages.
 //!
 //! ```
-//! use verger::dead_letter::DeadLetterReason;
-//! use verger::mailbox::{Inbox, Overflow};
-//! use verger::{Context, Supervisor, mailbox_with_capacity, worker_with_mailbox};
+//! use std::time::Duration;
 //!
-//! async fn clerk(ctx: Context, _orders: Inbox<u32>) {
-//!     ctx.cancelled().await;
+//! use verger::dead_letter::DeadLetterReason;
+//! use verger::policy::{OnExhausted, RestartPolicy};
+//! use verger::{Context, Exit, Supervisor, worker};
+//!
+//! async fn clerk(_ctx: Context) -> Exit {
+//!     Err("no pencil".into())
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let (orders, mailbox) = mailbox_with_capacity(1);
-//! let clerk = worker_with_mailbox("clerk", mailbox.overflow(Overflow::DropNewest), clerk);
+//! let once = RestartPolicy::new().own_restarts(1, Duration::from_secs(60));
+//! let clerk = worker("clerk", clerk).policy(once.on_exhausted(OnExhausted::Park));
 //! let shop = Supervisor::builder("shop").child(clerk).build()?.start().await?;
 //! let mut letters = shop.dead_letters();
 //!
-//! orders.try_send(1)?;
-//! orders.try_send(2)?;
-//!
 //! let letter = letters.next().await.expect("the shop is open");
-//! assert_eq!(letter.reason, DeadLetterReason::MailboxFull);
-//! assert_eq!(letter.take::<u32>(), Some(2));
+//! assert_eq!(letter.reason, DeadLetterReason::GaveUp);
+//! assert_eq!(letter.target.as_str(), "shop/clerk");
 //! # shop.stop("the example is over").await?;
 //! # Ok(())
 //! # }

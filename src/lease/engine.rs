@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use super::memo::Memo;
 use super::record::LeaseRecord;
-pub use crate::child::FencingToken;
+pub(super) use crate::child::FencingToken;
 
 /// A store of leases: a locked file, a database, a coordination service.
 ///

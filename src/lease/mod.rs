@@ -41,10 +41,19 @@ mod shards;
 mod spec;
 mod times;
 
+#[doc(inline)]
+///
+/// ```
+/// use verger::lease::FencingToken;
+///
+/// let (older, newer) = (FencingToken::new(7), FencingToken::new(8));
+/// assert!(older < newer);
+/// assert_eq!(newer.to_string(), "8");
+/// ```
+pub use crate::child::FencingToken;
+
 pub(crate) use self::change::{LeaseChange, LeaseEnd};
-pub use self::engine::{
-    Acquired, Claim, FencingToken, LeaseEngine, LeaseError, MemoWrite, Released, Renewed,
-};
+pub use self::engine::{Acquired, Claim, LeaseEngine, LeaseError, MemoWrite, Released, Renewed};
 #[cfg(unix)]
 pub use self::file::File;
 pub(crate) use self::holder::holder;

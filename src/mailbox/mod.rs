@@ -4,6 +4,52 @@
 //! mailbox and its [`Address`]. The address sends messages, also while the child is down. The mailbox is
 //! lent to one incarnation of the child after another, which receives the messages through an [`Inbox`].
 //! A message that can't be delivered becomes a [dead letter](crate::dead_letter).
+//!
+//! The [status](crate::status::ChildInfo::mailbox) of a child shows how many messages wait:
+//!
+//! ```
+//! use verger::{Context, Supervisor, mailbox_with_capacity, worker_with_mailbox};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (orders, mailbox) = mailbox_with_capacity(10);
+//! let clerk = worker_with_mailbox("clerk", mailbox, async |ctx: Context, _inbox| ctx.cancelled().await);
+//! let shop = Supervisor::builder("shop").child(clerk).build()?.start().await?;
+//! orders.try_send("two apples")?;
+//!
+//! let mailbox = shop.which_child("clerk").await?.mailbox.unwrap();
+//! assert_eq!((mailbox.len, mailbox.capacity), (1, 10));
+//! # shop.stop("the example is over").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # With macros
+//!
+//! A function under `#[worker]` with a parameter `Inbox<M>` returns the spec and the address.
+//!
+//! ```
+//! use verger::mailbox::{Inbox, Overflow};
+//! use verger::{Exit, Supervisor, worker};
+//!
+//! #[worker(capacity = 50, mailbox = |it| it.overflow(Overflow::DropOldest).max_attempts(3))]
+//! async fn greeter(mut inbox: Inbox<String>, greeting: &'static str) -> Exit {
+//!     while let Some(name) = inbox.recv().await {
+//!         println!("{greeting}, {name}");
+//!     }
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (greeter, address) = greeter("hello");
+//! let app = Supervisor::builder("app").child(greeter).build()?.start().await?;
+//! address.send("world".to_owned()).await?;
+//! # assert_eq!(address.capacity(), 50);
+//! # app.stop("the example is over").await?;
+//! # Ok(())
+//! # }
+//! ```
 
 // | file | contents |
 // | --- | --- |

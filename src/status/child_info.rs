@@ -114,22 +114,7 @@ pub struct ChildInfo {
 
 /// The fill level of a mailbox.
 ///
-/// ```
-/// use verger::{Context, Supervisor, mailbox_with_capacity, worker_with_mailbox};
-///
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let (orders, mailbox) = mailbox_with_capacity(10);
-/// let clerk = worker_with_mailbox("clerk", mailbox, async |ctx: Context, _inbox| ctx.cancelled().await);
-/// let shop = Supervisor::builder("shop").child(clerk).build()?.start().await?;
-/// orders.try_send("two apples")?;
-///
-/// let mailbox = shop.which_child("clerk").await?.mailbox.unwrap();
-/// assert_eq!((mailbox.len, mailbox.capacity), (1, 10));
-/// # shop.stop("the example is over").await?;
-/// # Ok(())
-/// # }
-/// ```
+/// The example of the module `mailbox` reads one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MailboxInfo {

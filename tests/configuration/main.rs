@@ -1,7 +1,5 @@
 //! Configuration from files and calls: what a plan says, what applying it does, and what is refused.
 
-#![cfg(feature = "config-file")]
-
 #[path = "../common/mod.rs"]
 mod common;
 mod edges;
