@@ -105,21 +105,21 @@
 //!
 //! # Crate features
 //!
-//! Without features, verger adds 33 other crates to a program; with all of them, 97. A row counts what its feature adds to the 33,
+//! Without features, verger adds 28 other crates to a program; with all of them, 97. A row counts what its feature adds to the 28,
 //! on Linux. Features add items and never change what an item does.
 //!
 //! | feature | what it gives | turns on | direct dependencies | crates |
 //! | --- | --- | --- | --- | --- |
-//! | `macros` (default) | [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker), [`#[derive(Supervisor)]`](derive@Supervisor) | | `verger-macros` | 1 |
+//! | `macros` (default) | [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker), [`#[derive(Supervisor)]`](derive@Supervisor) | | `verger-macros` | 2 |
 //! | `signal` (default) | [`signals`], which resolves at the first SIGINT or SIGTERM | | | 3 |
 //! | `bus` | the module `bus`: events and requests, `Context::bus` | | | 0 |
-//! | `config` | the module `config`: policies and settings by path, from any format that serde reads, and their reload | | | 0 |
-//! | `config-file` | configuration files in TOML: `Application::config_file` | `config` | `toml` | 5 |
-//! | `console` | the module `console`, `Application::console` | `config`, `json`, `log-lines` | `axum`, `serde_json`, `tracing-subscriber` | 34 |
+//! | `config` | the module `config`: policies and settings by path, from any format that serde reads, and their reload | `serde` | `humantime-serde`, `serde` | 5 |
+//! | `config-file` | configuration files in TOML: `Application::config_file` | `config`, `serde` | `humantime-serde`, `serde`, `toml` | 10 |
+//! | `console` | the module `console`, `Application::console` | `config`, `json`, `log-lines`, `serde` | `axum`, `humantime-serde`, `serde`, `serde_json`, `tracing-subscriber` | 39 |
 //! | `cron` | `cron`: children that run at the times of a cron expression | `periodic` | `croner`, `jiff` | 15 |
-//! | `full` | all of these | `bus`, `config`, `config-file`, `console`, `cron`, `health`, `json`, `lease`, `log-lines`, `macros`, `mailbox`, `metrics`, `periodic`, `process`, `resilience`, `service`, `signal`, `systemd`, `task`, `testing` | `axum`, `croner`, `jiff`, `metrics`, `rustix`, `sd-notify`, `serde_json`, `toml`, `tracing-subscriber`, `verger-macros` | 64 |
-//! | `health` | HTTP probes of an [`Application`]: `Application::probes` | | `axum` | 28 |
-//! | `json` | `Status::json` | | `serde_json` | 4 |
+//! | `full` | all of these | `bus`, `config`, `config-file`, `console`, `cron`, `health`, `json`, `lease`, `log-lines`, `macros`, `mailbox`, `metrics`, `periodic`, `process`, `resilience`, `serde`, `service`, `signal`, `systemd`, `task`, `testing` | `axum`, `croner`, `humantime-serde`, `jiff`, `metrics`, `rustix`, `sd-notify`, `serde`, `serde_json`, `toml`, `tracing-subscriber`, `verger-macros` | 69 |
+//! | `health` | HTTP probes of an [`Application`]: `Application::probes` | `serde` | `axum`, `humantime-serde`, `serde` | 33 |
+//! | `json` | `Status::json` | `serde` | `humantime-serde`, `serde`, `serde_json` | 9 |
 //! | `lease` | the module `lease`, `ChildSpec::lease`, and an engine that locks files on Unix | `mailbox` | `rustix` | 3 |
 //! | `log-lines` | the module `log_lines`: a layer that keeps the last log lines of each child | | `tracing-subscriber` | 4 |
 //! | `mailbox` | the module `mailbox`, `mailbox` and `worker_with_mailbox` | | | 0 |
@@ -128,6 +128,7 @@
 //! | `process` | the module `process` and `command`, on Unix | | `rustix` | 7 |
 //! | `resilience` | the module `resilience`: `retry` and `CircuitBreaker` | | | 0 |
 //! | `service` | the module `service`: values that children provide to each other, and locks by name | | | 0 |
+//! | `serde` | `Serialize` and `Deserialize` of policies, `Serialize` of snapshots, events, exits and dead letters; `Shutdown` from text | | `humantime-serde`, `serde` | 5 |
 //! | `systemd` | notifications to systemd, on Linux: `app::SYSTEMD_VARIABLES` | | `sd-notify` | 1 |
 //! | `task` | the module `task`: `TaskSupervisor` and `PartitionedSupervisor` | | | 0 |
 //! | `testing` | the module `testing`, for tests of trees | | | 0 |
@@ -166,6 +167,7 @@ pub mod dead_letter;
 mod error;
 mod exit;
 mod handle;
+mod human_duration;
 mod invisible;
 #[cfg(feature = "lease")]
 pub mod lease;
@@ -181,7 +183,6 @@ pub mod metrics;
 #[cfg(not(feature = "metrics"))]
 #[path = "metrics_off.rs"]
 mod metrics;
-mod millis;
 mod named_task;
 mod owned_task;
 mod panic;
@@ -197,6 +198,8 @@ mod random_cases;
 #[cfg(feature = "resilience")]
 pub mod resilience;
 mod runtime;
+#[cfg(feature = "serde")]
+mod serde;
 #[cfg(feature = "service")]
 pub mod service;
 mod spec;

@@ -1,7 +1,4 @@
-//! Enums without fields that are displayed, written and read as one word.
-//!
-//! A word is read as a string and looked up here, so the error for an unknown word lists the known
-//! words in every file format.
+//! Enums without fields that are displayed and parsed as one word.
 
 use std::fmt;
 
@@ -52,9 +49,9 @@ impl fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
-/// Implements `Display`, `FromStr`, `Serialize` and `Deserialize` of an enum without fields.
+/// Implements `Display` and `FromStr` of an enum without fields.
 ///
-/// Each variant has a word, and optionally synonyms that are only read.
+/// Each variant has a word, and optionally synonyms that are only parsed.
 ///
 /// ```text
 /// string_enum!(Start, "start": Sequential = "sequential", Concurrent = "concurrent" | "parallel");
@@ -94,19 +91,6 @@ macro_rules! string_enum {
                 }
             }
         }
-
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.word())
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let word = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                word.parse().map_err(serde::de::Error::custom)
-            }
-        }
     };
 }
 
@@ -117,9 +101,6 @@ mod tests {
     use std::fmt::{Debug, Display};
     use std::str::FromStr;
 
-    use serde::Serialize;
-    use serde::de::DeserializeOwned;
-
     use crate::exit::ExitKind;
     use crate::policy::{
         AutoShutdown, FirstStart, LogLevel, OnExit, OnLeak, PolicySource, Readiness, RestartType,
@@ -127,17 +108,14 @@ mod tests {
     };
 
     #[test]
-    fn a_value_is_displayed_written_and_read_as_the_same_word() {
+    fn a_value_is_displayed_and_parsed_as_the_same_word() {
         fn all<T>(values: &[T])
         where
-            T: Copy + Debug + Display + PartialEq + Serialize + DeserializeOwned,
-            T: FromStr<Err = UnknownWord>,
+            T: Copy + Debug + Display + PartialEq + FromStr<Err = UnknownWord>,
         {
             assert!(values.len() > 1);
             for &value in values {
                 let word = value.to_string();
-                assert_eq!(serde_json::to_value(value).unwrap(), word);
-                assert_eq!(serde_json::from_value::<T>(word.clone().into()).unwrap(), value);
                 assert_eq!(word.parse(), Ok(value));
                 let known = "no such word".parse::<T>().unwrap_err();
                 assert!(known.known().contains(&&*word));
@@ -163,10 +141,6 @@ mod tests {
         let expected = "unknown strategy `OneForAll`; write `one_for_one`, `one_for_all` or \
                         `rest_for_one`";
         assert_eq!("OneForAll".parse::<Strategy>().unwrap_err().to_string(), expected);
-        let error = serde_json::from_str::<Strategy>("\"OneForAll\"").unwrap_err().to_string();
-        assert!(error.starts_with(expected), "{error}");
-        let error = toml::Value::from("OneForAll").try_into::<Strategy>().unwrap_err().to_string();
-        assert!(error.starts_with(expected), "{error}");
         let expected = "unknown start `x`; write `sequential` or `concurrent`";
         assert_eq!("x".parse::<Start>().unwrap_err().to_string(), expected);
     }

@@ -2,15 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 /// A number that grows with every grant of a lease.
 ///
 /// A lease can't stop a process that is paused, with its holder inside: it goes on where it was, after the lease has
 /// been granted to the next holder. A resource that compares tokens can refuse it. Send the token with each write, keep
 /// the highest one beside the data, and refuse writes with a lower one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 
 impl FencingToken {

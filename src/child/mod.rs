@@ -46,6 +46,8 @@ mod own_policy;
 mod own_thread;
 mod polls;
 mod resolve;
+#[cfg(feature = "serde")]
+mod serde;
 mod span;
 mod spawn;
 pub(crate) mod spec;

@@ -12,6 +12,7 @@ use super::difference::Difference;
 use super::draft::Draft;
 use super::{Config, ConfigError};
 use crate::path::Path;
+use crate::serde::serialize;
 use crate::spec::Supervisor;
 
 /// What a configuration would change in a running tree.
@@ -87,11 +88,7 @@ impl fmt::Debug for Plan {
     }
 }
 
-impl Serialize for Plan {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.changes().serialize(serializer)
-    }
-}
+serialize!(|plan: Plan| plan.changes());
 
 /// What applying a [`Plan`] has done.
 ///

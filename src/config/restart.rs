@@ -8,14 +8,15 @@
 //! 2. The place of a value is that of the key that sets it, by whatever name.
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error};
 
 use super::mistake::Mistake;
 use super::node::{Node, join};
+use crate::human_duration::HumanDuration;
 use crate::policy::{
-    Backoff, FailingFor, FailureLog, HumanDuration, Intensity, Jitter, OnExhausted, OwnRestarts,
-    Places, RestartPolicy, RestartType, Trigger, WordOrTable, WordsAndTable,
+    Backoff, FailingFor, FailureLog, Intensity, Jitter, OnExhausted, OwnRestarts, Places,
+    RestartPolicy, RestartType, Trigger, WordOrTable, WordsAndTable,
 };
+use crate::serde::deserialize;
 
 /// The value of `restart`.
 pub(super) enum Restart {
@@ -140,13 +141,7 @@ impl WordsAndTable for RestartTable {
                                     \"on_failure\", min_backoff = \"5s\", max_backoff = \"30s\" }";
 }
 
-impl<'de> Deserialize<'de> for Restart {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match WordOrTable::deserialize(deserializer)? {
-            WordOrTable::Word(word) => {
-                Self::Word(word.parse::<RestartType>().map_err(Error::custom)?.into())
-            }
-            WordOrTable::Table(table) => Self::Table(Box::new(table)),
-        })
-    }
-}
+deserialize!(Restart: |written: WordOrTable<RestartTable>| match written {
+    WordOrTable::Word(word) => word.parse::<RestartType>().map(|word| Self::Word(word.into())),
+    WordOrTable::Table(table) => Ok(Self::Table(Box::new(table))),
+});

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny};
+use serde::de::IgnoredAny;
 
 use super::de::decode;
 use super::keys::keys;
@@ -18,10 +18,12 @@ use super::mistake::Mistake;
 use super::node::{Node, Value, join};
 use super::restart::Restart;
 use super::rules;
+use crate::human_duration::HumanDuration;
 use crate::policy::{
-    AutoShutdown, ChildLayer, ForWorkers, HumanDuration, Intensity, OnExhausted, OnLeak, Period,
-    Places, RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer, WrittenAt,
+    AutoShutdown, ChildLayer, ForWorkers, Intensity, OnExhausted, OnLeak, Period, Places,
+    RestartPolicy, Shutdown, Start, Strategy, SupervisorLayer, WrittenAt,
 };
+use crate::serde::deserialize;
 
 /// The values of one section.
 #[derive(Clone, Debug, Default)]
@@ -179,13 +181,9 @@ fn intensity(
 #[derive(Clone, Copy)]
 struct Positive(Duration);
 
-impl<'de> Deserialize<'de> for Positive {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match HumanDuration::deserialize(deserializer)? {
-            HumanDuration(Duration::ZERO) => {
-                Err(Error::custom("the duration is zero; write a longer one, such as \"10s\""))
-            }
-            HumanDuration(duration) => Ok(Self(duration)),
-        }
+deserialize!(Positive: |duration: HumanDuration| match duration {
+    HumanDuration(Duration::ZERO) => {
+        Err("the duration is zero; write a longer one, such as \"10s\"")
     }
-}
+    HumanDuration(duration) => Ok(Self(duration)),
+});

@@ -5,16 +5,16 @@
 //! 1. At most [`MOST`] paths and as many events are kept. Beyond that, a page has to read the whole tree again.
 
 use std::collections::{BTreeSet, HashSet};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
-use crate::millis;
 use crate::path::Path;
-use crate::status::{ChildInfo, Event, EventKind, Node, SupervisorInfo, Totals, explained};
+use crate::serde::Millis;
+use crate::status::{Event, EventKind, Explained, Node, SupervisorInfo, Totals};
 
 /// The most children, and the most events, of a message.
 const MOST: usize = 200;
@@ -102,7 +102,7 @@ impl Changes {
         }
         let message = Message {
             seq: self.events.last().map_or(last, |event| event.seq.max(last)),
-            captured_at: tree.wall_clock(),
+            captured_at_ms: tree.wall_clock().millis(),
             totals,
             children: children.iter().map(NodeAlone::from).collect(),
             removed: &self.removed,
@@ -116,8 +116,7 @@ impl Changes {
 #[derive(Serialize)]
 struct Message<'a> {
     seq: u64,
-    #[serde(rename = "captured_at_ms", serialize_with = "millis::since_epoch")]
-    captured_at: SystemTime,
+    captured_at_ms: u64,
     totals: Option<&'a Totals>,
     children: Vec<NodeAlone<'a>>,
     removed: &'a BTreeSet<Path>,
@@ -128,14 +127,14 @@ struct Message<'a> {
 /// A child without its children.
 #[derive(Serialize)]
 pub(super) struct NodeAlone<'a> {
-    #[serde(flatten, serialize_with = "explained")]
-    child: &'a ChildInfo,
+    #[serde(flatten)]
+    child: Explained<'a>,
     supervisor: &'a Option<Box<SupervisorInfo>>,
 }
 
 impl<'a> From<&'a Node> for NodeAlone<'a> {
     fn from(node: &'a Node) -> Self {
-        Self { child: &node.child, supervisor: &node.supervisor }
+        Self { child: Explained::from(&node.child), supervisor: &node.supervisor }
     }
 }
 

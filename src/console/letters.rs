@@ -5,13 +5,12 @@
 //! 1. No message is kept: a letter is dropped once its row is made. Only a store keeps messages.
 
 use std::collections::VecDeque;
-use std::time::SystemTime;
 
 use serde::Serialize;
 
 use crate::dead_letter::{DeadLetter, DeadLetterReason, DeadLetterStore};
-use crate::millis;
 use crate::path::Path;
+use crate::serde::Millis;
 use crate::status::cut;
 
 /// The most letters in a list.
@@ -30,8 +29,7 @@ pub(super) struct Letters {
 #[derive(Clone, Serialize)]
 pub(super) struct Letter {
     id: u64,
-    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
-    at: SystemTime,
+    at_ms: u64,
     path: Path,
     reason: DeadLetterReason,
     event_type: Option<&'static str>,
@@ -53,7 +51,7 @@ impl Letter {
     pub(super) fn new(id: u64, letter: &DeadLetter, replayable: bool) -> Self {
         Self {
             id,
-            at: letter.at,
+            at_ms: letter.at.millis(),
             path: letter.target.clone(),
             reason: letter.reason,
             event_type: letter.event_type,

@@ -4,8 +4,6 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use serde::{Serialize, Serializer};
-
 /// Identifies an entry of a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore).
 ///
 /// Displayed and serialised as its [number](Self::number).
@@ -60,11 +58,5 @@ impl Hash for EntryId {
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.number, f)
-    }
-}
-
-impl Serialize for EntryId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.number)
     }
 }

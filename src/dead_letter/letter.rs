@@ -3,23 +3,20 @@
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use serde::Serialize;
-
 use super::entry_id::EntryId;
 use super::payload::Payload;
 use super::reason::DeadLetterReason;
 use super::undelivered::{Redeliver, Undelivered};
 use crate::exit::ExitReason;
-use crate::millis;
 use crate::path::Path;
 
 /// A message that was not delivered, or a child that was given up.
 ///
 /// Clones share the message: the first [`take`](Self::take) returns it. The serialised form has all
-/// fields except the message.
+/// fields except the message; it needs the feature `serde`.
 ///
 /// The example of [`take`](Self::take) reads one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeadLetter {
     /// Why the message was not delivered.
@@ -35,13 +32,11 @@ pub struct DeadLetter {
     /// failure; how a handler on the bus failed.
     pub error: Option<Arc<ExitReason>>,
     /// When the message was dropped, or the child was given up.
-    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
     /// Messages of this type are suppressed: see
     /// [`suppress_dead_letters`](crate::SupervisorBuilder::suppress_dead_letters).
     pub suppressed: bool,
-    #[serde(skip)]
-    payload: Option<Arc<Payload>>,
+    pub(super) payload: Option<Arc<Payload>>,
 }
 
 impl DeadLetter {

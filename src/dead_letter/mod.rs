@@ -46,6 +46,7 @@
 // | `options` | what a supervisor configures |
 // | `log` | the log lines |
 // | `store` | letters that are kept, to be inspected and replayed |
+// | `serde` | the serialised form of letters and entries |
 //
 // Invariants:
 //
@@ -60,6 +61,8 @@ pub(crate) mod log;
 mod options;
 mod payload;
 mod reason;
+#[cfg(feature = "serde")]
+mod serde;
 mod store;
 #[cfg(test)]
 mod tests;

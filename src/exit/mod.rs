@@ -12,6 +12,8 @@ pub(crate) mod causes;
 mod kind;
 mod outcome;
 mod reason;
+#[cfg(feature = "serde")]
+mod serde;
 #[cfg(test)]
 mod tests;
 

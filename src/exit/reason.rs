@@ -5,12 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use humantime_serde::re::humantime::format_duration;
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-
 use super::causes::chain;
 use super::kind::ExitKind;
+use crate::human_duration::HumanDuration;
 use crate::panic::{Foreign, PanicMessage, catch_panic};
 use crate::path::Path;
 
@@ -369,7 +366,7 @@ impl fmt::Display for ExitReason {
             Self::ActivationFailed(error) => write!(f, "activation failed: {error}"),
             Self::ActivationTimedOut => f.write_str("activation timed out"),
             Self::Hung(interval) => write!(f, "hung: no heartbeat for {interval:?}"),
-            Self::TimedOut(limit) => write!(f, "ran for longer than {}", format_duration(*limit)),
+            Self::TimedOut(limit) => write!(f, "ran for longer than {}", HumanDuration(*limit)),
             Self::Unhealthy(problem) => write!(f, "unhealthy: {problem}"),
             Self::Aborted => f.write_str("aborted"),
             Self::Killed => f.write_str("killed"),
@@ -377,14 +374,5 @@ impl fmt::Display for ExitReason {
                 unreachable!("the loop ends at another variant")
             }
         }
-    }
-}
-
-impl Serialize for ExitReason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("ExitReason", 2)?;
-        fields.serialize_field("kind", self.kind())?;
-        fields.serialize_field("message", &format_args!("{self}"))?;
-        fields.end()
     }
 }

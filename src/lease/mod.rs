@@ -23,6 +23,7 @@
 //! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
 //! | `shards` | which of many members has which of many leases |
+//! | `serde` | the serialised form of leases and shards |
 
 mod call;
 mod change;
@@ -37,6 +38,8 @@ mod memo;
 mod of_child;
 mod owner;
 mod record;
+#[cfg(feature = "serde")]
+mod serde;
 mod shards;
 mod spec;
 mod times;

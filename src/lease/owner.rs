@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
-
 use super::holder::ADDRESS;
 
 /// The holder of a lease, with the address that it advertises.
@@ -23,7 +21,7 @@ use super::holder::ADDRESS;
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    holder: Arc<str>,
+    pub(super) holder: Arc<str>,
 }
 
 impl Owner {
@@ -64,12 +62,5 @@ impl fmt::Display for Owner {
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Owner").field(&self.holder).finish()
-    }
-}
-
-/// As the name of the holder.
-impl Serialize for Owner {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.holder)
     }
 }

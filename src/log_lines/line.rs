@@ -5,11 +5,9 @@ use std::error::Error;
 use std::fmt::{self, Debug, Write};
 use std::time::SystemTime;
 
-use serde::Serialize;
 use tracing::field::{Field, Visit};
 
 use crate::invisible::Visible;
-use crate::millis;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::LogLevel;
@@ -24,11 +22,10 @@ const ROOM: usize = 2 * 1024;
 /// escaped as in Rust. Message and fields have at most 2 KiB together; what was longer ends in `…`.
 ///
 /// The example of [`log_lines`](crate::log_lines) reads some.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogLine {
     /// When it was logged. In JSON `at_ms`, in milliseconds since the Unix epoch.
-    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
     /// Its level. In JSON one word, such as `"warn"`.
     pub level: LogLevel,

@@ -72,12 +72,13 @@
 
 mod layer;
 mod line;
+#[cfg(feature = "serde")]
+mod serde;
 mod store;
 
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::LookupSpan;
@@ -109,7 +110,7 @@ struct Shared {
 /// The last lines of one child, oldest first; see [`LogLines::of`].
 ///
 /// The example of [`log_lines`](crate::log_lines) reads them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChildLines {
     /// The newest incarnation that is known from a line, or 0.

@@ -345,6 +345,7 @@ fn a_filter_of_another_layer_changes_nothing_and_a_filter_of_its_own_applies() {
     assert_eq!(current(&filtered, "app/db"), ["debug", "warn"]);
 }
 
+#[cfg(feature = "serde")]
 #[test]
 fn a_line_is_shown_and_serialised() {
     let lines = LogLines::new();

@@ -9,6 +9,8 @@
 //!    have a `#` in their last name, before the serial number, so the two are never equal.
 
 mod name;
+#[cfg(feature = "serde")]
+mod serde;
 mod serial_name;
 #[cfg(test)]
 mod tests;

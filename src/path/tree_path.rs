@@ -5,8 +5,6 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::serial_name::SerialName;
 
 /// The position of a child in its tree: the names from the root down to it, as in
@@ -31,8 +29,7 @@ use super::serial_name::SerialName;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Path(Arc<str>);
 
 impl Path {

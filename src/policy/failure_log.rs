@@ -1,7 +1,5 @@
 //! Log levels of failures.
 
-use serde::{Deserialize, Serialize};
-
 use crate::string_enum::string_enum;
 
 /// A log level of `tracing`.
@@ -43,19 +41,16 @@ string_enum!(
 /// let spec = spec.failure_log(log);
 /// # drop(spec);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a failure log such as { level = \"info\" }")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailureLog {
-    level: LogLevel,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    critical: Option<Critical>,
+    pub(super) level: LogLevel,
+    pub(super) critical: Option<Critical>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a level such as { level = \"error\", after = 3 }")]
-struct Critical {
-    level: LogLevel,
-    after: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Critical {
+    pub(super) level: LogLevel,
+    pub(super) after: u32,
 }
 
 impl FailureLog {
@@ -102,13 +97,5 @@ mod tests {
         assert_eq!(levels[3..], [LogLevel::Error; 2]);
         assert_eq!(log.level(1), LogLevel::Info, "after a reset");
         assert_eq!(FailureLog::default().level(u32::MAX), LogLevel::Warn);
-    }
-
-    #[test]
-    fn what_is_written_can_be_read() {
-        let log = FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3);
-        let text = "level = \"info\"\n\n[critical]\nlevel = \"error\"\nafter = 3\n";
-        assert_eq!(toml::to_string(&log).unwrap(), text);
-        assert_eq!(toml::from_str::<FailureLog>(text).unwrap(), log);
     }
 }

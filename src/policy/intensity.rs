@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use humantime_serde::re::humantime::format_duration;
+use crate::human_duration::HumanDuration;
 
 /// A restart limit: how many restarts are allowed in which time.
 ///
@@ -144,7 +144,7 @@ impl fmt::Display for Intensity {
 fn time(duration: Duration) -> String {
     match duration {
         Duration::MAX => "Duration::MAX".to_owned(),
-        _ => format_duration(duration).to_string(),
+        _ => HumanDuration(duration).to_string(),
     }
 }
 

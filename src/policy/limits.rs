@@ -6,10 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::string_enum::string_enum;
-use humantime_serde::re::humantime::format_duration;
-
 use super::Intensity;
+use crate::human_duration::HumanDuration;
+use crate::string_enum::string_enum;
 
 /// What a supervisor does when a child exceeds a restart limit.
 ///
@@ -90,7 +89,7 @@ impl fmt::Display for OnExhausted {
             Self::Park => f.pad("park"),
             Self::StopChild => f.pad("stop_child"),
             Self::Remove => f.pad("remove"),
-            Self::Pause(length) => f.pad(&format!("pause {}", format_duration(*length))),
+            Self::Pause(length) => f.pad(&format!("pause {}", HumanDuration(*length))),
             Self::Exit(code) => f.pad(&format!("exit {code}")),
         }
     }
@@ -165,7 +164,7 @@ fn consecutive_text(max: &u32) -> String {
 }
 
 fn failing_for_text(max: &Duration) -> String {
-    format!("failing_for({})", format_duration(*max))
+    format!("failing_for({})", HumanDuration(*max))
 }
 
 /// Limits while they are set, one call at a time.

@@ -15,9 +15,9 @@
 //! | end of a supervisor with its children | [`AutoShutdown`] |
 //! | children that can't be aborted | [`OnLeak`] |
 //!
-//! A [`RestartPolicy`] combines the settings of a child. It can be read from a file, like each of its
-//! parts. A [`Preset`] has the settings of a different supervision system. [`EffectivePolicy`] is the
-//! policy of a running child, with the source of each value.
+//! A [`RestartPolicy`] combines the settings of a child. With the feature `serde`, it can be read from a
+//! file, like each of its parts. A [`Preset`] has the settings of a different supervision system.
+//! [`EffectivePolicy`] is the policy of a running child, with the source of each value.
 //!
 //! ```
 //! use std::time::Duration;
@@ -70,6 +70,7 @@ mod reach;
 pub(crate) mod restart;
 mod restart_policy;
 mod retry_after;
+#[cfg(feature = "serde")]
 mod serde;
 mod setters;
 pub(crate) mod shutdown;
@@ -111,16 +112,15 @@ pub(crate) use self::restart::RestartType;
 pub use self::restart_policy::RestartPolicy;
 pub(crate) use self::retry_after::RetryAfter;
 #[cfg(feature = "config")]
-pub(crate) use self::serde::duration::HumanDuration;
-#[cfg(feature = "config")]
 pub(crate) use self::serde::intensity::{OwnRestarts, Period};
 #[cfg(feature = "config")]
 pub(crate) use self::serde::restart_policy::FailingFor;
+#[cfg(feature = "serde")]
+pub use self::serde::shutdown::UnknownShutdown;
 #[cfg(feature = "config")]
 pub(crate) use self::serde::word_or_table::{WordOrTable, WordsAndTable};
 pub(crate) use self::setters::{child_setters, policy_setters};
 pub(crate) use self::shutdown::Shutdown;
-pub use self::shutdown::UnknownShutdown;
 pub(crate) use self::start::Readiness;
 pub use self::start::{FirstStart, Start, StartCause};
 pub use self::strategy::AutoShutdown;

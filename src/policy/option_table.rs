@@ -11,8 +11,8 @@
 
 use std::time::Duration;
 
-use super::serde::duration::HumanDuration;
 use super::{ChildRules, Intensity, OnExhausted, Rules};
+use crate::human_duration::HumanDuration;
 
 /// One option.
 #[derive(Clone, Copy)]

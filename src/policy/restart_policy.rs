@@ -32,13 +32,14 @@ use super::{Backoff, FailureLog, OnExhausted, Trigger, WrittenLimits};
 ///
 /// # In a file
 ///
-/// A table whose keys are the names of the methods. All keys are optional; an unknown key or an
+/// With the feature `serde`, a table whose keys are the names of the methods. All keys are optional; an unknown key or an
 /// invalid value is an error. `own_restarts` is a sliding window; `intensity` takes any window.
 ///
 /// ```
 /// use verger::policy::RestartPolicy;
 /// use verger::worker;
 ///
+/// # #[cfg(feature = "serde")]
 /// let policy: RestartPolicy = toml::from_str(
 ///     r#"
 ///     restart = "on_failure"
@@ -50,6 +51,8 @@ use super::{Backoff, FailureLog, OnExhausted, Trigger, WrittenLimits};
 ///     failure_log = { level = "info", critical = { level = "error", after = 3 } }
 ///     "#,
 /// )?;
+/// # #[cfg(not(feature = "serde"))]
+/// # let policy = RestartPolicy::new();
 /// let mqtt = worker("mqtt", async |_| {}).policy(policy);
 /// # drop(mqtt);
 /// # Ok::<_, toml::de::Error>(())

@@ -12,8 +12,6 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 use crate::policy::later;
 
 /// Whether a [`CircuitBreaker`](crate::resilience::CircuitBreaker) lets calls through.
@@ -31,8 +29,7 @@ use crate::policy::later;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CircuitState {
     /// Calls are made.
     Closed,

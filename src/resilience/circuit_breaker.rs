@@ -10,6 +10,7 @@ use tokio::task::coop::consume_budget;
 
 use super::circuit::{Change, Circuit, CircuitState, Permit};
 use crate::clock::now;
+use crate::human_duration::HumanDuration;
 use crate::invisible::Visible;
 use crate::panic::catch_panic;
 use crate::subscriber;
@@ -328,18 +329,17 @@ pub enum CallError<E> {
 
 impl<E: fmt::Display> fmt::Display for CallError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use humantime_serde::re::humantime::format_duration;
         match self {
             Self::Open { name, retry_in } if retry_in.is_zero() => {
                 let name = Visible(name);
                 write!(f, "{name}: the circuit is half open and its probe is in progress")
             }
             Self::Open { name, retry_in } => {
-                let (name, retry_in) = (Visible(name), format_duration(rounded(*retry_in)));
+                let (name, retry_in) = (Visible(name), HumanDuration(rounded(*retry_in)));
                 write!(f, "{name}: the circuit is open for another {retry_in}")
             }
             Self::TimedOut { name, after } => {
-                write!(f, "{}: no answer within {}", Visible(name), format_duration(*after))
+                write!(f, "{}: no answer within {}", Visible(name), HumanDuration(*after))
             }
             Self::Failed(error) => error.fmt(f),
         }

@@ -31,6 +31,8 @@
 mod circuit;
 mod circuit_breaker;
 mod retry;
+#[cfg(feature = "serde")]
+mod serde;
 
 pub use self::circuit::CircuitState;
 pub use self::circuit_breaker::{CallError, CircuitBreaker};

@@ -1,7 +1,5 @@
 //! Services as code outside of the children sees them.
 
-use serde::Serialize;
-
 use super::scopes::{Lookup, cloned};
 use super::slow::Waiter;
 use super::watch::Watch;
@@ -33,7 +31,7 @@ use crate::path::Path;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceInfo {
     /// The supervisor whose children, and all below them, find the value.

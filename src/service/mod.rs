@@ -93,6 +93,8 @@ mod handle;
 mod lock;
 mod locks;
 mod scopes;
+#[cfg(feature = "serde")]
+mod serde;
 mod slow;
 mod values;
 mod watch;

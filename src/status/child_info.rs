@@ -7,20 +7,17 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::{Serialize, Serializer};
-
 use super::lease_info::LeaseInfo;
 use super::schedule_info::ScheduleInfo;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::millis;
 use crate::path::Path;
 use crate::policy::{EffectivePolicy, RestartType};
 
 /// The state of one child.
 ///
 /// The example of [`which_child`](crate::SupervisorHandle::which_child) reads one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChildInfo {
     /// The path of the child.
@@ -30,7 +27,6 @@ pub struct ChildInfo {
     /// Whether the child is part of the tree as it was built, rather than added while it runs.
     pub declared: bool,
     /// Where in the program the child is described.
-    #[serde(serialize_with = "location")]
     pub defined_at: Option<&'static Location<'static>>,
     /// After which exits the child is restarted, not counting the exceptions in its policy.
     pub restart: RestartType,
@@ -39,7 +35,6 @@ pub struct ChildInfo {
     pub policy: Option<EffectivePolicy>,
     /// The values that a configuration file or a call has set, by name, and where: `feed.toml:12`, or `call`. The
     /// line is that of the file with which the section has changed last.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub configured: BTreeMap<&'static str, Arc<str>>,
     /// Whether the exit of the child may end its supervisor (auto-shutdown).
     pub significant: bool,
@@ -64,16 +59,12 @@ pub struct ChildInfo {
     /// How much of the child's own limit on restarts is used, if it has one.
     pub limit: Option<LimitUse>,
     /// When the child was added to its supervisor, which may itself have been restarted.
-    #[serde(rename = "created_at_ms", serialize_with = "millis::since_epoch")]
     pub created_at: SystemTime,
     /// When the current or last incarnation was started. `None` before the first start.
-    #[serde(rename = "started_at_ms", serialize_with = "millis::optional_since_epoch")]
     pub started_at: Option<SystemTime>,
     /// When the child entered the state of its lifecycle.
-    #[serde(rename = "since_ms", serialize_with = "millis::since_epoch")]
     pub since: SystemTime,
     /// How long the child has been in the state of its lifecycle.
-    #[serde(rename = "for_ms", serialize_with = "millis::duration")]
     pub age: Duration,
     /// How the last finished incarnation ended, once an incarnation has failed.
     pub last_exit: Option<LastExit>,
@@ -97,25 +88,21 @@ pub struct ChildInfo {
     /// since its supervisor was started. `None` if a later call without a caller has taken it back or repeated it.
     pub last_call: Option<LastCall>,
     /// The lease that the child has, or is on standby for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Arc<LeaseInfo>>,
     /// The schedule of a periodic child (feature `periodic`), once that was started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Box<ScheduleInfo>>,
     /// The child's mailbox, if it has one.
     pub mailbox: Option<MailboxInfo>,
     /// The version of the child; see [`ChildSpec::version`](crate::ChildSpec::version).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Arc<str>>,
     /// Whether a supervisor runs at the path of the child.
-    #[serde(skip)]
     pub(crate) has_children: bool,
 }
 
 /// The fill level of a mailbox.
 ///
 /// The example of the module `mailbox` reads one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MailboxInfo {
     /// How many messages the mailbox holds, including those received and not yet acknowledged.
@@ -142,8 +129,7 @@ pub struct MailboxInfo {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChildKind {
     /// The child does work.
@@ -178,19 +164,16 @@ pub enum ChildKind {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NextAttempt {
     /// When the attempt is due.
-    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
     /// The number of the attempt since the child was last healthy, from 1.
     pub attempt: u32,
     /// The delay that was drawn for this attempt.
-    #[serde(rename = "delay_ms", serialize_with = "millis::duration")]
     pub delay: Duration,
     /// How much of the delay is left.
-    #[serde(rename = "remaining_ms", serialize_with = "millis::duration")]
     pub remaining: Duration,
 }
 
@@ -199,16 +182,14 @@ pub struct NextAttempt {
 /// Displayed as its [reason](Self::reason).
 ///
 /// The example of [`kill_child`](crate::SupervisorHandle::kill_child) reads one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LastExit {
     /// The number of the incarnation.
     pub incarnation: u32,
     /// When it ended.
-    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
     /// How long the child had been active, or `None` if it hadn't been.
-    #[serde(rename = "lived_ms", serialize_with = "millis::optional")]
     pub lived: Option<Duration>,
     /// Why it ended.
     pub reason: Arc<ExitReason>,
@@ -223,7 +204,7 @@ impl fmt::Display for LastExit {
 /// How much of a limit on restarts is used.
 ///
 /// The example of [`NextAttempt`] reads one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitUse {
     /// How many restarts count now.
@@ -231,7 +212,6 @@ pub struct LimitUse {
     /// How many are allowed within the period.
     pub max_restarts: u32,
     /// The period, or the half-life of a [decaying](crate::policy::Intensity::decaying) limit.
-    #[serde(rename = "period_ms", serialize_with = "millis::duration")]
     pub period: Duration,
     /// Whether the next restart would be refused.
     pub reached: bool,
@@ -258,7 +238,7 @@ pub struct LimitUse {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LastCall {
     /// The name of the method of [`SupervisorHandle`](crate::SupervisorHandle).
@@ -268,7 +248,6 @@ pub struct LastCall {
     /// The reason, if the caller gave one.
     pub reason: Option<Arc<str>>,
     /// When the call was answered.
-    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
 }
 
@@ -281,31 +260,6 @@ impl LastCall {
             None => format!("{word} by {by}"),
         }
     }
-}
-
-/// `src/main.rs:12`.
-fn location<S: Serializer>(
-    location: &Option<&'static Location<'static>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match location {
-        Some(it) => serializer.collect_str(&format_args!("{}:{}", it.file(), it.line())),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// Writes the fields of a child, and its explanation.
-pub(crate) fn explained<S: Serializer>(
-    child: &ChildInfo,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Explained<'a> {
-        #[serde(flatten)]
-        child: &'a ChildInfo,
-        explanation: Option<Cow<'static, str>>,
-    }
-    Explained { child, explanation: child.explanation() }.serialize(serializer)
 }
 
 impl ChildInfo {

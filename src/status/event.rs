@@ -4,12 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-
 use crate::exit::ExitReason;
 use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;
-use crate::millis;
 use crate::path::Path;
 
 /// Something that happened to a child.
@@ -19,28 +16,25 @@ use crate::path::Path;
 /// arrive in a different order than their [`seq`](Self::seq).
 ///
 /// The example of [`SupervisorHandle::events`](crate::SupervisorHandle::events) reads one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Event {
     /// The number of this event. It grows with every event of the tree while there is a subscriber.
     pub seq: u64,
     /// The time of the event.
-    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
     /// The path of the child.
     pub path: Path,
     /// The number of the child's incarnation, from 1; 0 before the first start.
     pub incarnation: u32,
     /// What happened.
-    #[serde(flatten)]
     pub kind: EventKind,
 }
 
 /// What happened to a child.
 ///
 /// The example of [`SupervisorHandle::events`](crate::SupervisorHandle::events) matches one.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
     /// The child moved from one state of its lifecycle to the next.
@@ -50,12 +44,10 @@ pub enum EventKind {
         /// The state that the child entered.
         to: Lifecycle,
         /// How long the child was in the state that it left.
-        #[serde(rename = "after_ms", serialize_with = "millis::duration")]
         after: Duration,
         /// How the incarnation ended, if this event is its end.
         reason: Option<Arc<ExitReason>>,
         /// The next attempt, from 1, and the delay before it, if the child waits for a restart.
-        #[serde(serialize_with = "millis::wait")]
         wait: Option<(u32, Duration)>,
     },
     /// The supervisor gave up on the child, or fails because of it.
@@ -75,7 +67,6 @@ pub enum EventKind {
         /// How the child's last incarnation ended.
         reason: Arc<ExitReason>,
         /// The length of the pause.
-        #[serde(rename = "length_ms", serialize_with = "millis::duration")]
         length: Duration,
     },
     /// The child's health check failed too often in a row, see [`HealthCheck`](crate::HealthCheck), or so did the runs

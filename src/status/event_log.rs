@@ -13,11 +13,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-
 use super::event::{Event, EventKind};
 use crate::lifecycle::Lifecycle;
-use crate::millis;
 use crate::path::Path;
 use crate::start_of::start_with_mark;
 
@@ -41,8 +38,7 @@ const TEXT: usize = 2 * 1024;
 ///
 /// failures(&EventLog::new(100));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EventLevel {
     /// The child works as intended.
@@ -56,7 +52,7 @@ pub enum EventLevel {
 /// Events of one child and of one kind.
 ///
 /// The example of [`EventLog`] reads some.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoggedEvent {
     /// The path of the child.
@@ -66,10 +62,8 @@ pub struct LoggedEvent {
     /// How many events these are.
     pub count: u64,
     /// The time of the first of these events.
-    #[serde(rename = "first_at_ms", serialize_with = "millis::since_epoch")]
     pub first_at: SystemTime,
     /// The time of the last of these events.
-    #[serde(rename = "last_at_ms", serialize_with = "millis::since_epoch")]
     pub last_at: SystemTime,
     /// The number of the last of these events.
     pub seq: u64,

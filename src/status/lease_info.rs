@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-
 /// The lease that a child needs, as far as its supervisor knows it.
 ///
 /// ```
@@ -18,7 +16,7 @@ use serde::Serialize;
 ///     Ok(())
 /// }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseInfo {
     /// The name of the lease.

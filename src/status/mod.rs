@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | `Display` | terminals, logs and `diff`: a tree in 80 columns |
 //! | [`svg`](Status::svg) | browsers and documents: a picture of any number of children |
-//! | `serde`, and `json` with the feature `json` | programs: all facts |
+//! | serde's `Serialize` with the feature `serde`, and `json` with the feature `json` | programs: all facts |
 //! | [`diff`](Status::diff) | a [`StatusDiff`]: what differs from a later snapshot |
 //!
 //! ```
@@ -49,6 +49,7 @@
 // | `event`, `subscription`, `stream`, `event_log` | events, how they are received, and a list of them |
 // | `readiness` | whether a snapshot is ready, and what its problems are |
 // | `text`, `json`, `svg` | the views of a snapshot |
+// | `serde` | the serialised form of all of these |
 // | `diff` | the differences between two snapshots |
 // | `walk` | all children of a snapshot in order, without recursion |
 // | `words`, `look` | the facts of a child in a few words; its shape and colour |
@@ -68,6 +69,8 @@ mod readiness;
 #[cfg(test)]
 mod samples;
 mod schedule_info;
+#[cfg(feature = "serde")]
+mod serde;
 mod stream;
 mod subscription;
 mod supervisor_info;
@@ -78,24 +81,23 @@ mod words;
 
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-
 pub use self::child_info::{
     ChildInfo, ChildKind, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
 };
 pub use self::diff::{ChildChange, ChildDiff, Fact, FactChange, StatusDiff};
 pub use self::event::{Event, EventKind};
+#[cfg(feature = "console")]
+pub(crate) use self::event_log::cut;
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
 pub use self::lease_info::LeaseInfo;
 pub use self::program::{ProgramInfo, Totals};
 pub use self::readiness::Problem;
 pub use self::schedule_info::{LastRun, RunOutcome, ScheduleInfo};
+#[cfg(feature = "console")]
+pub(crate) use self::serde::Explained;
 pub use self::stream::{StatusChange, StatusStream};
 pub use self::subscription::Subscription;
 pub use self::supervisor_info::{Counts, GoneChild, SupervisorInfo};
-#[cfg(feature = "console")]
-pub(crate) use self::{child_info::explained, event_log::cut};
-use crate::millis;
 use crate::policy::{
     Backoff, FailureLog, Intensity, OnExhausted, OnLeak, PolicySources, RestartType, Shutdown,
     Trigger,
@@ -131,11 +133,11 @@ use crate::policy::{
 /// └─ http                permanent    active       up 2h15m
 /// ```
 ///
-/// When it is serialised, durations are in milliseconds, and points in time in milliseconds since
+/// When it is serialised, with the feature `serde`, durations are in milliseconds, and points in time in milliseconds since
 /// the Unix epoch, in fields whose names end in `_ms`. The field `policy` is written as in a
 /// configuration file: see [`EffectivePolicy`](crate::policy::EffectivePolicy). The field `explanation` of
 /// a child is [`ChildInfo::explanation`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {
     /// The version of the serialised form: [`Status::FORMAT`].
@@ -144,7 +146,6 @@ pub struct Status {
     /// [`Event::seq`](crate::status::Event::seq). It is 0 as long as there was no subscriber to events.
     pub seq: u64,
     /// When the snapshot was taken.
-    #[serde(rename = "captured_at_ms", serialize_with = "millis::since_epoch")]
     pub captured_at: SystemTime,
     /// The program that the tree runs in.
     pub program: ProgramInfo,
@@ -196,11 +197,10 @@ impl Status {
 /// A child in a snapshot, with its own children.
 ///
 /// The example of [`status`](crate::status) reads one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Node {
     /// The child.
-    #[serde(flatten, serialize_with = "child_info::explained")]
     pub child: ChildInfo,
     /// The part that only a supervisor has. `None` for a worker, and for a supervisor that isn't running.
     pub supervisor: Option<Box<SupervisorInfo>>,
@@ -228,7 +228,7 @@ pub struct Node {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ChildSpecInfo {
     /// The name of the child.
@@ -248,13 +248,10 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::essential`](crate::ChildSpec::essential).
     pub essential: bool,
     /// See [`ChildSpec::activation_timeout`](crate::ChildSpec::activation_timeout).
-    #[serde(rename = "activation_timeout_ms", serialize_with = "millis::optional")]
     pub activation_timeout: Option<Duration>,
     /// See [`ChildSpec::watchdog`](crate::ChildSpec::watchdog).
-    #[serde(rename = "watchdog_ms", serialize_with = "millis::optional")]
     pub watchdog: Option<Duration>,
     /// See [`ChildSpec::run_time_limit`](crate::ChildSpec::run_time_limit).
-    #[serde(rename = "run_time_limit_ms", serialize_with = "millis::optional")]
     pub run_time_limit: Option<Duration>,
     /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
     pub on_leak: OnLeak,
@@ -263,7 +260,6 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::consecutive_restarts`](crate::ChildSpec::consecutive_restarts).
     pub consecutive_restarts: Option<u32>,
     /// See [`ChildSpec::failing_for`](crate::ChildSpec::failing_for).
-    #[serde(rename = "failing_for_ms", serialize_with = "millis::optional")]
     pub failing_for: Option<Duration>,
     /// See [`ChildSpec::on_exhausted`](crate::ChildSpec::on_exhausted).
     pub on_exhausted: OnExhausted,

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-
 use crate::lifecycle::Lifecycle;
-use crate::millis;
 
 /// The program that a tree runs in.
 ///
@@ -25,7 +22,7 @@ use crate::millis;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProgramInfo {
     /// The version of this crate.
@@ -33,10 +30,8 @@ pub struct ProgramInfo {
     /// The number of the process.
     pub pid: u32,
     /// When the tree was started.
-    #[serde(rename = "started_at_ms", serialize_with = "millis::since_epoch")]
     pub started_at: SystemTime,
     /// How long ago the tree was started.
-    #[serde(rename = "uptime_ms", serialize_with = "millis::duration")]
     pub uptime: Duration,
 }
 
@@ -59,7 +54,7 @@ pub struct ProgramInfo {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Totals {
     /// How many children are in the snapshot, at all levels, without its root.

@@ -4,8 +4,6 @@
 
 use std::fmt::{self, Write as _};
 
-use serde::Serialize;
-
 use super::{ChildInfo, Status, SupervisorInfo};
 use crate::invisible::Visible;
 use crate::path::Path;
@@ -31,7 +29,7 @@ use crate::path::Path;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
     /// The child.

@@ -3,21 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-
-use crate::millis;
 use crate::string_enum::string_enum;
 
 /// The schedule of a periodic child (feature `periodic`), and its runs since its supervisor was started.
 ///
 /// The example of the module `periodic` reads one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScheduleInfo {
     /// When runs are due, such as `every 10s` or `30 4 * * * in Europe/Berlin`.
     pub plan: Arc<str>,
     /// The planned time of the next run. `None` if it depends on the end of a run, and if no run is planned any more.
-    #[serde(rename = "next_ms", serialize_with = "millis::optional_since_epoch")]
     pub next: Option<SystemTime>,
     /// How many runs are running.
     pub running: usize,
@@ -37,17 +33,14 @@ pub struct ScheduleInfo {
 /// A run of a periodic child that has ended.
 ///
 /// The example of the module `periodic` reads one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LastRun {
     /// The time for which it was planned.
-    #[serde(rename = "planned_ms", serialize_with = "millis::since_epoch")]
     pub planned: SystemTime,
     /// When it began.
-    #[serde(rename = "began_ms", serialize_with = "millis::since_epoch")]
     pub began: SystemTime,
     /// How long it took.
-    #[serde(rename = "took_ms", serialize_with = "millis::duration")]
     pub took: Duration,
     /// How it ended.
     pub outcome: RunOutcome,

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-
 use crate::exit::ExitReason;
-use crate::millis;
 use crate::path::Path;
 use crate::policy::Intensity;
 
@@ -28,7 +25,7 @@ use crate::policy::Intensity;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SupervisorInfo {
     /// The strategy: `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
@@ -41,28 +38,23 @@ pub struct SupervisorInfo {
     /// How many restarts it grants within the period. `None`, the default: there is no limit of all together.
     pub max_restarts: Option<u32>,
     /// The period of the intensity; the half-life of a decaying one.
-    #[serde(rename = "period_ms", serialize_with = "millis::duration")]
     pub period: Duration,
     /// Whether the next restart that counts would exceed the intensity.
     pub limit_reached: bool,
     /// The limit over time on the restarts of each worker for which none is written, if there is one.
     ///
     /// It is the built-in limit, or the one of the [defaults](crate::SupervisorBuilder::defaults) or of a preset.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub child_limit: Option<Intensity>,
     /// How many children have to be active so that the supervisor is ready; see
     /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready). The serialised form leaves out zero.
-    #[serde(skip_serializing_if = "is_zero")]
     pub min_ready: u32,
     /// How many active children it lacks for that. The serialised form leaves out zero.
-    #[serde(skip_serializing_if = "is_zero")]
     pub lacks_active: u32,
     /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
     /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
     pub on_child_failure: bool,
     /// The values that a configuration file has set, by name, and where: `feed.toml:12`. The line is that of the
     /// file with which the section has changed last.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub configured: BTreeMap<&'static str, Arc<str>>,
     /// How many children the supervisor has.
     pub counts: Counts,
@@ -70,15 +62,10 @@ pub struct SupervisorInfo {
     pub gone: Vec<GoneChild>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
 /// How many children a supervisor has, not counting children of its children.
 ///
 /// The example of [`count_children`](crate::SupervisorHandle::count_children) reads them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
     /// All children, running or not.
@@ -111,7 +98,7 @@ pub struct Counts {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GoneChild {
     /// The path that the child had.
@@ -119,10 +106,8 @@ pub struct GoneChild {
     /// The number of its last incarnation; 0 if it was never started.
     pub incarnation: u32,
     /// When it was removed.
-    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
     /// How long its last incarnation had been active, if the child was removed as it ended.
-    #[serde(rename = "lived_ms", serialize_with = "millis::optional")]
     pub lived: Option<Duration>,
     /// How its last incarnation ended, if the child was removed as it ended.
     pub reason: Option<Arc<ExitReason>>,

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
-
 use crate::dead_letter::entry_id::EntryId;
 use crate::dead_letter::letter::DeadLetter;
 use crate::dead_letter::reason::DeadLetterReason;
@@ -14,7 +12,7 @@ use crate::path::Path;
 /// A dead letter that is kept in a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore).
 ///
 /// The example of [`DeadLetterStore`](crate::dead_letter::DeadLetterStore) reads one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeadLetterEntry {
     /// Identifies the entry.
@@ -31,7 +29,7 @@ pub struct DeadLetterEntry {
 /// How many letters a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore) has received.
 ///
 /// The example of [`DeadLetterStore`](crate::dead_letter::DeadLetterStore) reads them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetterCounts {
     /// The number of letters. A message whose replay fails counts again.

@@ -371,6 +371,7 @@ async fn without_replays_every_letter_is_in_quarantine() {
     assert_eq!(store.replay(id), Err(quarantined));
 }
 
+#[cfg(feature = "serde")]
 #[tokio::test(start_paused = true)]
 async fn an_entry_is_displayed_and_serialised_with_its_number() {
     let (store, mailbox) = (DeadLetterStore::default(), TestMailbox::new());

@@ -1,7 +1,5 @@
 //! Where a shard is.
 
-use serde::Serialize;
-
 use super::super::engine::LeaseError;
 use super::super::owner::Owner;
 use super::key::Shard;
@@ -21,8 +19,7 @@ use crate::mailbox::Address;
 ///     })
 /// }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Located {
     /// This member has the shard.
     Here,
@@ -82,7 +79,7 @@ pub enum ShardError {
 /// What a member knows of a sharded service, as [`Sharded::status`](super::Sharded::status) returns it.
 ///
 /// The example of [`Sharded::status`](super::Sharded::status) reads one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardsStatus {
     /// How many shards there are in all.

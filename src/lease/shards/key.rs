@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::hash;
 
 /// A shard: one of the parts that a [`Sharded`](super::Sharded) service consists of.
@@ -16,8 +14,7 @@ use super::hash;
 /// assert!(shard.number() < 16);
 /// assert_eq!(Shard::of(&7_u8, 16), Shard::of(&7_u64, 16), "a number has one shard, whatever its type");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard(usize);
 
 impl Shard {

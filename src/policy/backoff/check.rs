@@ -1,8 +1,7 @@
 //! Validation of a backoff.
 
-use humantime_serde::re::humantime::format_duration;
-
 use super::{Backoff, BackoffProblem, Reset};
+use crate::human_duration::HumanDuration;
 
 impl Backoff {
     /// Checks the values: `min` is above zero, `max` isn't below it, a jitter is from 0 to 1, and so on.
@@ -37,7 +36,7 @@ impl Backoff {
         if let (Some(cap), Some(min)) = (self.cap, self.shape.min())
             && cap < min
         {
-            let cap = format_duration(cap).to_string();
+            let cap = HumanDuration(cap).to_string();
             return Err(BackoffProblem::new("cap", cap, "write at least the first delay"));
         }
         if self.half_life().is_some_and(|half_life| half_life.is_zero()) {

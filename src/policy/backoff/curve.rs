@@ -13,9 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use humantime_serde::re::humantime::format_duration;
-
 use super::{BackoffProblem, BinarySlots, Jitter};
+use crate::human_duration::HumanDuration;
 use crate::panic::{Foreign, catch_panic};
 use crate::policy::random::Random;
 
@@ -186,15 +185,15 @@ impl Shape {
         if min.is_zero() {
             return Err(BackoffProblem::new(
                 "min",
-                format_duration(min).to_string(),
+                HumanDuration(min).to_string(),
                 "write a first delay above zero, or `Backoff::none()` for no delay",
             ));
         }
         if max < min {
             return Err(BackoffProblem::new(
                 "max",
-                format_duration(max).to_string(),
-                &format!("write at least `min`, which is {}", format_duration(min)),
+                HumanDuration(max).to_string(),
+                &format!("write at least `min`, which is {}", HumanDuration(min)),
             ));
         }
         match self {

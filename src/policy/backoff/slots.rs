@@ -32,9 +32,9 @@ const HIGHEST: u32 = 63;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinarySlots {
-    slot_time: Duration,
-    ceiling: u32,
-    stays: bool,
+    pub(in crate::policy) slot_time: Duration,
+    pub(in crate::policy) ceiling: u32,
+    pub(in crate::policy) stays: bool,
     slot: u32,
     wait: Duration,
     retries: u32,
@@ -152,11 +152,6 @@ impl BinarySlots {
             (false, ceiling) => index % ceiling + 1,
         };
         Self { slot, ..self }
-    }
-
-    /// Returns the length of a slot, the ceiling, and whether it stays there.
-    pub(in crate::policy) fn settings(self) -> (Duration, u32, bool) {
-        (self.slot_time, self.ceiling, self.stays)
     }
 
     /// Returns the longest possible delay.

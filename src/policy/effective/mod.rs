@@ -9,9 +9,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
-
-use super::serde::duration::HumanDuration;
 use super::{
     Backoff, ChildRules, FailureLog, Intensity, Limits, OnExhausted, RestartPolicy, Trigger,
 };
@@ -76,7 +73,7 @@ string_enum!(
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effective<T> {
     /// The value.
@@ -94,7 +91,7 @@ impl<T> Effective<T> {
 /// The sources of all values of a policy. For a limit that isn't set, [`PolicySource::Default`].
 ///
 /// The example of [`Effective`] reads them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicySources {
     /// See [`EffectivePolicy::restart`].
@@ -118,8 +115,8 @@ pub struct PolicySources {
 /// While the child waits for a restart, these are the values that decided on its last exit. A clone
 /// shares the values.
 ///
-/// The serialised form has each value, as it is written in a file, and its source. A limit that
-/// isn't set is left out.
+/// The serialised form, with the feature `serde`, has each value, as it is written in a file, and its
+/// source. A limit that isn't set is left out.
 ///
 /// ```json
 /// {
@@ -235,44 +232,16 @@ impl EffectivePolicy {
     }
 }
 
-/// All values, for the serialised form and for `Debug`.
-#[derive(Debug, Serialize)]
-struct Values<'a> {
-    restart: Effective<Trigger>,
-    backoff: Effective<&'a Backoff>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    intensity: Option<Effective<Intensity>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    consecutive_restarts: Option<Effective<u32>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failing_for: Option<Effective<HumanDuration>>,
-    on_exhausted: Effective<OnExhausted>,
-    failure_log: Effective<FailureLog>,
-}
-
-impl<'a> From<&'a EffectivePolicy> for Values<'a> {
-    fn from(policy: &'a EffectivePolicy) -> Self {
-        let failing_for = policy.failing_for();
-        Self {
-            restart: policy.restart(),
-            backoff: policy.backoff(),
-            intensity: policy.intensity(),
-            consecutive_restarts: policy.consecutive_restarts(),
-            failing_for: failing_for.map(|it| Effective::new(HumanDuration(it.value), it.source)),
-            on_exhausted: policy.on_exhausted(),
-            failure_log: policy.failure_log(),
-        }
-    }
-}
-
-impl Serialize for EffectivePolicy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Values::from(self).serialize(serializer)
-    }
-}
-
 impl fmt::Debug for EffectivePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&Values::from(self), f)
+        f.debug_struct("EffectivePolicy")
+            .field("restart", &self.restart())
+            .field("backoff", &self.backoff())
+            .field("intensity", &self.intensity())
+            .field("consecutive_restarts", &self.consecutive_restarts())
+            .field("failing_for", &self.failing_for())
+            .field("on_exhausted", &self.on_exhausted())
+            .field("failure_log", &self.failure_log())
+            .finish()
     }
 }

@@ -2,12 +2,8 @@
 //!
 //! A [`Preset`] is a bundle of values. The builder decides on their precedence.
 
-use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
-
-use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
     Backoff, BinarySlots, ChildLayer, FirstStart, Intensity, Jitter, OnExhausted, OnExit, Reset,
@@ -376,18 +372,6 @@ impl FromStr for Preset {
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let known = Self::all().into_iter().find(|preset| preset.name == name);
         known.ok_or_else(|| UnknownWord::new("preset", name, NAMES))
-    }
-}
-
-impl Serialize for Preset {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name)
-    }
-}
-
-impl<'de> Deserialize<'de> for Preset {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

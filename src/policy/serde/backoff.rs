@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use serde::de::{self, Deserializer};
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::duration::HumanDuration;
+use super::one_of::serialize_entry;
+use crate::human_duration::HumanDuration;
 use crate::policy::backoff::Shape;
 use crate::policy::{Backoff, BinarySlots, Jitter, Reset};
+use crate::serde::{deserialize, is_default, serialize, words};
 use crate::string_enum::string_enum;
 
 /// The curves that can be read.
@@ -36,57 +36,44 @@ string_enum!(
     Fibonacci = "fibonacci",
     BinarySlots = "binary_slots",
 );
+words!(CurveKind);
 
 /// The parameters of all curves.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(
     deny_unknown_fields,
     default,
     expecting = "a backoff such as { min = \"200ms\", max = \"30s\" }"
 )]
 struct BackoffTable {
-    #[serde(skip_serializing_if = "Option::is_none")]
     curve: Option<CurveKind>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     delay: Option<HumanDuration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<HumanDuration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<HumanDuration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<HumanDuration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     factor: Option<f64>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     compounding: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     slot: Option<HumanDuration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ceiling: Option<u32>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     stay_at_ceiling: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     jitter: Option<Jitter>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     jitter_before_cap: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cap: Option<HumanDuration>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     soft_cap: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     hard_floor: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     first_at_once: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     at_once_after_reset: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     reset: Vec<Reset>,
     /// The short form of the most common reset.
-    #[serde(skip_serializing)]
     reset_after: Option<HumanDuration>,
 }
+
+serialize!(BackoffTable unless is_default {
+    curve, delay, min, step, max, factor, compounding, steps, slot, ceiling, stay_at_ceiling, jitter,
+    jitter_before_cap, cap, soft_cap, hard_floor, first_at_once, at_once_after_reset, reset;
+    reset_after
+});
 
 impl BackoffTable {
     /// Lists the keys that only some curves have, and whether they are set.
@@ -206,51 +193,44 @@ impl Serialize for Backoff {
             reset: self.resets.clone(),
             ..BackoffTable::default()
         };
-        table.curve = match &self.shape {
+        let human = |duration: &Duration| Some(HumanDuration(*duration));
+        table.curve = Some(match &self.shape {
+            Shape::Constant(Duration::ZERO) => CurveKind::None,
             Shape::Constant(delay) => {
-                table.delay = (!delay.is_zero()).then_some(HumanDuration(*delay));
-                Some(if delay.is_zero() { CurveKind::None } else { CurveKind::Constant })
+                table.delay = human(delay);
+                CurveKind::Constant
             }
             Shape::Linear { min, step, max } => {
-                (table.min, table.max) = (Some(HumanDuration(*min)), Some(HumanDuration(*max)));
-                table.step = Some(HumanDuration(*step));
-                Some(CurveKind::Linear)
+                (table.min, table.step, table.max) = (human(min), human(step), human(max));
+                CurveKind::Linear
             }
             Shape::Exponential { min, factor, max, compounding } => {
-                (table.min, table.max) = (Some(HumanDuration(*min)), Some(HumanDuration(*max)));
-                (table.factor, table.compounding) = (Some(*factor), *compounding);
-                Some(CurveKind::Exponential)
+                (table.min, table.factor, table.max) = (human(min), Some(*factor), human(max));
+                table.compounding = *compounding;
+                CurveKind::Exponential
             }
             Shape::Geometric { min, steps, max } => {
-                (table.min, table.max) = (Some(HumanDuration(*min)), Some(HumanDuration(*max)));
-                table.steps = Some(*steps);
-                Some(CurveKind::Geometric)
+                (table.min, table.steps, table.max) = (human(min), Some(*steps), human(max));
+                CurveKind::Geometric
             }
             Shape::Fibonacci { min, max } => {
-                (table.min, table.max) = (Some(HumanDuration(*min)), Some(HumanDuration(*max)));
-                Some(CurveKind::Fibonacci)
+                (table.min, table.max) = (human(min), human(max));
+                CurveKind::Fibonacci
             }
             Shape::Slots(slots) => {
-                let (slot, ceiling, stays) = slots.settings();
-                (table.slot, table.ceiling) = (Some(HumanDuration(slot)), Some(ceiling));
-                table.stay_at_ceiling = stays;
-                Some(CurveKind::BinarySlots)
+                (table.slot, table.ceiling) = (human(&slots.slot_time), Some(slots.ceiling));
+                table.stay_at_ceiling = slots.stays;
+                CurveKind::BinarySlots
             }
             Shape::Custom(_) | Shape::Iterator(_) => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("curve", self.shape.name())?;
-                return map.end();
+                return serialize_entry(serializer, "curve", &self.shape.name());
             }
-        };
+        });
         table.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Backoff {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        BackoffTable::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
-    }
-}
+deserialize!(Backoff: |table: BackoffTable| table.try_into());
 
 #[cfg(test)]
 mod tests {

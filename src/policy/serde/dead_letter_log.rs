@@ -1,12 +1,12 @@
 //! The serialised form of `DeadLetterLog`: a word, or a table.
 
-use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::duration::HumanDuration;
 use super::word_or_table::{WordOrTable, WordsAndTable};
+use crate::human_duration::HumanDuration;
 use crate::policy::dead_letter_log::Logged;
 use crate::policy::{DeadLetterLog, UnknownWord};
+use crate::serde::deserialize;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -59,11 +59,7 @@ impl TryFrom<WordOrTable<ThrottleTable>> for DeadLetterLog {
     }
 }
 
-impl<'de> Deserialize<'de> for DeadLetterLog {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        WordOrTable::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
-    }
-}
+deserialize!(DeadLetterLog: |written: WordOrTable<ThrottleTable>| written.try_into());
 
 #[cfg(test)]
 mod tests {

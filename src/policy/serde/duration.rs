@@ -6,12 +6,10 @@ use std::fmt;
 use std::time::Duration;
 
 use humantime_serde::re::humantime;
-use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-/// A duration in humantime's notation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct HumanDuration(pub(crate) Duration);
+use crate::human_duration::HumanDuration;
+use crate::serde::serialize;
 
 /// Parses a duration.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
@@ -24,36 +22,36 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     })
 }
 
-impl fmt::Display for HumanDuration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        humantime::format_duration(self.0).fmt(f)
-    }
-}
-
-impl Serialize for HumanDuration {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+serialize!(|duration: HumanDuration| duration.to_string());
 
 impl<'de> Deserialize<'de> for HumanDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
+        let expected = "a duration with a unit in quotes, such as \"5s\" or \"1m 30s\"";
+        parsed(deserializer, expected, parse).map(Self)
+    }
+}
 
-        impl Visitor<'_> for Text {
-            type Value = HumanDuration;
+/// Reads and parses a text. `expected` describes it, for values that are no text.
+pub(super) fn parsed<'de, D: Deserializer<'de>, T, P: fmt::Display>(
+    deserializer: D,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Result<T, P>,
+) -> Result<T, D::Error> {
+    struct Text<'a, F>(&'a str, F);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a duration with a unit in quotes, such as \"5s\" or \"1m 30s\"")
-            }
+    impl<T, P: fmt::Display, F: FnOnce(&str) -> Result<T, P>> Visitor<'_> for Text<'_, F> {
+        type Value = T;
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<HumanDuration, E> {
-                parse(text).map(HumanDuration).map_err(E::custom)
-            }
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
         }
 
-        deserializer.deserialize_str(Text)
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            (self.1)(text).map_err(E::custom)
+        }
     }
+
+    deserializer.deserialize_str(Text(expected, parse))
 }
 
 #[cfg(test)]
@@ -108,6 +106,8 @@ mod tests {
         #[test]
         fn what_is_written_can_be_read(duration: Duration) {
             let json = serde_json::to_string(&HumanDuration(duration)).unwrap();
+            let same = humantime::format_duration(duration).to_string();
+            proptest::prop_assert_eq!(HumanDuration(duration).to_string(), same);
             proptest::prop_assert_eq!(serde_json::from_str::<HumanDuration>(&json).unwrap(), HumanDuration(duration));
         }
     }

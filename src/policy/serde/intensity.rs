@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
 
-use super::duration::{self, HumanDuration};
+use super::duration;
+use crate::human_duration::HumanDuration;
 use crate::policy::intensity::{Intensity, Kind};
+use crate::serde::{deserialize, serialize, words};
 use crate::string_enum::string_enum;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,58 +23,36 @@ string_enum!(
     Sliding = "sliding",
     Tumbling = "tumbling",
 );
+words!(Window);
 
 /// A period above zero, where `Duration::MAX` is written as `infinity`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Period(pub(crate) Duration);
 
-impl Serialize for Period {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Duration::MAX => serializer.serialize_str("infinity"),
-            period => HumanDuration(period).serialize(serializer),
-        }
-    }
-}
+serialize!(|period: Period| match period.0 {
+    Duration::MAX => "infinity".to_owned(),
+    period => HumanDuration(period).to_string(),
+});
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PeriodVisitor;
-
-        impl Visitor<'_> for PeriodVisitor {
-            type Value = Period;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a duration with a unit in quotes, such as \"60s\", or \"infinity\"")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Period, E> {
-                let period = match text {
-                    "infinity" => Duration::MAX,
-                    text => duration::parse(text).map_err(E::custom)?,
-                };
-                if period.is_zero() { Err(E::custom(zero("period"))) } else { Ok(Period(period)) }
-            }
-        }
-
-        deserializer.deserialize_str(PeriodVisitor)
+        let expected = "a duration with a unit in quotes, such as \"60s\", or \"infinity\"";
+        duration::parsed(deserializer, expected, |text| match text {
+            "infinity" => Ok(Self(Duration::MAX)),
+            text => match duration::parse(text)? {
+                Duration::ZERO => Err(zero("period")),
+                period => Ok(Self(period)),
+            },
+        })
     }
 }
 
 /// A maximum: a whole number for windows, any number for a score.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
 enum Max {
     Whole(u32),
     Score(f64),
-}
-
-impl Serialize for Max {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Whole(max) => serializer.serialize_u32(*max),
-            Self::Score(max) => serializer.serialize_f64(*max),
-        }
-    }
 }
 
 impl<'de> Deserialize<'de> for Max {
@@ -103,17 +83,18 @@ impl<'de> Deserialize<'de> for Max {
     }
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an intensity such as { max = 5, period = \"60s\" }")]
 struct IntensityTable {
     max: Max,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     period: Option<Period>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<Window>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     half_life: Option<HumanDuration>,
 }
+
+serialize!(IntensityTable {
+    max, period unless Option::is_none, window unless Option::is_none, half_life unless Option::is_none,
+});
 
 impl TryFrom<IntensityTable> for Intensity {
     type Error = String;
@@ -167,21 +148,15 @@ struct OwnRestartsTable {
     period: Period,
 }
 
-impl Serialize for OwnRestarts {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(intensity) = self;
-        let (max, period) = (Max::Whole(intensity.max()), Period(intensity.period()));
-        OwnRestartsTable { max, period }.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for OwnRestarts {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let OwnRestartsTable { max, period } = OwnRestartsTable::deserialize(deserializer)?;
-        let table = IntensityTable { max, period: Some(period), window: None, half_life: None };
-        table.try_into().map(Self).map_err(de::Error::custom)
-    }
-}
+serialize!(|own: OwnRestarts| OwnRestartsTable {
+    max: Max::Whole(own.0.max()),
+    period: Period(own.0.period()),
+});
+deserialize!(OwnRestarts: |table: OwnRestartsTable| {
+    let OwnRestartsTable { max, period } = table;
+    let table = IntensityTable { max, period: Some(period), window: None, half_life: None };
+    table.try_into().map(Self)
+});
 
 /// Converts the maximum of a window.
 fn whole(max: f64) -> Result<u32, String> {
@@ -210,34 +185,18 @@ fn zero(key: &str) -> String {
     format!("`{key}` is zero, so no restart would count; write {key} = \"60s\"")
 }
 
-impl Serialize for Intensity {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let table = match self.0 {
-            Kind::Sliding { max, period } => IntensityTable {
-                max: Max::Whole(max),
-                period: Some(Period(period)),
-                window: None,
-                half_life: None,
-            },
-            Kind::Tumbling { max, period } => IntensityTable {
-                max: Max::Whole(max),
-                period: Some(Period(period)),
-                window: Some(Window::Tumbling),
-                half_life: None,
-            },
-            Kind::Decaying { max, half_life } => IntensityTable {
-                max: Max::Score(max),
-                period: None,
-                window: None,
-                half_life: Some(HumanDuration(half_life)),
-            },
-        };
-        table.serialize(serializer)
+serialize!(|intensity: Intensity| {
+    let table = |max, period| IntensityTable { max, period, window: None, half_life: None };
+    match intensity.0 {
+        Kind::Sliding { max, period } => table(Max::Whole(max), Some(Period(period))),
+        Kind::Tumbling { max, period } => {
+            let window = Some(Window::Tumbling);
+            IntensityTable { window, ..table(Max::Whole(max), Some(Period(period))) }
+        }
+        Kind::Decaying { max, half_life } => {
+            let half_life = Some(HumanDuration(half_life));
+            IntensityTable { half_life, ..table(Max::Score(max), None) }
+        }
     }
-}
-
-impl<'de> Deserialize<'de> for Intensity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        IntensityTable::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
-    }
-}
+});
+deserialize!(Intensity: |table: IntensityTable| table.try_into());

@@ -2,51 +2,38 @@
 
 use std::time::Duration;
 
-use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Deserialize;
 
-use super::duration::HumanDuration;
 use super::intensity::OwnRestarts;
+use crate::human_duration::HumanDuration;
 use crate::policy::{Backoff, FailureLog, Intensity, OnExhausted, RestartPolicy, Trigger};
+use crate::serde::{deserialize, is_default, serialize};
 
-#[derive(Default, Deserialize, Serialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table with a restart policy")]
 struct PolicyTable {
-    #[serde(skip_serializing_if = "Option::is_none")]
     restart: Option<Trigger>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     backoff: Option<Backoff>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     own_restarts: Option<OwnRestarts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     intensity: Option<Intensity>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     unlimited_restarts: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     consecutive_restarts: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     failing_for: Option<FailingFor>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     on_exhausted: Option<OnExhausted>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     failure_log: Option<FailureLog>,
 }
 
 /// How long a child may keep failing: a duration above zero.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct FailingFor(pub(crate) HumanDuration);
 
-impl<'de> Deserialize<'de> for FailingFor {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match HumanDuration::deserialize(deserializer)? {
-            HumanDuration(Duration::ZERO) => Err(de::Error::custom(
-                "`failing_for` is zero, so no failure would be followed by a restart; write \
-                 failing_for = \"60s\", or consecutive_restarts = 0",
-            )),
-            max => Ok(Self(max)),
-        }
-    }
-}
+deserialize!(FailingFor: |max: HumanDuration| match max {
+    HumanDuration(Duration::ZERO) => Err(
+        "`failing_for` is zero, so no failure would be followed by a restart; write failing_for = \"60s\", or \
+         consecutive_restarts = 0",
+    ),
+    max => Ok(Self(max)),
+});
 
 impl TryFrom<PolicyTable> for RestartPolicy {
     type Error = &'static str;
@@ -82,26 +69,20 @@ impl TryFrom<PolicyTable> for RestartPolicy {
     }
 }
 
-impl Serialize for RestartPolicy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let limits = self.limits.get();
-        let table = PolicyTable {
-            restart: self.restart.clone(),
-            backoff: self.backoff.clone(),
-            own_restarts: limits.intensity.filter(|it| it.slides()).map(OwnRestarts),
-            intensity: limits.intensity.filter(|it| !it.slides()),
-            unlimited_restarts: limits.unlimited,
-            consecutive_restarts: limits.consecutive,
-            failing_for: limits.failing_for.map(|max| FailingFor(HumanDuration(max))),
-            on_exhausted: self.on_exhausted,
-            failure_log: self.failure_log,
-        };
-        table.serialize(serializer)
-    }
-}
+serialize!(|policy: RestartPolicy| {
+    restart unless Option::is_none = policy.restart,
+    backoff unless Option::is_none = policy.backoff,
+    own_restarts unless Option::is_none = intensity(policy, true).map(OwnRestarts),
+    intensity unless Option::is_none = intensity(policy, false),
+    unlimited_restarts unless is_default = policy.limits.get().unlimited,
+    consecutive_restarts unless Option::is_none = policy.limits.get().consecutive,
+    failing_for unless Option::is_none = policy.limits.get().failing_for.map(HumanDuration),
+    on_exhausted unless Option::is_none = policy.on_exhausted,
+    failure_log unless Option::is_none = policy.failure_log,
+});
+deserialize!(RestartPolicy: |table: PolicyTable| table.try_into());
 
-impl<'de> Deserialize<'de> for RestartPolicy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        PolicyTable::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
-    }
+/// The limit over time, if its window is a `sliding` one, or if it is another one.
+fn intensity(policy: &RestartPolicy, sliding: bool) -> Option<Intensity> {
+    policy.limits.get().intensity.filter(|it| it.slides() == sliding)
 }

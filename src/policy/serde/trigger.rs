@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::word_or_table::{WordOrTable, WordsAndTable};
 use crate::exit::ExitKind;
 use crate::policy::{OnExit, RestartType, Trigger, UnknownWord};
+use crate::serde::deserialize;
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -45,10 +46,11 @@ fn refuse<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<WrittenPredi
 
 impl Serialize for Trigger {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let of_kind = |&kind| Some((kind, self.exceptions.for_kind(kind)?));
         let table = TriggerTable {
             restart: self.restart,
             activation_only: self.activation_only,
-            on_exit: self.exceptions.by_kind().collect(),
+            on_exit: ExitKind::ALL.iter().filter_map(of_kind).collect(),
             on_error: self
                 .exceptions
                 .by_error()
@@ -77,8 +79,4 @@ impl TryFrom<WordOrTable<TriggerTable>> for Trigger {
     }
 }
 
-impl<'de> Deserialize<'de> for Trigger {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        WordOrTable::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
-    }
-}
+deserialize!(Trigger: |written: WordOrTable<TriggerTable>| written.try_into());

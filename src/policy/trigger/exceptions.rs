@@ -41,13 +41,8 @@ impl Exceptions {
     }
 
     /// Returns the answer for this kind of exit.
-    pub(super) fn for_kind(&self, kind: ExitKind) -> Option<OnExit> {
+    pub(in crate::policy) fn for_kind(&self, kind: ExitKind) -> Option<OnExit> {
         self.by_kind[kind as usize]
-    }
-
-    /// Lists the exceptions for kinds of exits.
-    pub(in crate::policy) fn by_kind(&self) -> impl Iterator<Item = (ExitKind, OnExit)> {
-        ExitKind::ALL.iter().filter_map(|&kind| Some((kind, self.for_kind(kind)?)))
     }
 
     /// Lists the exceptions for errors: the name of the error type, and the answer.

@@ -74,7 +74,7 @@ use crate::exit::{ExitKind, ExitReason};
 ///
 /// # In a file
 ///
-/// A restart type as a word, or a table with exceptions to it. All keys are optional; without
+/// With the feature `serde`, a restart type as a word, or a table with exceptions to it. All keys are optional; without
 /// `type` it is permanent. Predicates about errors are code: they are written as the names of their
 /// types, and can't be read.
 ///
@@ -82,6 +82,8 @@ use crate::exit::{ExitKind, ExitReason};
 /// use verger::policy::{OnExit, Trigger};
 /// use verger::{ExitKind, RestartType};
 ///
+/// # #[cfg(feature = "serde")]
+/// # fn read() -> Result<(), toml::de::Error> {
 /// let word: Trigger = toml::Value::from("transient").try_into()?;
 /// assert_eq!(word, RestartType::Transient.into());
 ///
@@ -94,7 +96,10 @@ use crate::exit::{ExitKind, ExitReason};
 /// )?;
 /// let same = Trigger::from(RestartType::Transient).activation_only();
 /// assert_eq!(table, same.on(ExitKind::Panicked, OnExit::FailSupervisor));
-/// # Ok::<_, toml::de::Error>(())
+/// # Ok(())
+/// # }
+/// # #[cfg(feature = "serde")]
+/// # read().unwrap();
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]

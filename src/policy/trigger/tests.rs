@@ -275,6 +275,7 @@ fn triggers_are_equal_if_they_share_their_predicates() {
     assert_ne!(Trigger::any(), Trigger::any().on(ExitKind::Hung, Leave));
 }
 
+#[cfg(feature = "serde")]
 #[test]
 fn a_trigger_is_serialised_with_its_exceptions() {
     let trigger = Trigger::failure().restart_if(is(REFUSED)).on(ExitKind::Hung, FailSupervisor);

@@ -17,12 +17,9 @@ mod text;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use self::compare::differences;
 use super::walk::Visit;
 use crate::lifecycle::Lifecycle;
-use crate::millis;
 use crate::path::Path;
 use crate::status::{ChildInfo, Status};
 use crate::string_enum::string_enum;
@@ -38,7 +35,7 @@ use crate::string_enum::string_enum;
 /// + app/ingest/conn#18  active
 /// - app/ingest/conn#17  active
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusDiff {
     /// The [number of the last event](Status::seq) in the earlier snapshot.
@@ -46,7 +43,6 @@ pub struct StatusDiff {
     /// The number of the last event in the later snapshot.
     pub to_seq: u64,
     /// The time between the snapshots; zero if the later one has an earlier time.
-    #[serde(rename = "elapsed_ms", serialize_with = "millis::duration")]
     pub elapsed: Duration,
     /// The children that differ, in the order of the later snapshot.
     ///
@@ -57,13 +53,12 @@ pub struct StatusDiff {
 /// A child that differs between two snapshots.
 ///
 /// The example of [`ChildChange`] reads one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChildDiff {
     /// The path of the child.
     pub path: Path,
     /// The difference.
-    #[serde(flatten)]
     pub change: ChildChange,
 }
 
@@ -91,8 +86,7 @@ pub struct ChildDiff {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "change", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChildChange {
     /// Only the later snapshot has the child.
@@ -115,7 +109,7 @@ pub enum ChildChange {
 /// A fact of a child that differs between two snapshots.
 ///
 /// The example of [`ChildChange`] reads one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FactChange {
     /// The fact.

@@ -1,8 +1,6 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde_json::json;
-
 use super::*;
 use crate::exit::ExitReason;
 use crate::policy::{
@@ -78,6 +76,7 @@ fn differences_are_in_the_order_of_the_later_snapshot_with_removed_children_at_t
     );
 }
 
+#[cfg(feature = "serde")]
 #[test]
 fn a_difference_is_serialised_with_its_values() {
     let (before, mut after) = (samples::wide(2), samples::wide(2));
@@ -86,7 +85,7 @@ fn a_difference_is_serialised_with_its_values() {
 
     assert_eq!(
         serde_json::to_value(before.diff(&after)).unwrap(),
-        json!({
+        serde_json::json!({
             "from_seq": 0,
             "to_seq": 0,
             "elapsed_ms": 0,

@@ -1,5 +1,6 @@
 mod known;
 mod properties;
+#[cfg(feature = "serde")]
 mod serialised;
 
 use super::*;

@@ -1,0 +1,6 @@
+//! The serialised form of paths: their text.
+
+use super::Path;
+use crate::serde::serialize;
+
+serialize!(|path: Path| path.as_str());
