@@ -147,7 +147,7 @@ pub(super) struct ChildEntry {
     pub(super) has_passed: bool,
     /// A caller keeps it from being started.
     pub(super) held: bool,
-    /// Never higher than that of the child before it in the start order.
+    /// Never higher than the stop order of the child before it in the start order.
     pub(super) stop_order: i8,
 }
 
@@ -291,7 +291,7 @@ impl ChildState {
         matches!(self, Self::Active | Self::Down(DownState::Finished))
     }
 
-    /// Whether a child that reaches this state has started, so that a later failure isn't that of its
+    /// Whether a child that reaches this state has started, so that a later failure isn't one of its
     /// first start.
     pub(super) fn is_passed(self) -> bool {
         matches!(self, Self::Active | Self::Down(DownState::Finished | DownState::Ignored))

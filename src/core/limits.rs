@@ -10,7 +10,7 @@
 //!    incarnation may set its own limits, so they can differ from one exit to the next.)
 //! 2. A refused restart changes nothing.
 //! 3. Only the built-in limit forgets the restarts of a child that reports that it works. A written one forgets them
-//!    with time alone, as its document says.
+//!    with time alone, as documented.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub(super) fn exceeded_window(window: &RestartWindow, now: Instant) -> Option<(I
 pub(crate) struct LimitTracker {
     /// Boxed, since few children have failed.
     window: Option<Box<RestartWindow>>,
-    /// Whether the window is that of the built-in limit.
+    /// Whether the window belongs to the built-in limit.
     is_default: bool,
     /// Restarts since the child was last healthy.
     consecutive: u32,

@@ -1,4 +1,4 @@
-//! The children of one supervisor, whatever its kind.
+//! The children of one supervisor of either kind.
 //!
 //! [`Children`] moves one child from one [`ChildState`] to the next and keeps what is counted over
 //! all children. It knows no siblings: which child comes next, and what becomes of a child that has

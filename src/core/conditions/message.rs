@@ -70,7 +70,7 @@ impl Children {
         }
     }
 
-    /// Delays the child's messages instead of its start at `at`, if its rules say so. Returns when it starts.
+    /// Delays the child's messages instead of its start at `at`, if its rules request that. Returns when it starts.
     pub(super) fn delay_messages(&mut self, key: Key, at: Instant, now: Instant) -> Instant {
         let entry = self.entry(key);
         let failed = entry.since;
