@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::text::duration;
+use crate::text::{count, duration};
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -36,12 +36,11 @@ impl Rate {
         else {
             return "0 restarts".into();
         };
-        let (restarts, window) = (last - first, last_ms.saturating_sub(first_ms));
-        let noun = if restarts == 1 { "restart" } else { "restarts" };
-        match window {
-            0..1_000 => format!("{restarts} {noun}"),
-            MINUTE_MS.. => format!("{restarts} {noun}/min"),
-            _ => format!("{restarts} {noun} in {}", duration(window / 1_000 * 1_000)),
+        let restarts = count(last - first, "restart", "restarts");
+        match last_ms.saturating_sub(first_ms) {
+            0..1_000 => restarts,
+            MINUTE_MS.. => format!("{restarts}/min"),
+            window => format!("{restarts} in {}", duration(window / 1_000 * 1_000)),
         }
     }
 }

@@ -123,7 +123,6 @@ fn sample() -> Status {
         lifecycle: lifecycle.into_iter().map(|(state, count)| (state.into(), count)).collect(),
         restarts: 7,
         dead_letters: 3,
-        ..Totals::default()
     };
     let mut status = status(10, root);
     (status.captured_at_ms, status.totals) = (NOON, totals);
