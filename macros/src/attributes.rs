@@ -33,7 +33,7 @@ pub(crate) fn cfgs(attributes: &[Attribute]) -> Vec<Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
 }
 
-/// Returns the lint level that lets generated code use a deprecated item.
+/// Returns the lint level that lets generated code use a deprecated item, if the item is one.
 pub(crate) fn allow_deprecated<'a>(
     attributes: impl IntoIterator<Item = &'a Attribute>,
 ) -> Option<Attribute> {
@@ -50,7 +50,8 @@ pub(crate) fn require(generics: &mut Generics, ty: &Type, bounds: &Bounds) {
     generics.make_where_clause().predicates.push(parse_quote!(#ty: #bounds));
 }
 
-/// Returns the lint level that lets generated code repeat bounds.
+/// Returns the lint level that lets generated code repeat bounds. It can't `expect` the lints, because few items
+/// trigger them.
 pub(crate) fn allow_added_bounds(generics: &Generics) -> Option<Attribute> {
     generics.type_params().next().map(|_| {
         parse_quote! {

@@ -28,6 +28,7 @@ pub(crate) fn block(
         if !is_of_child(method) {
             continue;
         }
+        // The trait fixes the signature, so a method may trigger any of these lints, or none that could be expected.
         method.attrs.push(parse_quote! {
             #[allow(
                 clippy::unused_async,
