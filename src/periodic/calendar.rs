@@ -1,21 +1,17 @@
-//! When the next run of [`cron`](super::cron()) is due.
+//! When the next run is due whose times are points of the wall clock, such as those of a cron expression.
 //!
-//! A *tick* is a time that the expression matches. Ticks are points in time, so a time zone that is changed by an hour
-//! neither repeats nor loses one: `croner` decides which ticks a local time stands for that occurs twice or never.
+//! A *tick* is such a time. Ticks are points in time, so a time zone that is changed by an hour neither repeats nor
+//! loses one. [`Ticks`] decides which ticks a local time stands for that occurs twice or never.
 //!
 //! # Invariants
 //!
 //! 1. Each tick is the planned time of at most one run, unless the wall clock goes back by more than [`CORRECTION`].
 //! 2. The wall clock is read at least once in each [`LOOK`].
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use croner::Cron;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-
 use super::options::Overrun;
-use super::problem::ScheduleProblem;
 use super::step::{Draw, Now, Step};
 use crate::policy::later;
 
@@ -31,10 +27,19 @@ const CORRECTION: Duration = Duration::from_secs(3 * 3600);
 /// How many missed ticks are counted one by one.
 const COUNTED: u64 = 1_000;
 
+/// The ticks of a calendar.
+pub(super) trait Ticks: fmt::Debug + Send + Sync {
+    /// Returns the first tick after this time.
+    fn after(&self, at: SystemTime) -> Option<SystemTime>;
+
+    /// Returns the last tick before this time, or at it if that is `included`.
+    fn before(&self, at: SystemTime, included: bool) -> Option<SystemTime>;
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Calendar {
-    pub(super) parsed: Result<(Cron, TimeZone), ScheduleProblem>,
+    pub(super) ticks: Box<dyn Ticks>,
     /// How late a missed run may begin. `None`: it is skipped.
     pub(super) missed_within: Option<Duration>,
     pub(super) jitter: Duration,
@@ -47,42 +52,27 @@ pub(super) struct CalendarState {
     /// Whether there was an incarnation.
     started: bool,
     /// The next tick, with the jitter that was drawn for it.
-    next: Option<(Timestamp, Duration)>,
+    next: Option<(SystemTime, Duration)>,
     /// A tick whose run begins as soon as none is running.
-    queued: Option<Timestamp>,
+    queued: Option<SystemTime>,
     /// The latest time that the wall clock had.
-    seen: Option<Timestamp>,
+    seen: Option<SystemTime>,
 }
 
 impl CalendarState {
     /// The next tick.
     pub(super) fn next(&self) -> Option<SystemTime> {
-        self.queued.or(self.next.map(|(tick, _)| tick)).map(SystemTime::from)
+        self.queued.or(self.next.map(|(tick, _)| tick))
     }
 }
 
 /// Ticks that have passed: how many, and the last one.
 struct Passed {
     count: u64,
-    last: Timestamp,
+    last: SystemTime,
 }
 
 impl Calendar {
-    /// Returns the first tick after this time.
-    pub(super) fn after(&self, at: Timestamp) -> Option<Timestamp> {
-        let (cron, zone) = self.parsed.as_ref().ok()?;
-        let next = cron.find_next_occurrence(&at.to_zoned(zone.clone()), false).ok()?;
-        Some(next.timestamp())
-    }
-
-    /// Returns the last tick before this time.
-    fn before(&self, at: Timestamp) -> Option<Timestamp> {
-        let (cron, zone) = self.parsed.as_ref().ok()?;
-        let is_within_second = at.subsec_nanosecond() != 0;
-        let found = cron.find_previous_occurrence(&at.to_zoned(zone.clone()), is_within_second);
-        Some(found.ok()?.timestamp())
-    }
-
     /// An incarnation begins. Returns how many ticks were missed since the one before.
     pub(super) fn start(&self, state: &mut CalendarState, now: Now, draw: Draw<'_>) -> u64 {
         let wall_clock = self.look(state, now, draw);
@@ -107,7 +97,7 @@ impl Calendar {
             return (Step::WaitForEnd, 0);
         }
         if let Some(tick) = state.queued.take() {
-            return (Step::Run(tick.into()), 0);
+            return (Step::Run(tick), 0);
         }
         let mut missed = 0;
         while let Some((tick, jitter)) = state.next {
@@ -118,16 +108,16 @@ impl Calendar {
                 return (Step::WaitUntil(later(now.instant, wait)), missed);
             }
             // The tick at this very instant is due as well.
-            let until = wall_clock.saturating_add(jiff::SignedDuration::from_nanos(1));
-            let until = until.unwrap_or(Timestamp::MAX);
-            let Some(Passed { count, last }) = self.pass(state, until, draw) else { break };
+            let Some(Passed { count, last }) = self.pass(state, wall_clock, true, draw) else {
+                break;
+            };
             let most = self.missed_within.unwrap_or_default().max(ON_TIME).saturating_add(jitter);
             if span(last, wall_clock) > most {
                 missed += count;
             } else if self.overrun.refuses(running) {
                 return (Step::Skip(count), missed);
             } else {
-                return (Step::Run(last.into()), missed + count - 1);
+                return (Step::Run(last), missed + count - 1);
             }
         }
         (Step::WaitForEnd, missed)
@@ -144,8 +134,8 @@ impl Calendar {
     }
 
     /// Notes the time of the wall clock, and plans anew if it was wrong before.
-    fn look(&self, state: &mut CalendarState, now: Now, draw: Draw<'_>) -> Timestamp {
-        let wall_clock = Timestamp::try_from(now.wall_clock).unwrap_or(Timestamp::MAX);
+    fn look(&self, state: &mut CalendarState, now: Now, draw: Draw<'_>) -> SystemTime {
+        let wall_clock = now.wall_clock;
         if state.seen.is_some_and(|seen| span(wall_clock, seen) > CORRECTION) {
             (state.seen, state.queued) = (None, None);
             self.plan_after(state, wall_clock, draw);
@@ -154,8 +144,8 @@ impl Calendar {
         wall_clock
     }
 
-    fn plan_after(&self, state: &mut CalendarState, at: Timestamp, draw: Draw<'_>) {
-        state.next = self.after(at).map(|tick| (tick, draw(self.jitter)));
+    fn plan_after(&self, state: &mut CalendarState, at: SystemTime, draw: Draw<'_>) {
+        state.next = self.ticks.after(at).map(|tick| (tick, draw(self.jitter)));
     }
 
     /// Passes the ticks before this time, and queues the last one if that may still run. Returns how many are
@@ -163,11 +153,11 @@ impl Calendar {
     fn pass_or_queue(
         &self,
         state: &mut CalendarState,
-        now: Timestamp,
+        now: SystemTime,
         within: Option<Duration>,
         draw: Draw<'_>,
     ) -> u64 {
-        let Some(Passed { count, last }) = self.pass(state, now, draw) else { return 0 };
+        let Some(Passed { count, last }) = self.pass(state, now, false, draw) else { return 0 };
         if within.is_none_or(|within| span(last, now) > within) {
             return count;
         }
@@ -175,19 +165,27 @@ impl Calendar {
         count - 1
     }
 
-    /// Moves on to the first tick that isn't before this time. Returns those that were, if there are any.
-    fn pass(&self, state: &mut CalendarState, now: Timestamp, draw: Draw<'_>) -> Option<Passed> {
-        let (first, _) = state.next.filter(|(tick, _)| *tick < now)?;
+    /// Moves on to the first tick that isn't before this time, or after it if that is `included`. Returns those that
+    /// were, if there are any.
+    fn pass(
+        &self,
+        state: &mut CalendarState,
+        now: SystemTime,
+        included: bool,
+        draw: Draw<'_>,
+    ) -> Option<Passed> {
+        let is_past = |tick: &SystemTime| *tick < now || included && *tick == now;
+        let (first, _) = state.next.filter(|(tick, _)| is_past(tick))?;
         let (mut count, mut last) = (1, first);
-        let mut next = self.after(first);
-        while let Some(tick) = next.filter(|tick| *tick < now) {
+        let mut next = self.ticks.after(first);
+        while let Some(tick) = next.filter(is_past) {
             if count == COUNTED {
-                last = self.before(now).map_or(last, |before| before.max(last));
-                next = self.after(last);
+                last = self.ticks.before(now, included).map_or(last, |before| before.max(last));
+                next = self.ticks.after(last);
                 break;
             }
             (count, last) = (count + 1, tick);
-            next = self.after(tick);
+            next = self.ticks.after(tick);
         }
         state.next = next.map(|tick| (tick, draw(self.jitter)));
         Some(Passed { count, last })
@@ -195,6 +193,6 @@ impl Calendar {
 }
 
 /// The time from `earlier` to `later`, or zero.
-fn span(earlier: Timestamp, later: Timestamp) -> Duration {
-    later.duration_since(earlier).try_into().unwrap_or_default()
+fn span(earlier: SystemTime, later: SystemTime) -> Duration {
+    later.duration_since(earlier).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ use croner::errors::CronError;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::calendar::Calendar;
+use super::calendar::{Calendar, Ticks};
 use super::every::job_spec;
 use super::life::Job;
 use super::options::{Clock, Overrun, RunOptions, bad, run_setters};
@@ -19,7 +19,6 @@ use super::plan::Plan;
 use super::problem::ScheduleProblem;
 use super::run::RunContext;
 use crate::child::ChildSpec;
-use crate::error::BuildError;
 use crate::exit::Outcome;
 use crate::path::Path;
 
@@ -151,12 +150,23 @@ where
             Missed::OnceWithin(deadline) => Some(deadline),
         };
         let Options { jitter, overrun, .. } = plan;
-        let calendar = Calendar { parsed, missed_within, jitter, overrun };
+        let problem = parsed.as_ref().err().cloned();
+        let calendar = Calendar { ticks: Box::new(parsed), missed_within, jitter, overrun };
         let calendar = Arc::new(calendar);
         let plan = Plan::Calendar(Arc::clone(&calendar));
         let text = format!("{expression} in {}", zone.as_deref().unwrap_or("UTC")).into();
         let clock = runs.clock.clone();
-        let check = move |path: &dyn Fn() -> Path| check(&calendar, &expression, &clock, path);
+        let check = move |path: &dyn Fn() -> Path| {
+            overrun.check(path)?;
+            if let Some(problem) = &problem {
+                return Err(bad(path, problem.clone()));
+            }
+            if calendar.ticks.after(clock.read()).is_none() {
+                let expression = expression.clone();
+                return Err(bad(path, ScheduleProblem::NeverDue { expression }));
+            }
+            Ok(())
+        };
         job_spec(name, Job { plan, text, runs, function }, check, defined_at)
     }
 }
@@ -184,6 +194,25 @@ impl<F> fmt::Debug for Cron<F> {
     }
 }
 
+/// A cron expression and its time zone, or why it can't be used. `croner` decides which ticks a local time stands for.
+type Parsed = Result<(croner::Cron, TimeZone), ScheduleProblem>;
+
+impl Ticks for Parsed {
+    fn after(&self, at: SystemTime) -> Option<SystemTime> {
+        let (cron, zone) = self.as_ref().ok()?;
+        let at = Timestamp::try_from(at).ok()?.to_zoned(zone.clone());
+        Some(cron.find_next_occurrence(&at, false).ok()?.into())
+    }
+
+    fn before(&self, at: SystemTime, included: bool) -> Option<SystemTime> {
+        let (cron, zone) = self.as_ref().ok()?;
+        let at = Timestamp::try_from(at).ok()?;
+        let is_within_second = included || at.subsec_nanosecond() != 0;
+        let found = cron.find_previous_occurrence(&at.to_zoned(zone.clone()), is_within_second);
+        Some(found.ok()?.into())
+    }
+}
+
 fn parse(expression: &str) -> Result<croner::Cron, ScheduleProblem> {
     croner::Cron::from_str(expression).map_err(|error| {
         let problem = match error {
@@ -204,22 +233,4 @@ fn parse(expression: &str) -> Result<croner::Cron, ScheduleProblem> {
 
 fn find_zone(name: &str) -> Result<TimeZone, ScheduleProblem> {
     TimeZone::get(name).map_err(|_| ScheduleProblem::UnknownTimeZone { name: name.to_owned() })
-}
-
-fn check(
-    calendar: &Calendar,
-    expression: &str,
-    clock: &Clock,
-    path: &dyn Fn() -> Path,
-) -> Result<(), BuildError> {
-    calendar.overrun.check(path)?;
-    if let Err(problem) = &calendar.parsed {
-        return Err(bad(path, problem.clone()));
-    }
-    let now = Timestamp::try_from(clock.read()).unwrap_or(Timestamp::MAX);
-    if calendar.after(now).is_none() {
-        let expression = expression.to_owned();
-        return Err(bad(path, ScheduleProblem::NeverDue { expression }));
-    }
-    Ok(())
 }

@@ -82,7 +82,6 @@
 // | `problem` | why a schedule is refused |
 // | `limit` | when a run that takes too long is cancelled and dropped |
 
-#[cfg(feature = "cron")]
 mod calendar;
 #[cfg(feature = "cron")]
 mod cron;

@@ -2,11 +2,9 @@
 //!
 //! Pure: the time is an argument.
 
-#[cfg(feature = "cron")]
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-#[cfg(feature = "cron")]
 use super::calendar::{Calendar, CalendarState};
 use super::options::Overrun;
 use super::rate::{Rate, RateState};
@@ -15,7 +13,6 @@ use super::step::{Now, Step};
 #[derive(Debug)]
 pub(super) enum Plan {
     Rate(Rate),
-    #[cfg(feature = "cron")]
     Calendar(Arc<Calendar>),
 }
 
@@ -25,7 +22,6 @@ pub(super) enum PlanState {
     #[default]
     New,
     Rate(RateState),
-    #[cfg(feature = "cron")]
     Calendar(CalendarState),
 }
 
@@ -40,7 +36,6 @@ impl PlanState {
         }
     }
 
-    #[cfg(feature = "cron")]
     fn calendar(&mut self) -> &mut CalendarState {
         if !matches!(self, Self::Calendar(_)) {
             *self = Self::Calendar(CalendarState::default());
@@ -56,7 +51,6 @@ impl PlanState {
         match self {
             Self::New => None,
             Self::Rate(state) => state.next().map(|at| now.wall_clock_at(at)),
-            #[cfg(feature = "cron")]
             Self::Calendar(state) => state.next(),
         }
     }
@@ -66,7 +60,6 @@ impl Plan {
     pub(super) fn overrun(&self) -> Overrun {
         match self {
             Self::Rate(rate) => rate.overrun,
-            #[cfg(feature = "cron")]
             Self::Calendar(calendar) => calendar.overrun,
         }
     }
@@ -75,7 +68,6 @@ impl Plan {
     pub(super) fn start(&self, state: &mut PlanState, now: Now) -> u64 {
         match self {
             Self::Rate(rate) => rate.start(state.rate(), now.instant, &mut draw),
-            #[cfg(feature = "cron")]
             Self::Calendar(calendar) => calendar.start(state.calendar(), now, &mut draw),
         }
     }
@@ -97,7 +89,6 @@ impl Plan {
                 };
                 (step, 0)
             }
-            #[cfg(feature = "cron")]
             Self::Calendar(calendar) => calendar.step(state.calendar(), running, now, &mut draw),
         }
     }
@@ -106,7 +97,6 @@ impl Plan {
     pub(super) fn end(&self, state: &mut PlanState, now: Now) -> u64 {
         match self {
             Self::Rate(rate) => rate.end(state.rate(), now.instant, &mut draw),
-            #[cfg(feature = "cron")]
             Self::Calendar(calendar) => calendar.end(state.calendar(), now, &mut draw),
         }
     }
