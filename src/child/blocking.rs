@@ -148,7 +148,7 @@ impl BlockingContext {
     }
 
     /// Blocks the thread until the future is ready, for what only async code has: a message of an
-    /// [`Inbox`](crate::mailbox::Inbox), a lock, a service.
+    /// `Inbox`, a lock, a service.
     ///
     /// Call it instead of [`Handle::block_on`]: while it waits, a clock that a test has paused can advance. A
     /// cancellation doesn't end it. Wrap the future in [`run_until_cancelled`](Context::run_until_cancelled) for

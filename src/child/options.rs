@@ -182,13 +182,13 @@ impl ChildSpec {
 
     /// Starts the child at its first message, and not with its supervisor.
     ///
-    /// The child needs a [mailbox](crate::mailbox()); without one, it is an error at build. Until
+    /// The child needs a mailbox; without one, it is an error at build. Until
     /// the first message it is *dormant*: its siblings start without it, and a child that requires
     /// it waits.
     ///
     /// A message also starts the child again when it has exited and its restart type leaves it
     /// down. A message that arrived while it was running counts. So the mailbox queues all messages while
-    /// the child is down, whatever its [`while_down`](crate::mailbox::Mailbox::while_down) says.
+    /// the child is down, whatever its `while_down` says.
     ///
     /// After a clean exit the child starts at once, and no limit counts it. After a failure the start waits
     /// until the child's backoff is over, and counts for the child's own limits; the limit of its supervisor

@@ -12,24 +12,24 @@ use crate::string_enum::string_enum;
 pub enum DeadLetterReason {
     /// The message caused a failure and is not tried again.
     ///
-    /// A [`WhileDown::reply`](crate::mailbox::WhileDown::reply) handler panicked, a handler on the
+    /// A `WhileDown::reply` handler panicked, a handler on the
     /// event bus failed, or the message [started](crate::ChildSpec::start_on_message) a child that
     /// exited without making progress.
     HandlerError,
-    /// The mailbox was full, and the [overflow policy](crate::mailbox::Overflow) dropped the message; the
+    /// The mailbox was full, and the overflow policy dropped the message; the
     /// mailbox that it was forwarded to was full; or the queue of a handler on the event bus was full.
     MailboxFull,
     /// The mailbox that the message was forwarded to was closed.
     MailboxClosed,
-    /// The mailbox was full while the child was down, and the [overflow policy](crate::mailbox::Overflow) dropped
+    /// The mailbox was full while the child was down, and the overflow policy dropped
     /// the message.
     StashOverflow,
-    /// The child was down, and [`WhileDown`](crate::mailbox::WhileDown) dropped the message; or it was forwarded
+    /// The child was down, and `WhileDown` dropped the message; or it was forwarded
     /// twice; or the handler of the mailbox had sent it to its own mailbox.
     DroppedWhileDown,
     /// The message was delivered before and had to make room for a newer one.
     Evicted,
-    /// All [attempts](crate::mailbox::Mailbox::max_attempts) to deliver the message have failed.
+    /// All attempts to deliver the message have failed.
     Poison,
     /// The message was queued or held by the child when the child was down for good; or a handler on the
     /// event bus ended before it had handled the event.
@@ -37,7 +37,7 @@ pub enum DeadLetterReason {
     /// The supervisor gave up on the child. The letter is about the child itself, or about a message that
     /// its mailbox still held.
     GaveUp,
-    /// The child received the message with [`recv`](crate::mailbox::Inbox::recv) and failed, was killed or
+    /// The child received the message with `recv` and failed, was killed or
     /// leaked before it polled its inbox again.
     ///
     /// The same goes for a child that is aborted because its supervisor was aborted or dropped. If the whole
@@ -46,7 +46,7 @@ pub enum DeadLetterReason {
     ///
     /// The letter has no message. Its [`error`](crate::dead_letter::DeadLetter::error) is the exit of the
     /// child. A message that must survive a failure is received with
-    /// [`deliver`](crate::mailbox::Inbox::deliver).
+    /// `deliver`.
     LostInFailure,
     /// No handler on the event bus was registered for the event or request.
     ///

@@ -179,8 +179,8 @@ pub enum ControlError {
         /// The child.
         path: Path,
     },
-    /// The supervisor of a [`TaskSupervisor`](crate::task::TaskSupervisor) or
-    /// [`PartitionedSupervisor`](crate::task::PartitionedSupervisor) has never run.
+    /// The supervisor of a `TaskSupervisor` or
+    /// `PartitionedSupervisor` has never run.
     #[error("`{name}` has not run yet; add its `spec()` to a tree, and start that before")]
     NotStarted {
         /// The name of the supervisor.

@@ -63,7 +63,7 @@ pub enum BuildWarning {
         /// The call that sets the limit.
         limit: String,
     },
-    /// The mailbox of the child has a [`while_down`](crate::mailbox::Mailbox::while_down) other than
+    /// The mailbox of the child has a `while_down` other than
     /// `Stash`, which has no effect because the child is started by messages.
     WhileDownIgnored {
         /// The child.

@@ -133,14 +133,14 @@ fn selection() -> Vec<String> {
     vec!["--no-default-features".into(), "--features".into(), enabled.join(",")]
 }
 
-fn features() -> [Option<&'static str>; 14] {
+fn features() -> Vec<Option<&'static str>> {
     macro_rules! enabled {
         ($($feature:literal)*) => {
-            [$(cfg!(feature = $feature).then_some($feature)),*]
+            vec![$(cfg!(feature = $feature).then_some($feature)),*]
         };
     }
     enabled!(
-        "macros" "signal" "json" "config" "config-file" "health" "log-lines" "cron" "metrics" "lease"
-        "process" "console" "systemd" "testing"
+        "macros" "signal" "serde" "mailbox" "bus" "task" "service" "periodic" "resilience" "json" "config" "config-file"
+        "health" "log-lines" "cron" "metrics" "lease" "process" "console" "systemd" "testing"
     )
 }

@@ -56,7 +56,7 @@ impl DeadLetterCounts {
 }
 
 /// Error returned by [`DeadLetterStore::replay`](crate::dead_letter::DeadLetterStore::replay) and
-/// [`replay_to`](crate::dead_letter::DeadLetterStore::replay_to).
+/// `replay_to`.
 ///
 /// `Debug` prints the same text as `Display`.
 ///

@@ -37,7 +37,7 @@ pub enum Reset {
     /// Use it for children that signal readiness. A child that is ready when it is spawned would reset
     /// at each start.
     OnReady,
-    /// Resets when the child [acknowledges](crate::mailbox::Delivery::ack) a message, and its mailbox has no
+    /// Resets when the child acknowledges a message, and its mailbox has no
     /// message left that failed before.
     OnAck,
     /// Halves the number of counted failures with each `half_life` for which the child was active.

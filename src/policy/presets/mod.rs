@@ -158,7 +158,7 @@ impl Preset {
     ///
     /// A slot takes 10 ms. The backoff resets at the tenth slot, and when a message is acknowledged. The
     /// original delays the messages instead of the child: to get this, set
-    /// [`Delay::Delivery`](crate::mailbox::Delay::Delivery) on the mailbox.
+    /// `Delay::Delivery` on the mailbox.
     #[must_use]
     pub fn xebia() -> Self {
         let backoff = Backoff::binary_slots(BinarySlots::new(ms(10))).reset(Reset::OnAck);

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use super::task_set::TaskSet;
-use super::{Attachment, View};
+use super::{Attachment, StepView};
 use crate::core::{
     ANSWER_WITHIN, ConditionEffect, ConditionEvent, Effect, IncarnationNumber, Key, MachineEvent,
 };
@@ -25,7 +25,7 @@ pub(super) struct Callback {
 }
 
 impl Attachment for Callback {
-    fn before(&mut self, effect: &Effect, view: &View<'_>) {
+    fn before(&mut self, effect: &Effect, view: &StepView<'_>) {
         match effect {
             Effect::Condition(ConditionEffect::Ask { key, incarnation, attempt, reason }) => {
                 self.call(*key, *incarnation, *attempt, reason, view);
@@ -48,7 +48,7 @@ impl Callback {
         incarnation: IncarnationNumber,
         attempt: u32,
         error: &ExitReason,
-        view: &View<'_>,
+        view: &StepView<'_>,
     ) {
         let (restarts_in_period, max_restarts, period) = view.machine.intensity_of(key, view.now);
         let Some(callback) = view.shared.callback.clone() else { return };
@@ -76,7 +76,7 @@ impl Callback {
     }
 }
 
-fn type_name(key: Key, view: &View<'_>) -> Option<&'static str> {
+fn type_name(key: Key, view: &StepView<'_>) -> Option<&'static str> {
     let entry = view.children.entry(key).filter(|_| !view.is_supervisor(key))?;
     entry.factory.type_name()
 }

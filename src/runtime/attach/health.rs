@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::task_set::TaskSet;
-use super::{Attachment, View};
+use super::{Attachment, StepView};
 use crate::child::{ChildSpec, Context, HealthCheck};
 use crate::clock::now;
 use crate::core::{ConditionEffect, Decision, Effect, IncarnationNumber, Key, Report};
@@ -49,7 +49,7 @@ impl Checked {
 }
 
 impl Attachment for HealthChecks {
-    fn declared(&mut self, key: Key, spec: &ChildSpec, _view: &View<'_>) {
+    fn declared(&mut self, key: Key, spec: &ChildSpec, _view: &StepView<'_>) {
         self.add(key, spec.health.as_ref());
     }
 
@@ -61,7 +61,7 @@ impl Attachment for HealthChecks {
         }
     }
 
-    fn before(&mut self, effect: &Effect, view: &View<'_>) {
+    fn before(&mut self, effect: &Effect, view: &StepView<'_>) {
         match effect {
             Effect::Report(report) => self.on_edge(report, view),
             Effect::Condition(ConditionEffect::Health { key, incarnation, problem }) => {
@@ -77,7 +77,7 @@ impl Attachment for HealthChecks {
         }
     }
 
-    fn show(&self, key: Key, _view: &View<'_>, info: &mut ChildInfo) {
+    fn show(&self, key: Key, _view: &StepView<'_>, info: &mut ChildInfo) {
         if let Some(result) = self.checked.get(&key).and_then(|checked| checked.result.as_ref()) {
             info.healthy = Some(result.is_ok());
             info.problem = result.as_ref().err().cloned();
@@ -99,7 +99,7 @@ impl HealthChecks {
     }
 
     /// Starts the checks of a child that has become active, and ends those of one that no longer is.
-    fn on_edge(&mut self, report: &Report, view: &View<'_>) {
+    fn on_edge(&mut self, report: &Report, view: &StepView<'_>) {
         let Some(checked) = self.checked.get_mut(&report.key) else { return };
         if report.to == Lifecycle::Active {
             checked.end();
@@ -119,7 +119,7 @@ impl HealthChecks {
         key: Key,
         incarnation: IncarnationNumber,
         problem: Option<Arc<str>>,
-        view: &View<'_>,
+        view: &StepView<'_>,
     ) {
         let Some(checked) = self.checked.get_mut(&key) else { return };
         let before = checked.result.replace(problem.clone().map_or(Ok(()), Err));

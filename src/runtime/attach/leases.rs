@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::task_set::TaskSet;
-use super::{Attachment, View};
+use super::{Attachment, StepView};
 use crate::child::ChildSpec;
 use crate::core::{ConditionEffect, ConditionEvent, Effect, Key, MachineEvent};
 use crate::lease::{Lease, LeaseChange, LeaseEnd, holder, keep};
@@ -62,7 +62,7 @@ impl NeededLease {
 }
 
 impl Attachment for Leases {
-    fn declared(&mut self, key: Key, spec: &ChildSpec, _view: &View<'_>) {
+    fn declared(&mut self, key: Key, spec: &ChildSpec, _view: &StepView<'_>) {
         self.recoded(key, spec);
     }
 
@@ -77,7 +77,7 @@ impl Attachment for Leases {
         }
     }
 
-    fn before(&mut self, effect: &Effect, view: &View<'_>) {
+    fn before(&mut self, effect: &Effect, view: &StepView<'_>) {
         match *effect {
             Effect::Condition(ConditionEffect::SeekLease { key }) => self.seek(key, view),
             Effect::Condition(ConditionEffect::EndLease { key, release }) => self.end(key, release),
@@ -91,7 +91,7 @@ impl Attachment for Leases {
         self.keepers.until_ended().await;
     }
 
-    fn show(&self, key: Key, _view: &View<'_>, info: &mut ChildInfo) {
+    fn show(&self, key: Key, _view: &StepView<'_>, info: &mut ChildInfo) {
         let keeper = self.needed.get(&key).and_then(|needed| needed.keeper.as_ref());
         info.lease = keeper.map(|keeper| Arc::clone(&keeper.info));
     }
@@ -99,7 +99,7 @@ impl Attachment for Leases {
 
 impl Leases {
     /// Starts a keeper of the child's lease.
-    fn seek(&mut self, key: Key, view: &View<'_>) {
+    fn seek(&mut self, key: Key, view: &StepView<'_>) {
         let Some(needed) = self.needed.get_mut(&key) else { return };
         self.count += 1;
         let (number, path) = (self.count, view.path(key));
@@ -135,7 +135,7 @@ impl Leases {
         key: Key,
         keeper: u64,
         change: LeaseChange,
-        view: &View<'_>,
+        view: &StepView<'_>,
     ) -> Option<MachineEvent> {
         let is_kept = |needed: &&mut NeededLease| {
             needed.keeper.as_ref().is_some_and(|it| it.number == keeper)

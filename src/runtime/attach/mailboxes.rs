@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::orphaned_mailboxes::close_orphaned;
-use super::{Attachment, View};
+use super::{Attachment, StepView};
 use crate::child::ChildSpec;
 use crate::child::{ChildBinding, DefaultDrain, LeftMessages, MailboxOwner};
 use crate::core::{Decision, Effect, IncarnationNumber, Key};
@@ -50,7 +50,7 @@ impl Default for Mailboxes {
     }
 }
 
-impl View<'_> {
+impl StepView<'_> {
     /// Whether this supervisor ends and may be restarted by the one above.
     fn may_return(&self) -> bool {
         let is_final = self.above.as_ref().is_none_or(|ctx| ctx.incarnation.is_final());
@@ -59,11 +59,11 @@ impl View<'_> {
 }
 
 impl Attachment for Mailboxes {
-    fn declared(&mut self, key: Key, spec: &ChildSpec, view: &View<'_>) {
+    fn declared(&mut self, key: Key, spec: &ChildSpec, view: &StepView<'_>) {
         bind(key, spec, view);
     }
 
-    fn before(&mut self, effect: &Effect, view: &View<'_>) {
+    fn before(&mut self, effect: &Effect, view: &StepView<'_>) {
         match effect {
             Effect::Start { key, held, .. } => {
                 // A child that was given up may have been brought back.
@@ -111,7 +111,7 @@ impl Attachment for Mailboxes {
         }
     }
 
-    fn settled(&mut self, view: &View<'_>) {
+    fn settled(&mut self, view: &StepView<'_>) {
         let down = std::mem::take(&mut self.down);
         // If the supervisor may be restarted, its mailboxes are kept until it has ended.
         if down.is_empty() || view.may_return() {
@@ -134,7 +134,7 @@ impl Attachment for Mailboxes {
         key: Key,
         incarnation: IncarnationNumber,
         reason: &Arc<ExitReason>,
-        view: &View<'_>,
+        view: &StepView<'_>,
     ) {
         if !reason.is_clean()
             && let Some(mailbox) = view.mailbox(key)
@@ -157,11 +157,11 @@ impl Attachment for Mailboxes {
         self.letters.clear();
     }
 
-    fn closed(&mut self, view: &View<'_>) {
+    fn closed(&mut self, view: &StepView<'_>) {
         self.hand_over(view);
     }
 
-    fn show(&self, key: Key, view: &View<'_>, info: &mut ChildInfo) {
+    fn show(&self, key: Key, view: &StepView<'_>, info: &mut ChildInfo) {
         info.mailbox = view.mailbox(key).map(|mailbox| {
             let (len, capacity) = mailbox.load();
             MailboxInfo { len, capacity }
@@ -169,7 +169,7 @@ impl Attachment for Mailboxes {
     }
 }
 
-fn bind(key: Key, spec: &ChildSpec, view: &View<'_>) {
+fn bind(key: Key, spec: &ChildSpec, view: &StepView<'_>) {
     let Some(mailbox) = spec.factory.mailbox() else { return };
     let drain = if spec.options.signals {
         DefaultDrain::AtReady
@@ -190,7 +190,7 @@ fn bind(key: Key, spec: &ChildSpec, view: &View<'_>) {
 }
 
 /// The child is about to be cancelled.
-fn begin_stop(key: Key, view: &View<'_>) {
+fn begin_stop(key: Key, view: &StepView<'_>) {
     let returns = || view.machine.returns(key) || view.may_return();
     let incarnation = view.children.incarnation(key);
     if let Some(mailbox) = view.mailbox(key) {
@@ -220,14 +220,14 @@ impl Mailboxes {
     }
 
     /// Notes a child that may be down for good.
-    fn note_down(&mut self, key: Key, view: &View<'_>) {
+    fn note_down(&mut self, key: Key, view: &StepView<'_>) {
         if view.mailbox(key).is_some() || view.is_supervisor(key) {
             self.down.push(key);
         }
     }
 
     /// Closes the mailbox of a child that is down for good, or the mailboxes below it.
-    fn close_down(&mut self, key: Key, view: &View<'_>) {
+    fn close_down(&mut self, key: Key, view: &StepView<'_>) {
         let reason = self.close_reason(key);
         match view.mailbox(key) {
             Some(mailbox) => self.letters.extend(Arc::clone(mailbox).close(reason)),
@@ -247,7 +247,7 @@ impl Mailboxes {
     }
 
     /// The child is about to be removed or replaced.
-    fn remove(&mut self, key: Key, view: &View<'_>) {
+    fn remove(&mut self, key: Key, view: &StepView<'_>) {
         self.close_down(key, view);
         if let Some(mailbox) = view.mailbox(key) {
             mailbox.unbind();
@@ -255,7 +255,7 @@ impl Mailboxes {
     }
 
     /// The child's fallback is about to replace it.
-    fn replace(&mut self, key: Key, view: &View<'_>) {
+    fn replace(&mut self, key: Key, view: &StepView<'_>) {
         self.remove(key, view);
         if let Some(fallback) = view.children.entry(key).and_then(|entry| entry.fallback.as_ref()) {
             bind(key, fallback, view);
@@ -265,7 +265,7 @@ impl Mailboxes {
     /// The supervisor has ended. If it may be restarted, the mailboxes of its declared children are
     /// handed to the supervisor above. The next incarnation doesn't have the children that were added
     /// later, so their mailboxes are closed.
-    fn hand_over(&self, view: &View<'_>) {
+    fn hand_over(&self, view: &StepView<'_>) {
         let below = view.shared.attached.orphaned_mailboxes.release();
         let lends = view.blueprint.lends;
         if !lends && below.is_empty() && view.children.mailboxes().next().is_none() {
@@ -308,7 +308,7 @@ impl Mailboxes {
 
 /// Closes the mailboxes below that were never bound, since their supervisor or fallback was never
 /// started. Otherwise a sender would wait forever.
-fn close_unbound(view: &View<'_>) {
+fn close_unbound(view: &StepView<'_>) {
     let mut open: Vec<_> = view.blueprint.children.iter().collect();
     while let Some(spec) = open.pop() {
         if let Some(mailbox) = spec.factory.mailbox().filter(|mailbox| mailbox.is_unbound()) {

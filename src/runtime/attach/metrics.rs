@@ -1,6 +1,6 @@
 //! Records metrics of what happens. It doesn't know their labels: the module `metrics` does.
 
-use super::{Attachment, View};
+use super::{Attachment, StepView};
 use crate::clock::now;
 use crate::core::{Decision, Effect, Report};
 use crate::exit::ExitKind;
@@ -17,7 +17,7 @@ impl Metrics {
     }
 
     /// Counts an edge that ends an incarnation, and records how long the child took to stop.
-    fn record_end(&mut self, report: &Report, kind: &'static str, view: &View<'_>) {
+    fn record_end(&mut self, report: &Report, kind: &'static str, view: &StepView<'_>) {
         let Some(entry) = view.children.entry(report.key) else { return };
         let child = entry.factory.name();
         self.0.exited(child, kind);
@@ -39,7 +39,7 @@ impl Attachment for Metrics {
         }
     }
 
-    fn before(&mut self, effect: &Effect, view: &View<'_>) {
+    fn before(&mut self, effect: &Effect, view: &StepView<'_>) {
         match effect {
             Effect::Start { key, cause, .. } => {
                 if let Some(entry) = view.children.entry(*key) {

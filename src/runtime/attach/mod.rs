@@ -62,7 +62,7 @@ use crate::policy::Shutdown;
 use crate::status::ChildInfo;
 
 /// What an attachment sees of its supervisor, in one step of the machine.
-pub(super) struct View<'a> {
+pub(super) struct StepView<'a> {
     pub(super) now: Instant,
     pub(super) machine: &'a Machine,
     pub(super) children: &'a ChildTable,
@@ -95,7 +95,7 @@ pub(super) struct ExitInfo {
     pub(super) lifetime: Option<Duration>,
 }
 
-impl<'a> View<'a> {
+impl<'a> StepView<'a> {
     /// Returns the mailbox that is bound to the child.
     pub(super) fn mailbox(&self, key: Key) -> Option<&'a Arc<dyn MailboxControl>> {
         let child = ChildId::new(self.shared, key);
@@ -131,16 +131,16 @@ impl<'a> View<'a> {
 /// What happens to a child, for an attachment.
 trait Attachment {
     /// A child was declared.
-    fn declared(&mut self, _key: Key, _spec: &ChildSpec, _view: &View<'_>) {}
+    fn declared(&mut self, _key: Key, _spec: &ChildSpec, _view: &StepView<'_>) {}
 
     /// A child gets new code, which its next incarnation has.
     fn recoded(&mut self, _key: Key, _spec: &ChildSpec) {}
 
     /// The driver is about to apply this effect.
-    fn before(&mut self, _effect: &Effect, _view: &View<'_>) {}
+    fn before(&mut self, _effect: &Effect, _view: &StepView<'_>) {}
 
     /// All effects of a step were applied.
-    fn settled(&mut self, _view: &View<'_>) {}
+    fn settled(&mut self, _view: &StepView<'_>) {}
 
     /// An incarnation is gone, and no effect tells of it: its failure was decided on before, or the supervisor is gone.
     fn gone(
@@ -148,7 +148,7 @@ trait Attachment {
         _key: Key,
         _incarnation: IncarnationNumber,
         _reason: &Arc<ExitReason>,
-        _view: &View<'_>,
+        _view: &StepView<'_>,
     ) {
     }
 
@@ -169,10 +169,10 @@ trait Attachment {
     }
 
     /// The supervisor is gone, and so are its children.
-    fn closed(&mut self, _view: &View<'_>) {}
+    fn closed(&mut self, _view: &StepView<'_>) {}
 
     /// Adds what is known of a child to its status.
-    fn show(&self, _key: Key, _view: &View<'_>, _info: &mut ChildInfo) {}
+    fn show(&self, _key: Key, _view: &StepView<'_>, _info: &mut ChildInfo) {}
 }
 
 /// What the attachments of a supervisor share with those of the supervisors below.
@@ -226,7 +226,7 @@ impl Attachments {
     }
 
     /// Prepares what a new child has beside its tasks.
-    pub(super) fn declared(&mut self, key: Key, spec: &ChildSpec, view: &View<'_>) {
+    pub(super) fn declared(&mut self, key: Key, spec: &ChildSpec, view: &StepView<'_>) {
         self.make_for(spec);
         each!(self.as_deref_mut, it => it.declared(key, spec, view));
     }
@@ -261,7 +261,7 @@ impl Attachments {
     }
 
     /// See [`Attachment::before`].
-    pub(super) fn before(&mut self, effect: &Effect, view: &View<'_>) {
+    pub(super) fn before(&mut self, effect: &Effect, view: &StepView<'_>) {
         each!(self.as_deref_mut, it => it.before(effect, view));
         if let Effect::Condition(effect) = effect {
             self.events.extend(watchdog::before(effect, view));
@@ -275,7 +275,7 @@ impl Attachments {
     }
 
     /// See [`Attachment::settled`].
-    pub(super) fn settled(&mut self, view: &View<'_>) {
+    pub(super) fn settled(&mut self, view: &StepView<'_>) {
         each!(self.as_deref_mut, it => it.settled(view));
     }
 
@@ -290,18 +290,18 @@ impl Attachments {
         key: Key,
         incarnation: IncarnationNumber,
         reason: &Arc<ExitReason>,
-        view: &View<'_>,
+        view: &StepView<'_>,
     ) {
         each!(self.as_deref_mut, it => it.gone(key, incarnation, reason, view));
     }
 
     /// See [`Attachment::closed`].
-    pub(super) fn closed(&mut self, view: &View<'_>) {
+    pub(super) fn closed(&mut self, view: &StepView<'_>) {
         each!(self.as_deref_mut, it => it.closed(view));
     }
 
     /// See [`Attachment::show`].
-    pub(super) fn show(&self, key: Key, view: &View<'_>, info: &mut ChildInfo) {
+    pub(super) fn show(&self, key: Key, view: &StepView<'_>, info: &mut ChildInfo) {
         each!(self.as_deref, it => it.show(key, view, info));
         self.recent.show(key, view, info);
     }
@@ -330,7 +330,7 @@ impl Attachments {
         key: Key,
         keeper: u64,
         change: LeaseChange,
-        view: &View<'_>,
+        view: &StepView<'_>,
     ) -> Option<MachineEvent> {
         self.leases.as_mut()?.changed(key, keeper, change, view)
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::View;
+use super::StepView;
 use crate::core::{IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::runtime::children::ChildRecord;
@@ -72,7 +72,12 @@ impl Recent {
     }
 
     /// Keeps a child that is about to be removed, and how it ended if this step is about that.
-    pub(super) fn removed(&mut self, key: Key, incarnation: IncarnationNumber, view: &View<'_>) {
+    pub(super) fn removed(
+        &mut self,
+        key: Key,
+        incarnation: IncarnationNumber,
+        view: &StepView<'_>,
+    ) {
         self.calls.remove(&key);
         let Some(child) = view.children.entry(key).map(ChildRecord::name) else { return };
         let exit = view.step.exit.as_ref().filter(|it| it.key == key);
@@ -84,7 +89,7 @@ impl Recent {
     }
 
     /// Adds the last call to the status of a child.
-    pub(super) fn show(&self, key: Key, view: &View<'_>, info: &mut ChildInfo) {
+    pub(super) fn show(&self, key: Key, view: &StepView<'_>, info: &mut ChildInfo) {
         info.last_call = self.calls.get(&key).map(|recent| LastCall {
             call: recent.call,
             by: Arc::clone(&recent.note.by),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::View;
+use super::StepView;
 use crate::core::{Decision, Effect, IncarnationNumber, Key, Report};
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
@@ -14,7 +14,7 @@ use crate::runtime::log;
 use crate::status::EventKind;
 
 /// Tells of an effect.
-pub(super) fn before(effect: &Effect, view: &View<'_>) {
+pub(super) fn before(effect: &Effect, view: &StepView<'_>) {
     match effect {
         Effect::Report(report) => tell_edge(report, view),
         Effect::Decided { key, incarnation, reason, decision, restart_type, lived, log } => {
@@ -34,14 +34,14 @@ pub(super) fn before(effect: &Effect, view: &View<'_>) {
     }
 }
 
-fn publish(view: &View<'_>, key: Key, incarnation: IncarnationNumber, kind: EventKind) {
+fn publish(view: &StepView<'_>, key: Key, incarnation: IncarnationNumber, kind: EventKind) {
     if view.step.published {
         view.shared.publish(view.now, view.path(key), incarnation, || kind);
     }
 }
 
 /// Logs and publishes an edge of a child's lifecycle.
-fn tell_edge(report: &Report, view: &View<'_>) {
+fn tell_edge(report: &Report, view: &StepView<'_>) {
     let (key, now) = (report.key, view.now);
     let exit = view.exit_of(key, report.incarnation).filter(|_| report.ending.is_some());
     let reason = exit.map(|it| Arc::clone(&it.reason));
@@ -69,7 +69,7 @@ fn tell_decision(
     end: log::Ended<'_>,
     decision: Decision,
     levels: FailureLog,
-    view: &View<'_>,
+    view: &StepView<'_>,
 ) {
     let path = view.path(key);
     let (supervisor, bounds) = (view.shared.path(), &view.shared.tree.log_bounds);

@@ -2,12 +2,12 @@
 //!
 //! A heartbeat is no event: the child notes when it sent the last one.
 
-use super::View;
+use super::StepView;
 use crate::core::{ConditionEffect, ConditionEvent, MachineEvent};
 use crate::runtime::log;
 
 /// Answers the question for a heartbeat, or reports that the runtime was late.
-pub(super) fn before(effect: &ConditionEffect, view: &View<'_>) -> Option<MachineEvent> {
+pub(super) fn before(effect: &ConditionEffect, view: &StepView<'_>) -> Option<MachineEvent> {
     match *effect {
         ConditionEffect::CheckHeartbeat { key, incarnation } => {
             let running = view.children.incarnation(key).filter(|it| it.number == incarnation)?;

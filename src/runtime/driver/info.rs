@@ -8,7 +8,7 @@ use super::view;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{ChildRules, EffectivePolicy, Places};
-use crate::runtime::attach::{Gone, Step, View};
+use crate::runtime::attach::{Gone, Step, StepView};
 use crate::runtime::blueprint::kind;
 use crate::runtime::children::ChildRecord;
 use crate::runtime::request::Page;

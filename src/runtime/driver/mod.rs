@@ -35,7 +35,7 @@ use std::time::Instant;
 
 pub(crate) use self::configure::CHILDREN as CHILDREN_PER_REQUEST;
 pub(super) use self::state::Driver;
-use super::attach::{Attachments, ExitInfo, Step, View};
+use super::attach::{Attachments, ExitInfo, Step, StepView};
 use super::inbox::Batch;
 use super::log;
 use super::outcome::End;
@@ -74,7 +74,7 @@ async fn reschedule() {
 /// What the attachments see of a driver.
 macro_rules! view {
     ($driver:expr, $step:expr, $now:expr) => {
-        View {
+        StepView {
             now: $now,
             machine: &$driver.machine,
             children: &$driver.children,
@@ -308,7 +308,11 @@ impl Driver {
     }
 
     /// Returns the attachments, and what they see.
-    fn attached<'a>(&'a mut self, step: &'a Step, now: Instant) -> (&'a mut Attachments, View<'a>) {
+    fn attached<'a>(
+        &'a mut self,
+        step: &'a Step,
+        now: Instant,
+    ) -> (&'a mut Attachments, StepView<'a>) {
         let view = view!(self, step, now);
         (&mut self.attachments, view)
     }

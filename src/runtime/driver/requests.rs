@@ -11,7 +11,7 @@ use crate::child::ChildSpec;
 use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
-use crate::runtime::attach::{Step, View};
+use crate::runtime::attach::{Step, StepView};
 use crate::runtime::log;
 use crate::runtime::request::{
     CallNote, ChildName, Request, Responder, StartOutcome, Started, respond,
