@@ -17,7 +17,7 @@
 //!
 //! # Invariants
 //!
-//! 1. The attachments act in the order of the table, which is that of the macro `each`.
+//! 1. The attachments act in the order of the table, in which the macro `each` lists them.
 //! 2. An attachment sees an effect before the driver applies it: a mailbox is reopened before its child starts and closed before
 //!    its child is cancelled, and the record of a removed child can still be read.
 //! 3. `settled` comes once at the end of each step. Only then is it known whether a child is down for good.
