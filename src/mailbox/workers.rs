@@ -13,7 +13,7 @@ use crate::path::Path;
 
 /// Describes a child that is an `async fn` with a mailbox, which each incarnation borrows.
 ///
-/// The function is called once for each incarnation, as by [`worker`]. Capture state, and clone it
+/// The function is called once for each incarnation, as by [`worker`](fn@crate::worker). Capture state, and clone it
 /// in each call. The mailbox belongs to one child, so the spec is for one child at a time: create a
 /// mailbox for each child.
 ///
@@ -56,7 +56,7 @@ where
 
 /// Describes a child that is a value with a mailbox, made by `factory` for each incarnation.
 ///
-/// Each incarnation borrows the mailbox. Otherwise the child behaves as described at [`child`]. The
+/// Each incarnation borrows the mailbox. Otherwise the child behaves as described at [`child`](crate::child()). The
 /// mailbox belongs to one child, so the spec is for one child at a time.
 ///
 /// ```
