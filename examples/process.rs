@@ -28,8 +28,9 @@ case $ATTEMPT in
     1) echo "input.mov: unexpected end of file" >&2; exit 3 ;;
     2) sleep 1000 & kill -SEGV $$ ;;
     *) trap 'echo "not now"' TERM
+       sleep 1000 &
        echo "encoding"
-       while :; do sleep 1000 & wait; done ;;
+       while :; do wait; sleep 1000 & done ;;
 esac
 "#;
 
