@@ -7,7 +7,7 @@ use super::{
     ChildAnswer, ChildCounts, ChildState, Key, Machine, RequirementId, StopReason, View, each,
 };
 use crate::lifecycle::Lifecycle;
-use crate::policy::ChildRules;
+use crate::policy::{ChildRules, Shutdown};
 
 impl Machine {
     /// Returns when the next [`MachineEvent::Tick`] is due. An instant in the past is due at once.
@@ -47,6 +47,16 @@ impl Machine {
     /// Returns the rules of a child.
     pub(crate) fn rules_of(&self, key: Key) -> Option<&Arc<ChildRules>> {
         self.children().entries.get(key).map(|entry| &entry.rules)
+    }
+
+    /// Whether the child is a supervisor.
+    pub(crate) fn is_supervisor(&self, key: Key) -> bool {
+        self.rules_of(key).is_some_and(|rules| rules.is_supervisor())
+    }
+
+    /// Whether the child is aborted without a grace whenever it is stopped.
+    pub(crate) fn is_brutally_killed(&self, key: Key) -> bool {
+        self.rules_of(key).is_some_and(|rules| rules.shutdown == Shutdown::BrutalKill)
     }
 
     pub(crate) fn view(&self, key: Key, now: Instant) -> Option<View> {

@@ -77,7 +77,7 @@ impl Callback {
 }
 
 fn type_name(key: Key, view: &StepView<'_>) -> Option<&'static str> {
-    let entry = view.children.entry(key).filter(|_| !view.is_supervisor(key))?;
+    let entry = view.children.entry(key).filter(|_| !view.machine.is_supervisor(key))?;
     entry.factory.type_name()
 }
 

@@ -199,7 +199,7 @@ fn begin_stop(key: Key, view: &StepView<'_>) {
         }
         mailbox.begin_stop(!returns());
     } else if let Some(incarnation) = incarnation
-        && view.is_supervisor(key)
+        && view.machine.is_supervisor(key)
         && !returns()
     {
         // There may be mailboxes below it.
@@ -221,7 +221,7 @@ impl Mailboxes {
 
     /// Notes a child that may be down for good.
     fn note_down(&mut self, key: Key, view: &StepView<'_>) {
-        if view.mailbox(key).is_some() || view.is_supervisor(key) {
+        if view.mailbox(key).is_some() || view.machine.is_supervisor(key) {
             self.down.push(key);
         }
     }

@@ -58,7 +58,6 @@ use crate::exit::ExitReason;
 use crate::lease::LeaseChange;
 use crate::metrics::is_installed;
 use crate::path::Path;
-use crate::policy::Shutdown;
 use crate::status::ChildInfo;
 
 /// What an attachment sees of its supervisor, in one step of the machine.
@@ -106,10 +105,6 @@ impl<'a> StepView<'a> {
         self.children.path(key)
     }
 
-    fn is_supervisor(&self, key: Key) -> bool {
-        self.machine.rules_of(key).is_some_and(|rules| rules.is_supervisor())
-    }
-
     /// Returns how this incarnation ended, if the step is about that.
     fn exit_of(&self, key: Key, incarnation: IncarnationNumber) -> Option<&ExitInfo> {
         self.step.exit.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
@@ -121,10 +116,9 @@ impl<'a> StepView<'a> {
         if report.ending != Some("killed") {
             return false;
         }
-        let rules = self.machine.rules_of(report.key);
-        let is_always_killed = rules.is_some_and(|rules| rules.shutdown == Shutdown::BrutalKill);
         // A leak was logged when it was found.
-        !is_always_killed && !self.leaked.contains(&(report.key, report.incarnation))
+        !self.machine.is_brutally_killed(report.key)
+            && !self.leaked.contains(&(report.key, report.incarnation))
     }
 }
 
@@ -332,7 +326,7 @@ impl Attachments {
         change: LeaseChange,
         view: &StepView<'_>,
     ) -> Option<MachineEvent> {
-        self.leases.as_mut()?.changed(key, keeper, change, view)
+        self.leases.as_deref_mut()?.changed(key, keeper, change, view)
     }
 
     /// See [`Attachment::finish`].

@@ -13,12 +13,12 @@ use crate::runtime::attach::Step;
 use crate::runtime::outcome::{Cause, End};
 
 impl Driver {
-    pub(super) fn apply_effect(&mut self, effect: Effect, step: &Step, now: Instant) {
-        match effect {
+    pub(super) fn apply_effect(&mut self, effect: &Effect, step: &Step, now: Instant) {
+        match *effect {
             Effect::Start { key, incarnation, cause, .. } => self.start(key, incarnation, cause),
             Effect::Cancel { key } => self.cancel(key, now),
             Effect::Close { key, all } => {
-                if self.is_supervisor(key) {
+                if self.machine.is_supervisor(key) {
                     let level = if all { StopLevel::CloseAll } else { StopLevel::Close };
                     self.children.raise_below(key, level);
                 }
@@ -28,14 +28,14 @@ impl Driver {
                 self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
             }
             Effect::Abort { key } => self.abort(key),
-            Effect::Report(report) => {
-                if self.attached(step, now).1.is_killed(&report) {
+            Effect::Report(ref report) => {
+                if self.attached(step, now).1.is_killed(report) {
                     self.shared.tree.missed_grace();
                 }
             }
             Effect::Leaked { key, incarnation } => self.leak(key, incarnation, now),
-            Effect::Ended { key, reason, .. } => {
-                self.note_start_failure(key, &reason);
+            Effect::Ended { key, ref reason, .. } => {
+                self.note_start_failure(key, reason);
                 if !reason.is_clean() {
                     self.shared.tree.counters.failures.count();
                 }
@@ -48,7 +48,9 @@ impl Driver {
                     self.children.fall_back(key);
                 }
             }
-            Effect::Reply { ticket, answer } => self.reply_in_turn(ticket, answer, now),
+            Effect::Reply { ticket, ref answer } => {
+                self.reply_in_turn(ticket, answer.clone(), now);
+            }
             Effect::StaysDown { .. } => {}
             Effect::Removed { key, .. } => self.remove(key),
             Effect::Up => {
@@ -57,8 +59,8 @@ impl Driver {
                     ctx.ready();
                 }
             }
-            Effect::Finish(finish) => {
-                self.end = Some(match self.end_of(finish) {
+            Effect::Finish(ref finish) => {
+                self.end = Some(match self.end_of(finish.clone()) {
                     // A clean end that had to be forced.
                     End::Stopped | End::AutoShutdown if self.seen_level == StopLevel::Abort => {
                         End::Aborted
@@ -66,8 +68,8 @@ impl Driver {
                     end => end,
                 });
             }
-            Effect::Condition(ConditionEffect::Changed { key, changes }) => {
-                self.children.change_properties(key, &changes);
+            Effect::Condition(ConditionEffect::Changed { key, ref changes }) => {
+                self.children.change_properties(key, changes);
             }
             Effect::Condition(_) => {}
         }
@@ -98,7 +100,7 @@ impl Driver {
     }
 
     fn cancel(&mut self, key: Key, now: Instant) {
-        self.aborts.has_stopped |= !self.is_supervisor(key);
+        self.aborts.has_stopped |= !self.machine.is_supervisor(key);
         if self.is_due(now) {
             self.aborts.cancelled.insert(key);
         }
@@ -147,26 +149,17 @@ impl Driver {
     }
 
     pub(super) fn abort(&mut self, key: Key) {
-        if self.is_supervisor(key) {
+        if self.machine.is_supervisor(key) {
             self.children.raise_below(key, StopLevel::Abort);
         } else {
             // Its end was reported when it failed, and is not reported as killed.
             let is_failing = self.machine.is_failing(key) && self.machine.is_ending();
-            if is_failing && !self.is_brutally_killed(key) {
+            if is_failing && !self.machine.is_brutally_killed(key) {
                 self.shared.tree.missed_grace();
             }
             self.aborts.has_stopped = true;
             self.children.abort(key);
         }
-    }
-
-    fn is_brutally_killed(&self, key: Key) -> bool {
-        let rules = self.machine.rules_of(key);
-        rules.is_some_and(|rules| rules.shutdown == Shutdown::BrutalKill)
-    }
-
-    pub(super) fn is_supervisor(&self, key: Key) -> bool {
-        self.machine.rules_of(key).is_some_and(|rules| rules.is_supervisor())
     }
 
     fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {

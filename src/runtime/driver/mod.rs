@@ -290,15 +290,16 @@ impl Driver {
         self.attachments.begin(&self.shared);
         let (logged, published) = (subscriber::is_listening(), self.shared.tree.has_listeners());
         let mut step = Step { logged, published, exit: None };
-        for effect in effects.drain(..) {
-            if let Effect::Ended { key, incarnation, ref reason, lived: lifetime } = effect {
+        for effect in &effects {
+            if let Effect::Ended { key, incarnation, ref reason, lived: lifetime } = *effect {
                 let reason = Arc::clone(reason);
                 step.exit = Some(ExitInfo { key, incarnation, reason, lifetime });
             }
             let (attachments, view) = self.attached(&step, now);
-            attachments.before(&effect, &view);
+            attachments.before(effect, &view);
             self.apply_effect(effect, &step, now);
         }
+        effects.clear();
         self.effects = effects;
         let (attachments, view) = self.attached(&step, now);
         attachments.settled(&view);
@@ -396,7 +397,7 @@ impl Driver {
     /// Lets the supervisors below report their leaks, too.
     fn abort_below(&self) {
         for incarnation in self.children.incarnations() {
-            if self.is_supervisor(incarnation.key) {
+            if self.machine.is_supervisor(incarnation.key) {
                 incarnation.cell.raise(StopLevel::Abort);
             }
         }

@@ -27,7 +27,7 @@ impl Driver {
                 reason,
                 WaitReason::Readiness | WaitReason::Stop { .. } | WaitReason::Abort
             );
-            if reports && self.is_supervisor(key) {
+            if reports && self.machine.is_supervisor(key) {
                 continue;
             }
             let requires = match reason {
