@@ -291,6 +291,11 @@ impl Attachments {
 
     /// See [`Attachment::closed`].
     pub(super) fn closed(&mut self, view: &StepView<'_>) {
+        // New code may have mailboxes of children that were never declared.
+        #[cfg(feature = "mailbox")]
+        if view.blueprint.lends {
+            self.mailboxes.get_or_insert_default();
+        }
         each!(self.as_deref_mut, it => it.closed(view));
     }
 
