@@ -246,10 +246,10 @@ pub use crate::periodic::cron;
 #[cfg(feature = "periodic")]
 pub use crate::periodic::every;
 pub use crate::policy::backoff::Backoff;
-pub use crate::policy::restart::RestartType;
 pub use crate::policy::shutdown::Shutdown;
 pub use crate::policy::start::Readiness;
 pub use crate::policy::strategy::Strategy;
+pub use crate::policy::trigger::RestartType;
 #[cfg(all(feature = "process", unix))]
 pub use crate::process::spec::command;
 pub use crate::spec::{

@@ -96,13 +96,13 @@ impl<T> Arena<T> {
     }
 
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        let place = self.places.get(key.index())?;
-        place.value.as_ref().filter(|_| place.generation == key.generation)
+        let place = self.places.get(key.index as usize)?;
+        if place.generation == key.generation { place.value.as_ref() } else { None }
     }
 
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let place = self.places.get_mut(key.index())?;
-        place.value.as_mut().filter(|_| place.generation == key.generation)
+        let place = self.places.get_mut(key.index as usize)?;
+        if place.generation == key.generation { place.value.as_mut() } else { None }
     }
 
     /// Returns the number of places, empty or not: the bound of [`at`](Self::at).

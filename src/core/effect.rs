@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{ChildAnswer, ExceededLimit, IncarnationNumber, Key, Ticket, UserCode};
-use crate::exit::ExitReason;
+use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FailureLog, OnExhausted, PolicySource, RestartType, StartCause};
 use crate::properties::Properties;
@@ -104,6 +104,15 @@ impl Effect {
     pub(crate) fn gives_up(&self) -> bool {
         matches!(self, Self::Decided { decision, .. } if decision.gives_up())
     }
+
+    /// Whether more than the child's task is concerned, even if nobody listens.
+    pub(crate) fn is_notable(&self) -> bool {
+        match self {
+            Self::Condition(_) | Self::Removed { .. } => true,
+            Self::Decided { decision, .. } => decision.gives_up(),
+            _ => false,
+        }
+    }
 }
 
 /// What becomes of a child that has ended by itself.
@@ -161,14 +170,32 @@ pub(crate) struct Report {
     pub(crate) to: Lifecycle,
     /// When the child had entered `from`.
     pub(crate) since: Instant,
-    /// How the incarnation ended, if this edge is its end: see [`ExitReason::kind`].
-    pub(crate) ending: Option<&'static str>,
+    /// How the incarnation ended, if this edge is its end.
+    pub(crate) ending: Option<Ending>,
 }
 
 impl Report {
     /// How long the child had been in `from`.
     pub(crate) fn after(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.since)
+    }
+}
+
+/// How an incarnation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Exit(ExitKind),
+    /// It declined to run.
+    Declined,
+}
+
+impl Ending {
+    /// The word of a log line or a metric.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Exit(kind) => kind.word(),
+            Self::Declined => "ignored",
+        }
     }
 }
 

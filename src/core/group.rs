@@ -1,4 +1,4 @@
-//! The state of a group operation: the one operation that concerns several children in order.
+//! The start order of children, and the state of a group operation: the one operation that concerns several children in order.
 //!
 //! First start, group restart, parking and shutdown are the same walk over a range of the start
 //! order. It stops the range from its end, waits, and starts the range from its beginning. What
@@ -9,9 +9,10 @@
 //!
 //! 1. Within a phase the cursor never goes back, unless another operation merges with this one.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::{Finish, Key, Position, StartOrder};
+use super::{Finish, Key, Position};
 use crate::policy::Start;
 
 #[derive(Debug)]
@@ -138,5 +139,37 @@ impl StartMode {
             Start::Sequential => Self::Sequential,
             Start::Concurrent => Self::Concurrent,
         }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct StartOrder(BTreeMap<Position, Key>);
+
+impl StartOrder {
+    /// Adds a child behind all others.
+    pub(super) fn push(&mut self, pos: Position, key: Key) {
+        debug_assert!(self.0.last_key_value().is_none_or(|(&last, _)| last < pos));
+        self.0.insert(pos, key);
+    }
+
+    pub(super) fn remove(&mut self, pos: Position) {
+        self.0.remove(&pos);
+    }
+
+    /// Returns the first child at or behind `pos`.
+    pub(super) fn first_from(&self, pos: Position) -> Option<(Position, Key)> {
+        self.0.range(pos..).next().map(|(&pos, &key)| (pos, key))
+    }
+
+    /// Returns the last child before `pos`.
+    pub(super) fn last_before(&self, pos: Position) -> Option<(Position, Key)> {
+        self.0.range(..pos).next_back().map(|(&pos, &key)| (pos, key))
+    }
+
+    #[cfg(test)]
+    pub(super) fn positions(&self) -> impl Iterator<Item = Position> {
+        self.0.keys().copied()
     }
 }

@@ -2,17 +2,23 @@
 //!
 //! A [`Machine`] handles what is the same for both kinds, and leaves the rest to [`Ordered`] or
 //! [`Dynamic`].
+//!
+//! # Invariants
+//!
+//! 1. A new child and a new order start and stop nothing: they take effect with the next event.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{
-    After, AfterFailing, ChildAnswer, ChildRequest, ChildState, Children, Decision, DownState,
-    Dynamic, Effect, Finish, IfRunning, IfWaiting, Key, MachineEvent, Ordered, SLICE, StepCx,
-    StopReason, Ticket, Timer, UserCode, WaitFor,
-};
 #[cfg(test)]
-use super::{Declaration, Links, user_code::NoUserCode};
+use super::Links;
+#[cfg(test)]
+use super::user_code::NoUserCode;
+use super::{
+    After, AfterFailing, ChildAnswer, ChildRequest, ChildState, Children, Decision, Declaration,
+    DownState, Dynamic, Effect, Finish, IfRunning, IfWaiting, Key, MachineEvent, Ordered, SLICE,
+    StepCx, StopReason, Ticket, Timer, UserCode, WaitFor,
+};
 use crate::exit::ExitReason;
 #[cfg(test)]
 use crate::policy::{ChildOptions, ChildRules};
@@ -165,6 +171,9 @@ impl Machine {
     fn answer_callers(&mut self, cx: &mut StepCx<'_>) {
         if self.is_ending() {
             return self.children_mut().refuse_seekers(cx);
+        }
+        if self.children().callers.has_none() {
+            return;
         }
         let (sought, recheck_gated) = self.children_mut().callers.take_recheck();
         if recheck_gated {
@@ -440,5 +449,43 @@ impl Machine {
     #[cfg(test)]
     pub(super) fn has_more(&self) -> bool {
         each!(self, kind => kind.more.is_some())
+    }
+}
+
+impl Machine {
+    /// Takes in a declaration. Returns whether something may follow from it now.
+    pub(super) fn declare(&mut self, declaration: Declaration, cx: &mut StepCx<'_>) -> bool {
+        match declaration {
+            Declaration::Child { rules, links } => {
+                let key = each!(self, kind => kind.add(rules, cx));
+                if !links.is_empty() {
+                    self.children_mut().link(key, links);
+                }
+                return false;
+            }
+            Declaration::Links { key, links } => {
+                if self.children().state(key).is_some() {
+                    self.children_mut().link(key, links);
+                }
+            }
+            Declaration::Order(keys) => {
+                if let Self::Ordered(ordered) = self {
+                    ordered.reorder(&keys);
+                }
+                return false;
+            }
+            Declaration::ChildRules { ticket, key, rules, trial } => {
+                let answer = match self.children().state(key) {
+                    None => Some(ChildAnswer::NotFound),
+                    Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
+                    Some(_) => self.children_mut().configure(key, rules, ticket, trial, cx),
+                };
+                if let (Some(ticket), Some(answer)) = (ticket, answer) {
+                    cx.push(Effect::Reply { ticket, answer });
+                }
+            }
+            Declaration::Rules(rules) => self.children_mut().set_rules(rules, cx),
+        }
+        true
     }
 }

@@ -8,15 +8,14 @@
 //! | file | what |
 //! | --- | --- |
 //! | `event`, `user_code` | what goes into a step, and the user's code that it calls |
-//! | `effect`, `view`, `waits`, `queries` | what comes out, and what can be seen |
-//! | `machine`, `declare` | the entry points, and what both kinds of supervisor share |
+//! | `effect`, `view` | what comes out, and what can be seen |
+//! | `machine` | the entry points, and what both kinds of supervisor share |
 //! | `ordered`, `dynamic` | the two kinds: children in an order, many equal children |
-//! | `find` | callers that seek a child |
-//! | `group` | the state of an operation over several children in order |
+//! | `group` | the start order, and the state of an operation over several children in it |
 //! | `children`, `child` | what happens to one child, and its state |
-//! | `history`, `limits` | the failures of one child, and its restart limits |
+//! | `history` | the failures of one child, and its restart limits as far as they are used up |
 //! | `conditions` | what only children with a condition need, such as a lease or a watchdog |
-//! | `callers`, `requirements`, `timers`, `arena`, `start_order` | tables by child |
+//! | `callers`, `requirements`, `timers`, `arena` | tables by child |
 //! | `verify` | simulation, invariants and exploration (tests only) |
 //!
 //! # Invariants
@@ -37,19 +36,14 @@ mod callers;
 mod child;
 mod children;
 mod conditions;
-mod declare;
 mod dynamic;
 mod effect;
 mod event;
-mod find;
 mod group;
 mod history;
-mod limits;
 mod machine;
 mod ordered;
-mod queries;
 mod requirements;
-mod start_order;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -57,7 +51,6 @@ mod user_code;
 #[cfg(test)]
 mod verify;
 mod view;
-mod waits;
 
 use self::arena::Arena;
 pub(crate) use self::arena::{Key, trim};
@@ -70,27 +63,24 @@ pub(crate) use self::conditions::ANSWER_WITHIN;
 use self::conditions::{Conditions, LeaseState, Stall};
 use self::dynamic::Dynamic;
 use self::effect::StepCx;
-pub(crate) use self::effect::{ConditionEffect, Decision, Effect, Finish, Report};
+pub(crate) use self::effect::{ConditionEffect, Decision, Effect, Ending, Finish, Report};
 pub(crate) use self::event::{
     ChildAnswer, ChildRequest, ConditionEvent, Declaration, IncarnationNumber, MachineEvent, Ticket,
 };
 use self::event::{IfRunning, IfWaiting};
-use self::group::{After, Closing, GroupOp, GroupPhase, StartMode, StopMode};
-use self::history::FailureHistory;
-pub(crate) use self::limits::ExceededLimit;
-use self::limits::{LimitTracker, exceeded_window};
+use self::group::{After, Closing, GroupOp, GroupPhase, StartMode, StartOrder, StopMode};
+pub(crate) use self::history::ExceededLimit;
+use self::history::{FailureHistory, exceeded_window};
 pub(crate) use self::machine::Machine;
 use self::machine::each;
 use self::ordered::Ordered;
 use self::requirements::Requirements;
 pub(crate) use self::requirements::{Links, RequirementId};
-use self::start_order::StartOrder;
 use self::timers::Timers;
 pub(crate) use self::user_code::UserCalls;
 use self::user_code::UserCode;
-pub(crate) use self::view::View;
 use self::view::{ChildCounts, FailureSummary, PastExit};
-pub(crate) use self::waits::{Operation, WaitReason};
+pub(crate) use self::view::{Operation, View, WaitReason};
 
 /// The version of the rules of supervision: raised whenever a supervisor may decide differently in the same situation.
 ///

@@ -5,8 +5,8 @@ use super::route::SupervisorHandle;
 use crate::child::StopLevel;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
+use crate::runtime::SupervisorPhase;
 use crate::runtime::SupervisorShared;
-use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, Event, Subscription};
 

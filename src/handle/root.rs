@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::route::SupervisorHandle;
 use crate::child::{Context, StopLevel};
 use crate::clock::Clocks;
+use crate::runtime::SupervisorPhase;
 use crate::runtime::inbox::StopRequest;
-use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared};
 

@@ -14,8 +14,8 @@ use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
 use crate::policy::later;
+use crate::runtime::SupervisorPhase;
 use crate::runtime::SupervisorShared;
-use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
 use crate::status::{
     ChildInfo, ChildKind, Node, ProgramInfo, Status, StatusChange, StatusStream, SupervisorInfo,

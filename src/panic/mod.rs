@@ -5,6 +5,7 @@ mod installed;
 mod message;
 
 use std::any::Any;
+use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,6 +69,19 @@ impl<T: ?Sized> Foreign<T> {
 impl<T: ?Sized> Clone for Foreign<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
+    }
+}
+
+/// Equal if they are the same object.
+impl<T: ?Sized> PartialEq for Foreign<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.shared(), other.shared())
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Foreign<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Foreign").finish_non_exhaustive()
     }
 }
 

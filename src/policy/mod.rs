@@ -48,35 +48,28 @@
 // and random numbers are arguments. The supervisor's core decides by these values.
 
 pub(crate) mod backoff;
-mod causes;
 mod child_rules;
 pub(crate) mod dead_letter_log;
-mod default_limit;
 mod effective;
 mod failure;
 mod failure_log;
 mod health;
 mod instant;
-mod intensity;
-mod layers;
 mod limits;
-mod on_exit;
 #[cfg(feature = "config")]
 mod option_table;
 mod options;
 mod presets;
 mod random;
 mod reach;
-pub(crate) mod restart;
 mod restart_policy;
-mod retry_after;
 #[cfg(feature = "serde")]
 mod serde;
 mod setters;
 pub(crate) mod shutdown;
 pub(crate) mod start;
 pub(crate) mod strategy;
-mod trigger;
+pub(crate) mod trigger;
 mod window;
 
 pub(crate) use self::backoff::Backoff;
@@ -85,47 +78,43 @@ pub(crate) use self::backoff::{CurvePosition, RunningIterator};
 pub(crate) use self::child_rules::{ChildRules, Layers, Resolver};
 pub(crate) use self::dead_letter_log::DeadLetterLog;
 pub(crate) use self::dead_letter_log::{LetterLine, Throttle};
-pub(crate) use self::default_limit::DefaultLimit;
 pub use self::effective::{Effective, EffectivePolicy, PolicySource, PolicySources};
 pub use self::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOutcome};
 pub(crate) use self::failure::{FailureCallback, Resolution};
 pub use self::failure_log::{FailureLog, LogLevel};
 pub(crate) use self::health::{HealthCounter, HealthSettings};
 pub(crate) use self::instant::later;
-pub use self::intensity::Intensity;
-#[cfg(feature = "config")]
-pub(crate) use self::layers::WrittenAt;
-pub(crate) use self::layers::{ChildLayer, ForWorkers, Places, SupervisorLayer};
-pub(crate) use self::limits::{Limits, SetTwice, WrittenLimits, set};
+pub(crate) use self::limits::{DefaultLimit, Limits, SetTwice, WrittenLimits, set};
 pub use self::limits::{OnExhausted, OnLeak};
-pub use self::on_exit::OnExit;
 #[cfg(all(test, feature = "config-file"))]
 pub(crate) use self::option_table::OptionInfo;
 #[cfg(feature = "config")]
 pub(crate) use self::option_table::{OPTIONS, OptionOf, OptionText, TakesEffect, option};
+#[cfg(feature = "config")]
+pub(crate) use self::options::WrittenAt;
+pub(crate) use self::options::{ChildLayer, ForWorkers, Places, SupervisorLayer};
 pub(crate) use self::options::{ChildOptions, Rules, Withheld};
 pub use self::presets::Preset;
 pub use self::random::Random;
 pub(crate) use self::random::{RandomFactory, RandomSource};
 pub(crate) use self::reach::{FailsAfter, Unreachable, unreachable};
-pub(crate) use self::restart::RestartType;
 pub use self::restart_policy::RestartPolicy;
-pub(crate) use self::retry_after::RetryAfter;
+#[cfg(feature = "serde")]
+pub use self::serde::duration::UnknownShutdown;
 #[cfg(feature = "config")]
 pub(crate) use self::serde::intensity::{OwnRestarts, Period};
 #[cfg(feature = "config")]
-pub(crate) use self::serde::restart_policy::FailingFor;
-#[cfg(feature = "serde")]
-pub use self::serde::shutdown::UnknownShutdown;
+pub(crate) use self::serde::one_of::{WordOrTable, WordsAndTable};
 #[cfg(feature = "config")]
-pub(crate) use self::serde::word_or_table::{WordOrTable, WordsAndTable};
+pub(crate) use self::serde::restart_policy::FailingFor;
 pub(crate) use self::setters::{child_setters, policy_setters};
 pub(crate) use self::shutdown::Shutdown;
 pub(crate) use self::start::Readiness;
 pub use self::start::{FirstStart, Start, StartCause};
 pub use self::strategy::AutoShutdown;
 pub(crate) use self::strategy::Strategy;
-pub(crate) use self::trigger::Exceptions;
-pub use self::trigger::Trigger;
+pub(crate) use self::trigger::{Exceptions, RestartType, RetryAfter};
+pub use self::trigger::{OnExit, Trigger};
+pub use self::window::Intensity;
 pub(crate) use self::window::RestartWindow;
 pub use crate::string_enum::UnknownWord;

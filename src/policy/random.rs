@@ -58,8 +58,8 @@ impl fmt::Debug for RandomFactory {
     }
 }
 
-/// The random source of one policy, which the clones of the policy share.
-#[derive(Clone)]
+/// The random source of one policy, which the clones of the policy share. Two policies are equal if they share one source.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct SharedRandom(Foreign<Mutex<Box<dyn Random>>>);
 
 impl SharedRandom {
@@ -73,19 +73,6 @@ impl Random for &SharedRandom {
         // The lock is released before a panic of the source reaches `draw`.
         let unit = catch_panic(|| self.0.lock().unit());
         unit.unwrap_or_default()
-    }
-}
-
-/// Two policies are equal if they share one source.
-impl PartialEq for SharedRandom {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self.0.shared(), other.0.shared())
-    }
-}
-
-impl fmt::Debug for SharedRandom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedRandom")
     }
 }
 

@@ -7,13 +7,17 @@
 //! 1. While the lock is held, the channel is only created and cloned. tokio drops old items under locks
 //!    of its own, and their `Drop` may run foreign code.
 //! 2. Once it is closed, it stays closed.
+//! 3. Subscriptions to a tree that doesn't run yet belong to its one run. If there is none, they end.
 
 use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
 use crate::dead_letter::drop_afterwards;
 use crate::panic::catch_panic;
+use crate::status::{Event, Subscription};
 use crate::sync::Mutex;
 
 /// How many items a subscriber may be behind before it misses some.
@@ -96,5 +100,24 @@ mod tests {
         let mut after = channel.subscribe();
         assert_eq!(after.try_recv().unwrap_err(), broadcast::error::TryRecvError::Closed);
         assert!(matches!(*channel.0.lock(), ChannelState::Closed), "none is created");
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct EarlyEvents {
+    sender: Option<Sender<Event>>,
+    listeners: Arc<AtomicUsize>,
+}
+
+impl EarlyEvents {
+    pub(crate) fn subscribe(&mut self) -> Subscription<Event> {
+        let sender = self.sender.get_or_insert_with(|| Sender::new(CAPACITY));
+        Subscription::new(sender.subscribe(), Some(Arc::clone(&self.listeners)))
+    }
+
+    /// Returns what the run takes over: the channel of its root, and the number of subscriptions.
+    pub(super) fn take(self) -> (Option<Sender<Event>>, Arc<AtomicUsize>) {
+        (self.sender, self.listeners)
     }
 }

@@ -172,11 +172,13 @@ impl ChildTable {
     }
 
     pub(super) fn entry(&self, key: Key) -> Option<&ChildRecord> {
-        self.entries.get(key.index())?.as_ref().filter(|entry| entry.key == key)
+        let entry = self.entries.get(key.index())?.as_ref()?;
+        if entry.key == key { Some(entry) } else { None }
     }
 
     pub(super) fn entry_mut(&mut self, key: Key) -> Option<&mut ChildRecord> {
-        self.entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
+        let entry = self.entries.get_mut(key.index())?.as_mut()?;
+        if entry.key == key { Some(entry) } else { None }
     }
 
     fn running(&self, key: Key) -> Option<&RunningTask> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::channel::Channel;
-use super::counters::Counter;
+use super::tree::Counter;
 use crate::dead_letter::{
     DeadLetter, DeadLetterOptions, DeadLetterStore, KeptMessages, Provenance, Undelivered,
     drop_afterwards, log,

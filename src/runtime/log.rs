@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{Level, field};
 
-use crate::core::{Decision, ExceededLimit, Report, WaitReason};
+use crate::core::{Decision, Ending, ExceededLimit, Report, WaitReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
@@ -65,7 +65,7 @@ pub(super) fn report(
             %child, incarnation, took = ?report.after(now)
         ),
         (Lifecycle::Deactivating, Lifecycle::Stopped) => {
-            let ending = report.ending;
+            let ending = report.ending.map(Ending::word);
             let took = report.after(now);
             debug!(target: "verger::shutdown", %child, incarnation, ending, ?took, "stopped");
         }

@@ -11,8 +11,8 @@ use crate::clock::now;
 use crate::handle::supervisor_of;
 use crate::path::Path;
 use crate::policy::Start;
+use crate::runtime::SupervisorPhase;
 use crate::runtime::SupervisorShared;
-use crate::runtime::phase::SupervisorPhase;
 use crate::subscriber;
 
 /// A wait is logged after this time, and again after each [`FURTHER`].

@@ -4,8 +4,8 @@ use super::place::root;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
+use crate::runtime::SupervisorPhase;
 use crate::runtime::SupervisorShared;
-use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::tree::Tree;
 
 /// Returns the supervisor that is up at `path`. Waits while it is on its way up, if `wait` says so.

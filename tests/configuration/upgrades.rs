@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use verger::config::{ApplyError, Config};
+use verger::mailbox::{Inbox, SendError};
 use verger::policy::{AutoShutdown, OnExhausted};
 use verger::{
-    BuildError, ControlError, DynamicSupervisor, Exit, Lifecycle, RestartType, Strategy,
-    Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    BuildError, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, RestartType, Strategy,
+    Supervisor, SupervisorBuilder, SupervisorHandle, mailbox_with_capacity, worker,
+    worker_with_mailbox,
 };
 
 use super::{app, apply, idle, secs, start};
@@ -164,4 +166,28 @@ async fn new_code_that_does_not_start_is_taken_back() {
     assert_eq!(before, ["a active #1", "b active #1"]);
     assert_eq!(after, ["a active #1", "b active #1"], "b was started again with its old code");
     assert_eq!(OnExhausted::Escalate, tree.child_spec("a").await.unwrap().on_exhausted);
+}
+
+/// A call has removed `m`, so new code for it starts nothing. A sender would wait for the rest of the program.
+#[tokio::test(start_paused = true)]
+async fn a_mailbox_of_new_code_whose_child_was_removed_is_closed_with_its_supervisor() {
+    let tree = start(app().child(worker("a", idle)).child(worker("m", idle))).await;
+    tree.terminate_child("m").await.unwrap();
+    tree.delete_child("m").await.unwrap();
+    let (address, mailbox) = mailbox_with_capacity(1);
+    let reads = |ctx: Context, _: Inbox<&str>| async move { ctx.cancelled().await };
+    let new = app().child(worker("a", idle)).child(worker_with_mailbox("m", mailbox, reads));
+    change(&tree, new).await.unwrap();
+    assert_eq!(children(&tree).await, ["a active #1"]);
+
+    address.send("queued").await.unwrap();
+    let waits = tokio::spawn({
+        let address = address.clone();
+        async move { address.send("waits").await }
+    });
+    settle().await;
+    tree.stop("done").await.unwrap();
+    let error = waits.await.unwrap().unwrap_err();
+    assert!(matches!(error, SendError::Closed { message: "waits", .. }), "{error}");
+    assert!(address.is_closed());
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::core::{
-    AfterFailing, ChildState, Children, Decision, Effect, Key, PastExit, StepCx, StopReason, Timer,
+    AfterFailing, ChildState, Children, Decision, Effect, Ending, Key, PastExit, StepCx,
+    StopReason, Timer,
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -23,7 +24,7 @@ impl Children {
     ) -> (bool, Arc<ExitReason>) {
         let active = self.state(key) == Some(ChildState::Active);
         let reason = seen(reason, active);
-        let ending = Some(reason.kind());
+        let ending = Some(Ending::Exit(reason.exit_kind()));
         let lived = self.push_ended(key, &reason, cx);
         if reason.is_clean() {
             self.enter(key, Lifecycle::Deactivating, None, cx);
@@ -52,7 +53,8 @@ impl Children {
         // The end of a child that has failed was reported when it failed.
         if !matches!(why, StopReason::Failing { .. }) {
             let lived = self.push_ended(key, &reason, cx);
-            self.enter(key, Lifecycle::Stopped, Some(reason.kind()), cx);
+            let ending = Some(Ending::Exit(reason.exit_kind()));
+            self.enter(key, Lifecycle::Stopped, ending, cx);
             self.remember(key, &reason, lived, cx.now);
         }
         reason
@@ -66,7 +68,7 @@ impl Children {
             _ => return false,
         }
         self.timers.disarm(Timer::Child(key));
-        self.enter(key, Lifecycle::Stopped, Some("ignored"), cx);
+        self.enter(key, Lifecycle::Stopped, Some(Ending::Declined), cx);
         true
     }
 
@@ -82,7 +84,7 @@ impl Children {
         let active = self.state(key) == Some(ChildState::Active);
         let reason = seen(reason, active);
         let lived = self.push_ended(key, &reason, cx);
-        self.enter(key, Lifecycle::Errored, Some(reason.kind()), cx);
+        self.enter(key, Lifecycle::Errored, Some(Ending::Exit(reason.exit_kind())), cx);
         self.remember(key, &reason, lived, cx.now);
         let why = StopReason::Failing { active, then: AfterFailing::Decide };
         if abort {

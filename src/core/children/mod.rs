@@ -6,13 +6,11 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `start` | starting an incarnation, or waiting for its requirements |
+//! | `start` | starting an incarnation, or waiting for its requirements or a caller that holds it |
 //! | `stop` | cancelling and aborting |
 //! | `exits` | reporting how an incarnation ended, or that a running child has failed |
-//! | `restart` | what a failure costs, and the delay before the next attempt |
-//! | `exhausted` | what follows when a restart limit is exceeded |
+//! | `restart` | what a failure costs, the delay before the next attempt, and what follows when a limit is exceeded |
 //! | `configure` | options and rules that change while children run |
-//! | `hold` | children that a caller keeps from being started, and counters that a caller resets |
 //!
 //! # Invariants
 //!
@@ -26,9 +24,7 @@
 //!    those that are `Active` and have a watchdog. Only `Active` children have a timer for their run time.
 
 mod configure;
-mod exhausted;
 mod exits;
-mod hold;
 mod restart;
 mod start;
 mod stop;
@@ -37,7 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Arena, Callers, ChildAnswer, ChildCounts, ChildEntry, ChildState, DownState, Effect,
+    Arena, Callers, ChildAnswer, ChildCounts, ChildEntry, ChildState, DownState, Effect, Ending,
     IncarnationNumber, Key, MachineEvent, Position, Report, Requirements, Stall, StepCx, Ticket,
     Timer, Timers, View, WaitFor,
 };
@@ -226,7 +222,7 @@ impl Children {
         &mut self,
         key: Key,
         to: Lifecycle,
-        ending: Option<&'static str>,
+        ending: Option<Ending>,
         cx: &mut StepCx<'_>,
     ) {
         let entry = self.entries.get_mut(key).expect("a key that was just looked up");
@@ -301,6 +297,9 @@ impl Children {
 
     /// Answers the callers that seek the child.
     pub(super) fn answer_seekers(&mut self, key: Key, answer: &ChildAnswer, cx: &mut StepCx<'_>) {
+        if self.callers.has_none() {
+            return;
+        }
         while let Some(ticket) = self.callers.take_seeker(key) {
             cx.push(Effect::Reply { ticket, answer: answer.clone() });
         }
@@ -320,6 +319,9 @@ impl Children {
         answer: &ChildAnswer,
         cx: &mut StepCx<'_>,
     ) {
+        if self.callers.has_none() {
+            return;
+        }
         while let Some(ticket) = self.callers.take(key, matches) {
             cx.push(Effect::Reply { ticket, answer: answer.clone() });
         }

@@ -1,4 +1,4 @@
-//! Curves: how the delay grows with each restart in a row, before jitter.
+//! Curves and jitter: how the delay grows with each restart in a row, and its random part.
 //!
 //! A [`Shape`] maps an index (0 for the first restart in a row) to a delay. Only a shape that is
 //! random by nature draws a number.
@@ -9,14 +9,12 @@
 //! 2. No delay of a curve with a first delay is below it.
 //! 3. A panic of a custom curve ends the delays, and nothing else.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{BackoffProblem, BinarySlots, Jitter};
+use super::{BackoffProblem, BinarySlots};
 use crate::human_duration::HumanDuration;
 use crate::panic::{Foreign, catch_panic};
-use crate::policy::random::Random;
+use crate::policy::random::{Random, draw};
 
 /// A custom curve, for [`Backoff::custom`](crate::Backoff::custom).
 ///
@@ -54,33 +52,30 @@ pub(in crate::policy) type Factory = dyn Fn() -> Box<Waits> + Send + Sync;
 pub(in crate::policy) type Waits = dyn Iterator<Item = Duration> + Send;
 
 /// The curve of a backoff.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq)]
 pub(in crate::policy) enum Shape {
     Constant(Duration),
+    Growing { min: Duration, max: Duration, growth: Growth },
+    Slots(BinarySlots),
+    Custom(Foreign<dyn Curve>),
+    Iterator(Foreign<Factory>),
+}
+
+/// How a curve grows from its first delay to its last one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::policy) enum Growth {
     Linear {
-        min: Duration,
         step: Duration,
-        max: Duration,
     },
     Exponential {
-        min: Duration,
         factor: f64,
-        max: Duration,
         /// Whether the delay is computed from the previous one, and not from the first.
         compounding: bool,
     },
     Geometric {
-        min: Duration,
         steps: u32,
-        max: Duration,
     },
-    Fibonacci {
-        min: Duration,
-        max: Duration,
-    },
-    Slots(BinarySlots),
-    Custom(Foreign<dyn Curve>),
-    Iterator(Foreign<Factory>),
+    Fibonacci,
 }
 
 impl Shape {
@@ -95,16 +90,7 @@ impl Shape {
     ) -> Option<Duration> {
         Some(match self {
             Self::Constant(delay) => *delay,
-            Self::Linear { min, step, .. } => min.saturating_add(step.saturating_mul(index)),
-            Self::Exponential { min, factor, compounding: false, .. } => {
-                scaled(*min, *factor, index)
-            }
-            Self::Exponential { min, factor, max, .. } => match previous {
-                Some(previous) => scaled(previous.min(*max), *factor, 1).max(*min),
-                None => *min,
-            },
-            Self::Geometric { min, steps, max } => geometric(*min, *max, *steps, index),
-            Self::Fibonacci { min, max } => fibonacci(*min, *max, index),
+            Self::Growing { min, max, growth } => growth.at(*min, *max, index, previous),
             Self::Slots(slots) => slots.at(index).next(random).wait(),
             Self::Custom(curve) => catch_panic(|| curve.delay(index))?,
             Self::Iterator(factory) => {
@@ -114,14 +100,20 @@ impl Shape {
         })
     }
 
+    /// Returns the delay at `index`, as if none had been drawn before.
+    pub(super) fn base(&self, index: u32) -> Option<Duration> {
+        match self {
+            Self::Growing { min, growth: Growth::Exponential { factor, .. }, .. } => {
+                Some(scaled(*min, *factor, index))
+            }
+            _ => self.at(index, None, &mut || 0.0),
+        }
+    }
+
     /// Returns the first delay, for the hard floor.
     pub(super) fn min(&self) -> Option<Duration> {
         match self {
-            Self::Constant(min)
-            | Self::Linear { min, .. }
-            | Self::Exponential { min, .. }
-            | Self::Geometric { min, .. }
-            | Self::Fibonacci { min, .. } => Some(*min),
+            Self::Constant(min) | Self::Growing { min, .. } => Some(*min),
             Self::Slots(_) | Self::Custom(_) | Self::Iterator(_) => None,
         }
     }
@@ -129,10 +121,7 @@ impl Shape {
     /// Returns the longest delay, if it is a parameter of the curve.
     pub(super) fn max(&self) -> Option<Duration> {
         match self {
-            Self::Linear { max, .. }
-            | Self::Exponential { max, .. }
-            | Self::Geometric { max, .. }
-            | Self::Fibonacci { max, .. } => Some(*max),
+            Self::Growing { max, .. } => Some(*max),
             Self::Constant(_) | Self::Slots(_) | Self::Custom(_) | Self::Iterator(_) => None,
         }
     }
@@ -146,13 +135,16 @@ impl Shape {
         }
     }
 
+    /// Whether a delay depends on the delays that were drawn before.
+    pub(super) fn is_compounding(&self) -> bool {
+        let Self::Growing { growth, .. } = self else { return false };
+        matches!(growth, Growth::Exponential { compounding: true, .. })
+    }
+
     /// Returns the jitter unless one is written.
     pub(in crate::policy) const fn default_jitter(&self) -> Jitter {
         match self {
-            Self::Linear { .. }
-            | Self::Exponential { .. }
-            | Self::Geometric { .. }
-            | Self::Fibonacci { .. } => Jitter::OF_GROWING,
+            Self::Growing { .. } => Jitter::OF_GROWING,
             Self::Constant(_) | Self::Slots(_) | Self::Custom(_) | Self::Iterator(_) => {
                 Jitter::None
             }
@@ -164,10 +156,12 @@ impl Shape {
         match self {
             Self::Constant(delay) if delay.is_zero() => "none",
             Self::Constant(_) => "constant",
-            Self::Linear { .. } => "linear",
-            Self::Exponential { .. } => "exponential",
-            Self::Geometric { .. } => "geometric",
-            Self::Fibonacci { .. } => "fibonacci",
+            Self::Growing { growth, .. } => match growth {
+                Growth::Linear { .. } => "linear",
+                Growth::Exponential { .. } => "exponential",
+                Growth::Geometric { .. } => "geometric",
+                Growth::Fibonacci => "fibonacci",
+            },
             Self::Slots(_) => "binary_slots",
             Self::Custom(_) => "custom",
             Self::Iterator(_) => "iterator",
@@ -175,41 +169,46 @@ impl Shape {
     }
 
     pub(super) fn check(&self) -> Result<(), BackoffProblem> {
-        if let Self::Slots(slots) = self
-            && slots.longest().is_zero()
-        {
-            let advice = "write a ceiling of at least 2 and a slot longer than zero";
-            return Err(BackoffProblem::new("ceiling", "zero delays only".to_owned(), advice));
-        }
-        let (Some(min), Some(max)) = (self.min(), self.max()) else { return Ok(()) };
-        if min.is_zero() {
-            return Err(BackoffProblem::new(
+        let (field, value, advice) = match self {
+            Self::Slots(slots) if slots.longest().is_zero() => (
+                "ceiling",
+                "zero delays only".to_owned(),
+                "write a ceiling of at least 2 and a slot longer than zero",
+            ),
+            Self::Growing { min: Duration::ZERO, .. } => (
                 "min",
-                HumanDuration(min).to_string(),
+                "0s".to_owned(),
                 "write a first delay above zero, or `Backoff::none()` for no delay",
-            ));
-        }
-        if max < min {
-            return Err(BackoffProblem::new(
-                "max",
-                HumanDuration(max).to_string(),
-                &format!("write at least `min`, which is {}", HumanDuration(min)),
-            ));
-        }
-        match self {
-            Self::Exponential { factor, .. } if !(factor.is_finite() && *factor >= 1.0) => {
-                Err(BackoffProblem::new(
-                    "factor",
-                    factor.to_string(),
-                    "write a finite number of at least 1, such as 2",
-                ))
+            ),
+            Self::Growing { min, max, .. } if max < min => {
+                let advice = format!("write at least `min`, which is {}", HumanDuration(*min));
+                return Err(BackoffProblem::new("max", HumanDuration(*max).to_string(), &advice));
             }
-            Self::Geometric { steps: 0, .. } => Err(BackoffProblem::new(
-                "steps",
-                "0".to_owned(),
-                "write the number of steps to `max`, such as 5",
-            )),
-            _ => Ok(()),
+            Self::Growing { growth: Growth::Exponential { factor, .. }, .. }
+                if !(factor.is_finite() && *factor >= 1.0) =>
+            {
+                ("factor", factor.to_string(), "write a finite number of at least 1, such as 2")
+            }
+            Self::Growing { growth: Growth::Geometric { steps: 0 }, .. } => {
+                ("steps", "0".to_owned(), "write the number of steps to `max`, such as 5")
+            }
+            _ => return Ok(()),
+        };
+        Err(BackoffProblem::new(field, value, advice))
+    }
+}
+
+impl Growth {
+    fn at(self, min: Duration, max: Duration, index: u32, previous: Option<Duration>) -> Duration {
+        match self {
+            Self::Linear { step } => min.saturating_add(step.saturating_mul(index)),
+            Self::Exponential { factor, compounding: false } => scaled(min, factor, index),
+            Self::Exponential { factor, .. } => match previous {
+                Some(previous) => scaled(previous.min(max), factor, 1).max(min),
+                None => min,
+            },
+            Self::Geometric { steps } => geometric(min, max, steps, index),
+            Self::Fibonacci => fibonacci(min, max, index),
         }
     }
 }
@@ -268,53 +267,168 @@ fn fibonacci(min: Duration, max: Duration, index: u32) -> Duration {
     wait
 }
 
-/// Custom curves and iterators are equal if they are the same object.
-impl PartialEq for Shape {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Constant(a), Self::Constant(b)) => a == b,
-            (
-                Self::Linear { min, step, max },
-                Self::Linear { min: other_min, step: other_step, max: other_max },
-            ) => (min, step, max) == (other_min, other_step, other_max),
-            (
-                Self::Exponential { min, factor, max, compounding },
-                Self::Exponential { min: a, factor: b, max: c, compounding: d },
-            ) => (min, factor, max, compounding) == (a, b, c, d),
-            (Self::Geometric { min, steps, max }, Self::Geometric { min: a, steps: b, max: c }) => {
-                (min, steps, max) == (a, b, c)
+/// The random part of a delay.
+///
+/// A number converts into [`Additive`](Self::Additive), which never shortens a delay:
+/// `backoff.jitter(0.2)`.
+///
+/// The example of [`Backoff`](crate::Backoff) sets one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Jitter {
+    /// No jitter. The default of curves that don't grow.
+    #[default]
+    None,
+    /// Adds or subtracts up to this fraction (0 to 1) of the delay, as in actor-ts.
+    Symmetric(f64),
+    /// Adds up to this fraction (0 to 1) of the delay, as in Akka and Pekko.
+    Additive(f64),
+    /// Adds up to this time, as systemd's `RestartRandomizedDelaySec`.
+    AdditiveAbs(Duration),
+    /// Draws the whole delay, from zero to the delay of the curve.
+    ///
+    /// The widest spread. It is described in "Exponential Backoff And Jitter" (AWS, 2015), as is
+    /// `Equal`.
+    Full,
+    /// Keeps half of the delay, and draws from zero to the other half.
+    Equal,
+}
+
+impl Jitter {
+    /// The jitter of growing curves unless one is written.
+    pub(super) const OF_GROWING: Self = Self::Additive(0.2);
+
+    /// Applies the jitter to `base`. Draws once, and only if the result is random.
+    pub(crate) fn apply(self, base: Duration, random: &mut dyn Random) -> Duration {
+        let (least, most) = self.bounds(base);
+        if least == most { least } else { least + part_of(most - least, draw(random)) }
+    }
+
+    /// Returns the shortest and the longest result for `base`.
+    pub(crate) fn bounds(self, base: Duration) -> (Duration, Duration) {
+        match self {
+            Self::None => (base, base),
+            Self::Symmetric(fraction) => {
+                let part = part_of(base, clamped(fraction));
+                (base - part, base.saturating_add(part))
             }
-            (Self::Fibonacci { min, max }, Self::Fibonacci { min: a, max: b }) => {
-                (min, max) == (a, b)
+            Self::Additive(fraction) => {
+                (base, base.saturating_add(part_of(base, clamped(fraction))))
             }
-            (Self::Slots(a), Self::Slots(b)) => a == b,
-            (Self::Custom(a), Self::Custom(b)) => Arc::ptr_eq(a.shared(), b.shared()),
-            (Self::Iterator(a), Self::Iterator(b)) => Arc::ptr_eq(a.shared(), b.shared()),
-            _ => false,
+            Self::AdditiveAbs(most) => (base, base.saturating_add(most)),
+            Self::Full => (Duration::ZERO, base),
+            Self::Equal => (base - part_of(base, 0.5), base),
+        }
+    }
+
+    pub(super) fn check(self) -> Result<(), BackoffProblem> {
+        match self {
+            Self::Symmetric(fraction) | Self::Additive(fraction)
+                if !(0.0..=1.0).contains(&fraction) =>
+            {
+                Err(BackoffProblem::new(
+                    "jitter",
+                    fraction.to_string(),
+                    "write a fraction from 0 to 1, such as 0.2",
+                ))
+            }
+            _ => Ok(()),
         }
     }
 }
 
-impl fmt::Debug for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct(self.name());
-        match self {
-            Self::Constant(delay) => shown.field("delay", delay),
-            Self::Linear { min, step, max } => {
-                shown.field("min", min).field("step", step).field("max", max)
+impl From<f64> for Jitter {
+    fn from(fraction: f64) -> Self {
+        if fraction == 0.0 { Self::None } else { Self::Additive(fraction) }
+    }
+}
+
+/// Clamps a fraction to 0 to 1, and replaces NaN by 0.
+fn clamped(fraction: f64) -> f64 {
+    if fraction.is_nan() { 0.0 } else { fraction.clamp(0.0, 1.0) }
+}
+
+/// Returns a part of `whole`, where `fraction` is from 0 to 1.
+fn part_of(whole: Duration, fraction: f64) -> Duration {
+    let part = Duration::try_from_secs_f64(whole.as_secs_f64() * fraction).unwrap_or(whole);
+    part.min(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn the_results_for_a_delay_of_one_second() {
+        let table = [
+            // jitter, at 0, at a half, at almost one
+            (Jitter::None, 1_000, 1_000, 1_000),
+            (Jitter::Symmetric(0.2), 800, 1_000, 1_199),
+            (Jitter::Symmetric(1.0), 0, 1_000, 1_999),
+            (Jitter::Additive(0.2), 1_000, 1_100, 1_199),
+            (Jitter::AdditiveAbs(ms(300)), 1_000, 1_150, 1_299),
+            (Jitter::Full, 0, 500, 999),
+            (Jitter::Equal, 500, 750, 999),
+        ];
+        for (jitter, zero, half, one) in table {
+            for (drawn, expected) in [(0.0, zero), (0.5, half), (0.999_999, one)] {
+                let wait = jitter.apply(ms(1_000), &mut || drawn);
+                assert_eq!(wait.as_millis(), expected, "{jitter:?} at {drawn}");
             }
-            Self::Exponential { min, factor, max, compounding } => shown
-                .field("min", min)
-                .field("factor", factor)
-                .field("max", max)
-                .field("compounding", compounding),
-            Self::Geometric { min, steps, max } => {
-                shown.field("min", min).field("steps", steps).field("max", max)
+        }
+    }
+
+    #[test]
+    fn only_an_absolute_jitter_changes_a_delay_of_zero() {
+        let mut never = || panic!("no draw is needed");
+        for jitter in [0.0.into(), Jitter::Symmetric(1.0), 1.0.into(), Jitter::Full, Jitter::Equal]
+        {
+            assert_eq!(jitter.apply(Duration::ZERO, &mut never), Duration::ZERO, "{jitter:?}");
+        }
+        let wait = Jitter::AdditiveAbs(ms(100)).apply(Duration::ZERO, &mut || 0.5);
+        assert_eq!(wait, ms(50));
+    }
+
+    #[test]
+    fn an_invalid_fraction_is_refused_and_clamped() {
+        let table = [(-0.5, 1_000), (f64::NAN, 1_000), (1.5, 1_500), (f64::INFINITY, 1_500)];
+        for (fraction, expected) in table {
+            let jitter = Jitter::Additive(fraction);
+            assert_eq!(jitter.apply(ms(1_000), &mut || 0.5), ms(expected), "{fraction}");
+            assert!(jitter.check().is_err(), "{fraction}");
+        }
+    }
+
+    #[test]
+    fn kin_04_a_symmetric_jitter_reaches_its_bounds() {
+        let jitter = Jitter::Symmetric(0.5);
+        assert_eq!(jitter.apply(ms(1_000), &mut || 0.0), ms(500));
+        assert_eq!(jitter.apply(ms(1_000), &mut || 1.0).as_millis(), 1_500);
+        assert_eq!(jitter.bounds(ms(1_000)), (ms(500), ms(1_500)));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(crate::random_cases::cases(64))]
+
+        #[test]
+        fn every_result_is_within_the_bounds(base: Duration, fraction: f64, add: Duration, drawn: f64) {
+            let kinds = [
+                Jitter::None,
+                Jitter::Symmetric(fraction),
+                Jitter::Additive(fraction),
+                Jitter::AdditiveAbs(add),
+                Jitter::Full,
+                Jitter::Equal,
+            ];
+            for jitter in kinds {
+                let (least, most) = jitter.bounds(base);
+                let wait = jitter.apply(base, &mut || drawn);
+                proptest::prop_assert!((least..=most).contains(&wait), "{:?}: {:?}", jitter, wait);
             }
-            Self::Fibonacci { min, max } => shown.field("min", min).field("max", max),
-            Self::Slots(slots) => shown.field("slots", slots),
-            Self::Custom(_) | Self::Iterator(_) => &mut shown,
-        };
-        shown.finish()
+        }
     }
 }

@@ -13,15 +13,8 @@
 //!    none is shorter than the first.
 //! 3. Only [`Shape`] distinguishes the curves, and only [`Jitter`] the kinds of jitter.
 
-mod check;
 mod curve;
-mod delays;
 mod draw;
-mod jitter;
-mod position;
-mod problem;
-mod reach;
-mod reset;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -29,15 +22,13 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::curve::Curve;
-pub(super) use self::curve::Shape;
-pub use self::delays::Delays;
-pub use self::jitter::Jitter;
-pub(crate) use self::position::{CurvePosition, RunningIterator};
-pub use self::problem::BackoffProblem;
-pub use self::reset::Reset;
+pub use self::curve::{Curve, Jitter};
+pub(super) use self::curve::{Growth, Shape};
+pub use self::draw::Delays;
+pub(crate) use self::draw::{CurvePosition, RunningIterator};
 pub use self::slots::BinarySlots;
 use super::random::{Random, SharedRandom};
+use crate::human_duration::HumanDuration;
 use crate::panic::Foreign;
 
 /// The delay before each restart of a child.
@@ -88,7 +79,11 @@ impl Backoff {
     /// [`factor`](Self::factor) replaces the 2. The default [jitter](Self::jitter) adds up to 20 %.
     #[must_use]
     pub const fn exponential(min: Duration, max: Duration) -> Self {
-        Self::with(Shape::Exponential { min, factor: 2.0, max, compounding: false })
+        Self::with(Shape::Growing {
+            min,
+            max,
+            growth: Growth::Exponential { factor: 2.0, compounding: false },
+        })
     }
 
     /// Waits `min` before the first restart and `step` longer before each further one, up to `max`.
@@ -96,7 +91,7 @@ impl Backoff {
     /// The default [jitter](Self::jitter) adds up to 20 %.
     #[must_use]
     pub const fn linear(min: Duration, step: Duration, max: Duration) -> Self {
-        Self::with(Shape::Linear { min, step, max })
+        Self::with(Shape::Growing { min, max, growth: Growth::Linear { step } })
     }
 
     /// Waits `delay` before each restart.
@@ -123,7 +118,7 @@ impl Backoff {
     /// is systemd's `RestartSteps`. The default [jitter](Self::jitter) adds up to 20 %.
     #[must_use]
     pub const fn geometric(min: Duration, max: Duration, steps: u32) -> Self {
-        Self::with(Shape::Geometric { min, steps, max })
+        Self::with(Shape::Growing { min, max, growth: Growth::Geometric { steps } })
     }
 
     /// Waits `min` before the first two restarts, and then the sum of the last two delays, up to `max`.
@@ -131,7 +126,7 @@ impl Backoff {
     /// The default [jitter](Self::jitter) adds up to 20 %.
     #[must_use]
     pub const fn fibonacci(min: Duration, max: Duration) -> Self {
-        Self::with(Shape::Fibonacci { min, max })
+        Self::with(Shape::Growing { min, max, growth: Growth::Fibonacci })
     }
 
     /// Waits a random number of slots; the range doubles with each restart.
@@ -196,7 +191,9 @@ impl Backoff {
     #[must_use]
     pub fn factor(mut self, factor: f64) -> Self {
         match &mut self.shape {
-            Shape::Exponential { factor: current, .. } => *current = factor,
+            Shape::Growing { growth: Growth::Exponential { factor: current, .. }, .. } => {
+                *current = factor
+            }
             _ => self.stray = Some(("factor", factor)),
         }
         self
@@ -210,7 +207,9 @@ impl Backoff {
     #[must_use]
     pub fn compounding(mut self) -> Self {
         match &mut self.shape {
-            Shape::Exponential { compounding, .. } => *compounding = true,
+            Shape::Growing { growth: Growth::Exponential { compounding, .. }, .. } => {
+                *compounding = true
+            }
             _ => self.stray = Some(("compounding", 1.0)),
         }
         self
@@ -323,11 +322,134 @@ impl Backoff {
         self.at_once_after_reset = true;
         self
     }
+
+    /// Checks the values: `min` is above zero, `max` isn't below it, a jitter is from 0 to 1, and so on.
+    ///
+    /// A tree checks its backoffs when it is built, a file is checked when it is read, and
+    /// `resilience::retry` checks its backoff before the first call. Outside of these,
+    /// [`delays`](Self::delays) and [`delay`](Self::delay) panic if a value is invalid. Call this first if
+    /// the values come from outside of the program.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::Backoff;
+    ///
+    /// let backoff = Backoff::exponential(Duration::from_secs(9), Duration::from_secs(1));
+    /// let problem = backoff.check().unwrap_err();
+    /// assert_eq!(
+    ///     problem.to_string(),
+    ///     "`max` of the backoff is 1s; write at least `min`, which is 9s",
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BackoffProblem`] that names the first invalid value and what to write instead.
+    pub fn check(&self) -> Result<(), BackoffProblem> {
+        self.shape.check()?;
+        if let Some((field, value)) = self.stray {
+            let advice = "leave it out, or use `Backoff::exponential`, the only curve that has it";
+            return Err(BackoffProblem::new(field, value.to_string(), advice));
+        }
+        if let (Some(cap), Some(min)) = (self.cap, self.shape.min())
+            && cap < min
+        {
+            let cap = HumanDuration(cap).to_string();
+            return Err(BackoffProblem::new("cap", cap, "write at least the first delay"));
+        }
+        if self.half_life().is_some_and(|half_life| half_life.is_zero()) {
+            let advice =
+                "write the time after which half of the failures are forgotten, such as 30s";
+            return Err(BackoffProblem::new("half_life", "0s".to_owned(), advice));
+        }
+        if self.resets_on(Reset::Never) && self.resets.len() > 1 {
+            let (value, advice) =
+                ("`never` with other rules", "remove `never`, or the other rules");
+            return Err(BackoffProblem::new("reset", value.to_owned(), advice));
+        }
+        self.jitter.check()
+    }
 }
 
 /// 200 ms, doubling to 30 s, plus up to 20 % jitter.
 impl Default for Backoff {
     fn default() -> Self {
         Self::exponential(Duration::from_millis(200), Duration::from_secs(30))
+    }
+}
+
+/// A rule for when the backoff of a child resets to its first delay.
+///
+/// A reset also starts the count of consecutive failures again. The time for which a child was active
+/// is measured from its readiness to its exit. It is evaluated when the child fails, and for the
+/// status.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::Backoff;
+/// use verger::policy::Reset;
+///
+/// let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(30));
+/// // The first delay again, after a failure that follows 10 minutes of work.
+/// let backoff = backoff.reset(Reset::ActiveFor(Duration::from_secs(600)));
+/// # drop(backoff);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reset {
+    /// Never resets, not even by [`report_healthy`](crate::Context::report_healthy).
+    ///
+    /// It can't be combined with other rules.
+    Never,
+    /// Resets only by [`report_healthy`](crate::Context::report_healthy), as Pekko's manual reset.
+    ///
+    /// With every other rule except `Never`, this call resets the backoff as well.
+    Manual,
+    /// Resets when the child was active for at least this time.
+    ActiveFor(Duration),
+    /// Resets when the child becomes ready.
+    ///
+    /// Use it for children that signal readiness. A child that is ready when it is spawned would reset
+    /// at each start.
+    OnReady,
+    /// Resets when the child acknowledges a message, and its mailbox has no
+    /// message left that failed before.
+    OnAck,
+    /// Halves the number of counted failures with each `half_life` for which the child was active.
+    Decay {
+        /// The time after which half of the failures are forgotten.
+        half_life: Duration,
+    },
+}
+
+/// The reason why a [`Backoff`](crate::Backoff) is invalid, with what to write instead.
+///
+/// [`Backoff::check`](crate::Backoff::check) returns it, and so do the errors of trees and retries:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{Backoff, BuildError, Supervisor};
+///
+/// let backoff = Backoff::constant(Duration::from_secs(1)).jitter(-0.5);
+/// let db = verger::worker("db", async |_| {}).backoff(backoff);
+/// let error = Supervisor::builder("app").child(db).build().unwrap_err();
+///
+/// let BuildError::BadBackoff { path, problem } = error else { panic!("{error}") };
+/// println!("{path}: {problem}");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` of the backoff is {value}; {advice}")]
+pub struct BackoffProblem {
+    field: &'static str,
+    value: String,
+    advice: String,
+}
+
+impl BackoffProblem {
+    pub(super) fn new(field: &'static str, value: String, advice: &str) -> Self {
+        Self { field, value, advice: advice.to_owned() }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::one_of::serialize_entry;
 use crate::human_duration::HumanDuration;
-use crate::policy::backoff::Shape;
+use crate::policy::backoff::{Growth, Shape};
 use crate::policy::{Backoff, BinarySlots, Jitter, Reset};
 use crate::serde::{deserialize, is_default, serialize, words};
 use crate::string_enum::string_enum;
@@ -98,36 +98,34 @@ impl BackoffTable {
                 format!("the curve `{kind}` needs `{key}`; write {key} = \"5s\", for example")
             })
         };
-        Ok(match kind {
-            CurveKind::None => Shape::Constant(Duration::ZERO),
-            CurveKind::Constant => Shape::Constant(needs("delay", self.delay)?),
+        let growing = |growth| {
+            let (min, max) = (needs("min", self.min)?, needs("max", self.max)?);
+            Ok(Shape::Growing { min, max, growth })
+        };
+        match kind {
+            CurveKind::None => Ok(Shape::Constant(Duration::ZERO)),
+            CurveKind::Constant => Ok(Shape::Constant(needs("delay", self.delay)?)),
             CurveKind::Linear => {
-                let min = needs("min", self.min)?;
-                let step = self.step.map_or(min, |HumanDuration(step)| step);
-                Shape::Linear { min, step, max: needs("max", self.max)? }
+                growing(Growth::Linear { step: needs("min", self.step.or(self.min))? })
             }
-            CurveKind::Exponential => Shape::Exponential {
-                min: needs("min", self.min)?,
-                factor: self.factor.unwrap_or(2.0),
-                max: needs("max", self.max)?,
-                compounding: self.compounding,
-            },
-            CurveKind::Geometric => Shape::Geometric {
-                min: needs("min", self.min)?,
-                steps: self.steps.ok_or("the curve `geometric` needs `steps`; write steps = 5")?,
-                max: needs("max", self.max)?,
-            },
-            CurveKind::Fibonacci => {
-                Shape::Fibonacci { min: needs("min", self.min)?, max: needs("max", self.max)? }
+            CurveKind::Exponential => {
+                let (factor, compounding) = (self.factor.unwrap_or(2.0), self.compounding);
+                growing(Growth::Exponential { factor, compounding })
             }
+            CurveKind::Geometric => {
+                let steps =
+                    self.steps.ok_or("the curve `geometric` needs `steps`; write steps = 5");
+                growing(Growth::Geometric { steps: steps? })
+            }
+            CurveKind::Fibonacci => growing(Growth::Fibonacci),
             CurveKind::BinarySlots => {
                 let mut slots = BinarySlots::new(needs("slot", self.slot)?);
                 if let Some(ceiling) = self.ceiling {
                     slots = slots.ceiling(ceiling);
                 }
-                Shape::Slots(if self.stay_at_ceiling { slots.stay_at_ceiling() } else { slots })
+                Ok(Shape::Slots(if self.stay_at_ceiling { slots.stay_at_ceiling() } else { slots }))
             }
-        })
+        }
     }
 }
 
@@ -200,22 +198,23 @@ impl Serialize for Backoff {
                 table.delay = human(delay);
                 CurveKind::Constant
             }
-            Shape::Linear { min, step, max } => {
-                (table.min, table.step, table.max) = (human(min), human(step), human(max));
-                CurveKind::Linear
-            }
-            Shape::Exponential { min, factor, max, compounding } => {
-                (table.min, table.factor, table.max) = (human(min), Some(*factor), human(max));
-                table.compounding = *compounding;
-                CurveKind::Exponential
-            }
-            Shape::Geometric { min, steps, max } => {
-                (table.min, table.steps, table.max) = (human(min), Some(*steps), human(max));
-                CurveKind::Geometric
-            }
-            Shape::Fibonacci { min, max } => {
+            Shape::Growing { min, max, growth } => {
                 (table.min, table.max) = (human(min), human(max));
-                CurveKind::Fibonacci
+                match growth {
+                    Growth::Linear { step } => {
+                        table.step = human(step);
+                        CurveKind::Linear
+                    }
+                    Growth::Exponential { factor, compounding } => {
+                        (table.factor, table.compounding) = (Some(*factor), *compounding);
+                        CurveKind::Exponential
+                    }
+                    Growth::Geometric { steps } => {
+                        table.steps = Some(*steps);
+                        CurveKind::Geometric
+                    }
+                    Growth::Fibonacci => CurveKind::Fibonacci,
+                }
             }
             Shape::Slots(slots) => {
                 (table.slot, table.ceiling) = (human(&slots.slot_time), Some(slots.ceiling));

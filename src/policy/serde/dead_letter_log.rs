@@ -1,12 +1,15 @@
-//! The serialised form of `DeadLetterLog`: a word, or a table.
+//! The serialised forms of `DeadLetterLog` and `FailureLog`: a word or a table, and a table with one for repeated failures.
+
+use std::convert::Infallible;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::word_or_table::{WordOrTable, WordsAndTable};
+use super::one_of::{WordOrTable, WordsAndTable};
 use crate::human_duration::HumanDuration;
 use crate::policy::dead_letter_log::Logged;
-use crate::policy::{DeadLetterLog, UnknownWord};
-use crate::serde::deserialize;
+use crate::policy::failure_log::Critical;
+use crate::policy::{DeadLetterLog, FailureLog, LogLevel, UnknownWord};
+use crate::serde::{deserialize, serialize};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -60,6 +63,27 @@ impl TryFrom<WordOrTable<ThrottleTable>> for DeadLetterLog {
 }
 
 deserialize!(DeadLetterLog: |written: WordOrTable<ThrottleTable>| written.try_into());
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a failure log such as { level = \"info\" }")]
+struct FailureLogTable {
+    level: LogLevel,
+    critical: Option<CriticalTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a level such as { level = \"error\", after = 3 }")]
+struct CriticalTable {
+    level: LogLevel,
+    after: u32,
+}
+
+serialize!(FailureLog { level, critical unless Option::is_none });
+serialize!(Critical { level, after });
+deserialize!(FailureLog: |table: FailureLogTable| {
+    let log = Self::at(table.level);
+    Ok::<_, Infallible>(table.critical.map_or(log, |it| log.critical(it.level, it.after)))
+});
 
 #[cfg(test)]
 mod tests {
@@ -129,5 +153,13 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(read(text), Err(expected.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_written_of_a_failure_log_can_be_read() {
+        let log = FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3);
+        let text = "level = \"info\"\n\n[critical]\nlevel = \"error\"\nafter = 3\n";
+        assert_eq!(toml::to_string(&log).unwrap(), text);
+        assert_eq!(toml::from_str::<FailureLog>(text).unwrap(), log);
     }
 }

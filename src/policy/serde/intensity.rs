@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration;
 use crate::human_duration::HumanDuration;
-use crate::policy::intensity::{Intensity, Kind};
+use crate::policy::window::{Intensity, Kind};
 use crate::serde::{deserialize, serialize, words};
 use crate::string_enum::string_enum;
 

@@ -7,15 +7,11 @@
 mod backoff;
 mod dead_letter_log;
 pub(super) mod duration;
-mod failure_log;
 pub(crate) mod intensity;
-mod one_of;
+pub(crate) mod one_of;
 pub(crate) mod restart_policy;
-pub(super) mod shutdown;
 #[cfg(test)]
 mod tests;
-mod trigger;
-pub(crate) mod word_or_table;
 
 use std::borrow::Cow;
 use std::time::Duration;

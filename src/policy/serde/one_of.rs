@@ -1,9 +1,11 @@
-//! Enums of which each variant is a word, or a table with one key: `Jitter`, `OnExhausted` and `Reset`.
+//! Enums of which each variant is a word, or a table with one key: `Jitter`, `OnExhausted` and `Reset`; and values that are
+//! written as a word, or as a table with several keys.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Unexpected, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -217,5 +219,41 @@ impl<'de, T: OneOf> Visitor<'de> for OneOfVisitor<T> {
                 Err(de::Error::custom(message))
             }
         }
+    }
+}
+
+/// A word, or the table `T`.
+pub(crate) enum WordOrTable<T> {
+    Word(String),
+    Table(T),
+}
+
+/// The table of a [`WordOrTable`].
+pub(crate) trait WordsAndTable {
+    /// The words and tables that can be read, for errors.
+    const EXPECTED: &'static str;
+}
+
+impl<'de, T: WordsAndTable + Deserialize<'de>> Deserialize<'de> for WordOrTable<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordOrTableVisitor(PhantomData))
+    }
+}
+
+struct WordOrTableVisitor<T>(PhantomData<T>);
+
+impl<'de, T: WordsAndTable + Deserialize<'de>> Visitor<'de> for WordOrTableVisitor<T> {
+    type Value = WordOrTable<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: de::Error>(self, word: &str) -> Result<WordOrTable<T>, E> {
+        Ok(WordOrTable::Word(word.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WordOrTable<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(WordOrTable::Table)
     }
 }

@@ -1,7 +1,7 @@
 //! Triggers: what the exit of a child leads to.
 //!
-//! A [`Trigger`] is a [`RestartType`] with exceptions for kinds of exits and for errors. It answers
-//! with an [`OnExit`], from the reason of the exit and whether the child was active. It isn't
+//! A [`RestartType`] is a table from kinds of exits to answers, [`OnExit`]. A [`Trigger`] is a restart type with exceptions
+//! for kinds of exits and for errors. It answers from the reason of the exit and whether the child was active. It isn't
 //! evaluated for a child that was cancelled.
 //!
 //! # Invariants
@@ -10,6 +10,8 @@
 //!    doesn't restart, an exception for an error that does, an exception for a kind of exit,
 //!    `activation_only`, the restart type.
 //! 2. A predicate about an error that panics doesn't match.
+//! 3. Only [`Temporary`](RestartType::Temporary) children are removed when they have ended, unless a message
+//!    may start them again.
 
 mod exceptions;
 #[cfg(test)]
@@ -17,9 +19,9 @@ mod tests;
 
 use std::error::Error;
 
-pub(crate) use self::exceptions::Exceptions;
-use super::{OnExit, RestartType};
+pub(crate) use self::exceptions::{Exceptions, RetryAfter};
 use crate::exit::{ExitKind, ExitReason};
+use crate::string_enum::string_enum;
 
 /// A rule for what each exit of a child leads to: a [`RestartType`], and exceptions to it.
 ///
@@ -251,3 +253,161 @@ impl From<RestartType> for Trigger {
 fn kinds(clean: bool) -> impl Iterator<Item = ExitKind> {
     ExitKind::ALL.iter().copied().filter(move |kind| kind.is_clean() == clean)
 }
+
+/// Which exits of a child are followed by a restart.
+///
+/// `Permanent`, `Transient` and `Temporary` are OTP's. `OnStop` is for a child that runs again and
+/// again as long as it succeeds. The others are systemd's. A child that was cancelled is never
+/// restarted, regardless of its type.
+///
+/// | exit | [`ExitReason`](crate::ExitReason) |
+/// | --- | --- |
+/// | clean | `Normal`, `Shutdown` |
+/// | error | `Failed`, `ActivationFailed`, `Escalated` |
+/// | violent | `Panicked`, `Aborted`, `Killed` |
+/// | timeout | `ActivationTimedOut`, `TimedOut` |
+/// | watchdog | `Hung`, `Unhealthy` |
+///
+/// | | clean | error | violent | timeout | watchdog | systemd |
+/// | --- | --- | --- | --- | --- | --- | --- |
+/// | `Permanent` | restart | restart | restart | restart | restart | `always` |
+/// | `Transient` | – | restart | restart | restart | restart | `on-failure` |
+/// | `Temporary` | – | – | – | – | – | `no` |
+/// | `OnStop` | restart | fail | fail | fail | fail | |
+/// | `OnSuccess` | restart | – | – | – | – | `on-success` |
+/// | `OnAbnormal` | – | – | restart | restart | restart | `on-abnormal` |
+/// | `OnAbort` | – | – | restart | – | – | `on-abort` |
+/// | `OnWatchdog` | – | – | – | – | restart | `on-watchdog` |
+///
+/// *Restart* is charged and delayed like a restart after a failure, even after a clean exit. *Fail*
+/// ends the supervisor: see [`OnExit::FailSupervisor`]. After every other exit the child is down, and
+/// a call can start it: *stopped* after a clean exit, *errored* after a failure. Only a temporary
+/// child is removed. systemd would keep it; to keep a child that is never restarted, use
+/// `Trigger::from(RestartType::Transient).on_failure(OnExit::Leave)`.
+///
+/// Displayed and written in snake case, as in `on_stop`. In a file, `always` is also `permanent`,
+/// `on_failure` is `transient`, and `never` and `no` are `temporary`.
+///
+/// ```
+/// use verger::RestartType;
+///
+/// assert_eq!("on_failure".parse(), Ok(RestartType::Transient));
+/// assert_eq!(RestartType::Transient.to_string(), "transient");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RestartType {
+    /// Restarts the child after every exit, even a clean one. The default, as in OTP.
+    #[default]
+    Permanent,
+    /// Restarts the child after a failure. After a clean exit it is stopped, and its spec is kept.
+    Transient,
+    /// Never restarts the child. Its spec is removed when it exits or its group restarts, unless
+    /// [a message may start it again](crate::ChildSpec::start_on_message).
+    Temporary,
+    /// Restarts the child after a clean exit. A failure fails the supervisor, and isn't charged.
+    OnStop,
+    /// Restarts the child after a clean exit. After a failure it stays errored.
+    OnSuccess,
+    /// Restarts the child after every failure except a returned error.
+    OnAbnormal,
+    /// Restarts the child after a panic or an abort.
+    OnAbort,
+    /// Restarts the child when it hung (it missed its heartbeats) or was unhealthy.
+    OnWatchdog,
+}
+
+impl RestartType {
+    /// Returns what follows an exit of this kind.
+    pub(crate) const fn after(self, kind: ExitKind) -> OnExit {
+        use OnExit::{FailSupervisor, Leave, Restart};
+        // Clean, error, violent, timeout, watchdog.
+        let row = match self {
+            Self::Permanent => [Restart, Restart, Restart, Restart, Restart],
+            Self::Transient => [Leave, Restart, Restart, Restart, Restart],
+            Self::Temporary => [Leave, Leave, Leave, Leave, Leave],
+            Self::OnStop => {
+                [Restart, FailSupervisor, FailSupervisor, FailSupervisor, FailSupervisor]
+            }
+            Self::OnSuccess => [Restart, Leave, Leave, Leave, Leave],
+            Self::OnAbnormal => [Leave, Leave, Restart, Restart, Restart],
+            Self::OnAbort => [Leave, Leave, Restart, Leave, Leave],
+            Self::OnWatchdog => [Leave, Leave, Leave, Leave, Restart],
+        };
+        match kind {
+            ExitKind::Normal | ExitKind::Shutdown => row[0],
+            ExitKind::Failed
+            | ExitKind::ActivationFailed
+            | ExitKind::Escalated
+            | ExitKind::Exit => row[1],
+            ExitKind::Panicked | ExitKind::Aborted | ExitKind::Killed => row[2],
+            ExitKind::ActivationTimedOut | ExitKind::TimedOut => row[3],
+            ExitKind::Hung | ExitKind::Unhealthy => row[4],
+        }
+    }
+}
+
+string_enum!(
+    RestartType, "restart type":
+    Permanent = "permanent" | "always",
+    Transient = "transient" | "on_failure",
+    Temporary = "temporary" | "never" | "no",
+    OnStop = "on_stop",
+    OnSuccess = "on_success",
+    OnAbnormal = "on_abnormal",
+    OnAbort = "on_abort",
+    OnWatchdog = "on_watchdog",
+);
+
+/// What a supervisor does when a child exits by itself.
+///
+/// Displayed and written in snake case, as in `end_supervisor`.
+///
+/// The example of [`Trigger`](crate::policy::Trigger) sets one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnExit {
+    /// Restarts the child, after its backoff and within the restart limits.
+    Restart,
+    /// Restarts the child without charging the built-in restart limit or that of its supervisor.
+    ///
+    /// Use it for an exit that isn't a bug however often it happens, such as a response
+    /// `429 Too Many Requests`. Limits that are written for the child still count the restart.
+    ///
+    /// Only the delay keeps such a restart from becoming a busy loop. The restart is therefore
+    /// charged if its delay is zero, or if
+    /// [`count_failed_starts`](crate::SupervisorBuilder::count_failed_starts) is set. A limit of zero
+    /// restarts doesn't allow it. The same holds for errors before a child is active.
+    RestartUncharged,
+    /// Leaves the child down.
+    ///
+    /// A [`Temporary`](crate::RestartType::Temporary) child, or a child of a dynamic supervisor, is
+    /// removed, unless [a message may start it again](crate::ChildSpec::start_on_message). Every other child is kept: *stopped* after a clean exit and *errored* after a
+    /// failure, until a call starts it or its group restarts.
+    Leave,
+    /// Ends the supervisor as `Normal`, after it has stopped the other children in reverse order.
+    ///
+    /// This is what an [`AutoShutdown`](crate::policy::AutoShutdown) does.
+    EndSupervisor,
+    /// Fails the supervisor, after it has stopped the other children in reverse order.
+    ///
+    /// The supervisor ends as `Escalated` with the reason of the exit. No restart is charged. It is
+    /// a failure even under presets in which giving up is a clean exit.
+    FailSupervisor,
+}
+
+impl OnExit {
+    /// Whether the child is restarted, charged or not.
+    pub(crate) const fn restarts(self) -> bool {
+        matches!(self, Self::Restart | Self::RestartUncharged)
+    }
+}
+
+string_enum!(
+    OnExit, "answer to an exit":
+    Restart = "restart",
+    RestartUncharged = "restart_uncharged",
+    Leave = "leave",
+    EndSupervisor = "end_supervisor",
+    FailSupervisor = "fail_supervisor",
+);

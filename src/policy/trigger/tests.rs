@@ -4,7 +4,6 @@ use std::time::Duration;
 use super::*;
 use crate::path::Path;
 use crate::policy::OnExit::{EndSupervisor, FailSupervisor, Leave, Restart, RestartUncharged};
-use crate::policy::restart::tests::ALL as TYPES;
 
 /// An error with a cause.
 #[derive(Debug, thiserror::Error)]
@@ -302,4 +301,101 @@ fn a_trigger_is_serialised_with_its_exceptions() {
         assert_eq!(serde_json::to_value(then).unwrap(), word);
         assert_eq!(serde_json::from_value::<OnExit>(word.into()).unwrap(), then);
     }
+}
+
+const TYPES: [RestartType; 8] = [
+    RestartType::Permanent,
+    RestartType::Transient,
+    RestartType::Temporary,
+    RestartType::OnStop,
+    RestartType::OnSuccess,
+    RestartType::OnAbnormal,
+    RestartType::OnAbort,
+    RestartType::OnWatchdog,
+];
+
+/// Each kind of exit, and its column in the table: 0 is a clean exit, 1 an error, 2 a signal, 3 a
+/// timeout, 4 the watchdog.
+const COLUMNS: [(ExitKind, usize); 13] = [
+    (ExitKind::Normal, 0),
+    (ExitKind::Shutdown, 0),
+    (ExitKind::Failed, 1),
+    (ExitKind::Panicked, 2),
+    (ExitKind::ActivationFailed, 1),
+    (ExitKind::ActivationTimedOut, 3),
+    (ExitKind::Hung, 4),
+    (ExitKind::Aborted, 2),
+    (ExitKind::Killed, 2),
+    (ExitKind::Escalated, 1),
+    (ExitKind::Exit, 1),
+    (ExitKind::Unhealthy, 4),
+    (ExitKind::TimedOut, 3),
+];
+
+fn assert_rows<const N: usize>(rows: [(&str, [OnExit; 5]); N]) {
+    assert_eq!(COLUMNS.map(|(kind, _)| kind), *ExitKind::ALL);
+    for (word, row) in rows {
+        let restart: RestartType = word.parse().unwrap();
+        for (kind, column) in COLUMNS {
+            assert_eq!(restart.after(kind), row[column], "{word}, {kind}");
+        }
+    }
+}
+
+#[test]
+fn systemd_each_word_restarts_after_the_exits_of_its_row() {
+    assert_rows([
+        ("no", [Leave, Leave, Leave, Leave, Leave]),
+        ("always", [Restart, Restart, Restart, Restart, Restart]),
+        ("on_success", [Restart, Leave, Leave, Leave, Leave]),
+        ("on_failure", [Leave, Restart, Restart, Restart, Restart]),
+        ("on_abnormal", [Leave, Leave, Restart, Restart, Restart]),
+        ("on_abort", [Leave, Leave, Restart, Leave, Leave]),
+        ("on_watchdog", [Leave, Leave, Leave, Leave, Restart]),
+    ]);
+}
+
+#[test]
+fn the_restart_types_of_otp_and_on_stop() {
+    assert_rows([
+        ("permanent", [Restart; 5]),
+        ("transient", [Leave, Restart, Restart, Restart, Restart]),
+        ("temporary", [Leave; 5]),
+        ("on_stop", [Restart, FailSupervisor, FailSupervisor, FailSupervisor, FailSupervisor]),
+    ]);
+}
+
+#[test]
+fn permanent_is_the_default() {
+    assert_eq!(RestartType::default(), RestartType::Permanent);
+}
+
+#[test]
+fn a_type_has_one_written_form_and_synonyms() {
+    let table: [(RestartType, &str, &[&str]); 8] = [
+        (RestartType::Permanent, "permanent", &["always"]),
+        (RestartType::Transient, "transient", &["on_failure"]),
+        (RestartType::Temporary, "temporary", &["never", "no"]),
+        (RestartType::OnStop, "on_stop", &[]),
+        (RestartType::OnSuccess, "on_success", &[]),
+        (RestartType::OnAbnormal, "on_abnormal", &[]),
+        (RestartType::OnAbort, "on_abort", &[]),
+        (RestartType::OnWatchdog, "on_watchdog", &[]),
+    ];
+    assert_eq!(table.map(|(restart, ..)| restart), TYPES);
+    for (restart, word, synonyms) in table {
+        assert_eq!(restart.to_string(), word);
+        assert_eq!(word.parse(), Ok(restart));
+        for synonym in synonyms {
+            assert_eq!(synonym.parse(), Ok(restart));
+        }
+    }
+}
+
+#[test]
+fn an_unknown_word_is_an_error_that_lists_the_known_words() {
+    let expected = "unknown restart type `Permanent`; write `permanent`, `always`, \
+                    `transient`, `on_failure`, `temporary`, `never`, `no`, `on_stop`, \
+                    `on_success`, `on_abnormal`, `on_abort` or `on_watchdog`";
+    assert_eq!("Permanent".parse::<RestartType>().unwrap_err().to_string(), expected);
 }

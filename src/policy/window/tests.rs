@@ -355,3 +355,30 @@ proptest! {
         }
     }
 }
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn max_and_display_of_each_kind() {
+    let table = [
+        (Intensity::sliding(5, MINUTE), 5, "restarts(5, 1m)"),
+        (Intensity::tumbling(0, MINUTE), 0, "tumbling(0, 1m)"),
+        (Intensity::decaying(3.5, MINUTE / 2), 3, "decaying(3.5, 30s)"),
+        (Intensity::decaying(0.9, MINUTE), 0, "decaying(0.9, 1m)"),
+        (Intensity::decaying(1e300, MINUTE), u32::MAX, &format!("decaying({}, 1m)", 1e300)),
+        (Intensity::sliding(2, Duration::MAX), 2, "restarts(2, Duration::MAX)"),
+    ];
+    for (intensity, max, text) in table {
+        assert_eq!((intensity.max(), intensity.to_string().as_str()), (max, text));
+        assert_eq!(intensity.invalid_max(), None, "{intensity}");
+    }
+}
+
+#[test]
+fn an_invalid_max_is_negative_infinite_or_nan() {
+    for max in [-0.5, f64::INFINITY, f64::NEG_INFINITY] {
+        assert_eq!(Intensity::decaying(max, MINUTE).invalid_max(), Some(max));
+    }
+    assert!(Intensity::decaying(f64::NAN, MINUTE).invalid_max().is_some());
+    assert_eq!(Intensity::decaying(f64::NAN, MINUTE).max(), 0);
+}

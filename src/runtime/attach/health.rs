@@ -3,6 +3,8 @@
 //! Each active child with a check has a second task, which runs the check periodically and reports
 //! changed results to the machine. The task ends when the child is no longer active. The machine
 //! decides what follows from a result. The last result is kept here for the status.
+//!
+//! A heartbeat is no event: the child notes when it sent the last one, and the machine asks for it when a watchdog's deadline is due.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +17,12 @@ use super::task_set::TaskSet;
 use super::{Attachment, StepView};
 use crate::child::{ChildSpec, Context, HealthCheck};
 use crate::clock::now;
-use crate::core::{ConditionEffect, Decision, Effect, IncarnationNumber, Key, Report};
+use crate::core::{
+    ConditionEffect, ConditionEvent, Decision, Effect, IncarnationNumber, Key, MachineEvent, Report,
+};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{HealthCounter, later};
+use crate::runtime::log;
 use crate::status::ChildInfo;
 
 /// The resolution of tokio's timers. After a tick that is this late, a shorter period would be followed by a
@@ -149,5 +154,24 @@ async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
         if counter.record(result.is_ok(), settings).is_some() {
             ctx.incarnation.report_health(result.err().map(Arc::from));
         }
+    }
+}
+
+/// Answers the question for a heartbeat, or reports that the runtime was late.
+pub(super) fn answer_heartbeat(
+    effect: &ConditionEffect,
+    view: &StepView<'_>,
+) -> Option<MachineEvent> {
+    match *effect {
+        ConditionEffect::CheckHeartbeat { key, incarnation } => {
+            let running = view.children.incarnation(key).filter(|it| it.number == incarnation)?;
+            let last = running.cell.last_heartbeat(view.now);
+            Some(MachineEvent::Condition(ConditionEvent::Heartbeat { key, incarnation, last }))
+        }
+        ConditionEffect::RuntimeLate { late } => {
+            log::runtime_late(&view.shared.tree.log_bounds, view.shared.path(), late);
+            None
+        }
+        _ => None,
     }
 }

@@ -10,20 +10,24 @@
 //! 2. A mailbox is closed once its child is down for good, which is known at the end of a step only.
 //! 3. Letters are published in the order in which mailboxes were closed, a bounded number in each iteration. The supervisor ends
 //!    after the last one.
+//! 4. A supervisor holds the mailboxes of a child supervisor that may be restarted. They are bound again, closed, or handed to the
+//!    supervisor above, so that a supervisor that has ended holds none.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::orphaned_mailboxes::close_orphaned;
 use super::{Attachment, StepView};
-use crate::child::ChildSpec;
-use crate::child::{ChildBinding, DefaultDrain, LeftMessages, MailboxOwner};
+use crate::child::{
+    ChildBinding, ChildSpec, DefaultDrain, LeftMessages, MailboxControl, MailboxOwner,
+};
 use crate::core::{Decision, Effect, IncarnationNumber, Key};
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::status::{ChildInfo, MailboxInfo};
+use crate::sync::Mutex;
 
 /// The longest time that an incarnation has to run before it receives messages that were queued before
 /// its start, in microseconds.
@@ -317,4 +321,97 @@ fn close_unbound(view: &StepView<'_>) {
         open.extend(spec.factory.children().iter().filter(|child| child.lends()));
         open.extend(spec.fallback.as_deref());
     }
+}
+
+/// The held mailboxes, by the child supervisor that they are below.
+type BySupervisor = BTreeMap<Key, Vec<Arc<dyn MailboxControl>>>;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct OrphanedMailboxes {
+    /// `None` once the supervisor has ended.
+    held: Mutex<Option<BySupervisor>>,
+}
+
+impl Default for OrphanedMailboxes {
+    fn default() -> Self {
+        Self { held: Mutex::new(Some(BTreeMap::new())) }
+    }
+}
+
+impl OrphanedMailboxes {
+    /// Holds the mailboxes below a child supervisor that has ended, in the name of `owner`.
+    ///
+    /// Those that were held before and are still orphaned stay: the child supervisor may have ended
+    /// before it had started their children.
+    pub(super) fn hold(
+        &self,
+        supervisor: Key,
+        mut mailboxes: Vec<Arc<dyn MailboxControl>>,
+        owner: &Arc<dyn MailboxOwner>,
+    ) {
+        if mailboxes.is_empty() {
+            return;
+        }
+        let before = self.take(supervisor);
+        let known: HashSet<_> = mailboxes.iter().map(address).collect();
+        mailboxes.extend(
+            before.into_iter().filter(|it| it.is_orphaned() && !known.contains(&address(it))),
+        );
+        for mailbox in &mailboxes {
+            mailbox.orphan(Arc::clone(owner));
+        }
+        let refused = match &mut *self.held.lock() {
+            Some(held) => {
+                held.insert(supervisor, mailboxes);
+                return;
+            }
+            None => mailboxes,
+        };
+        drop(close_orphaned(refused, DeadLetterReason::UndeliveredAtStop));
+    }
+
+    /// Closes the mailboxes below a child supervisor that will not be restarted. Returns their messages,
+    /// which become dead letters.
+    pub(super) fn close(
+        &self,
+        supervisor: Key,
+        reason: DeadLetterReason,
+    ) -> Vec<Box<dyn LeftMessages>> {
+        close_orphaned(self.take(supervisor), reason)
+    }
+
+    /// Returns all mailboxes that are still orphaned, by child supervisor, and holds none from now on.
+    pub(super) fn release(&self) -> BySupervisor {
+        let mut released = mem::take(&mut *self.held.lock()).unwrap_or_default();
+        for mailboxes in released.values_mut() {
+            mailboxes.retain(|mailbox| mailbox.is_orphaned());
+        }
+        released
+    }
+
+    fn take(&self, supervisor: Key) -> Vec<Arc<dyn MailboxControl>> {
+        let mut held = self.held.lock();
+        held.as_mut().and_then(|held| held.remove(&supervisor)).unwrap_or_default()
+    }
+}
+
+fn address(mailbox: &Arc<dyn MailboxControl>) -> usize {
+    Arc::as_ptr(mailbox).addr()
+}
+
+/// Closes the mailboxes that were not bound again meanwhile. Returns their messages, which become dead
+/// letters.
+pub(super) fn close_orphaned(
+    mailboxes: Vec<Arc<dyn MailboxControl>>,
+    reason: DeadLetterReason,
+) -> Vec<Box<dyn LeftMessages>> {
+    let mut left = Vec::new();
+    for mailbox in mailboxes {
+        if mailbox.is_orphaned() {
+            left.extend(Arc::clone(&mailbox).close(reason));
+            mailbox.unbind();
+        }
+    }
+    left
 }

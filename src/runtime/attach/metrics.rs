@@ -2,7 +2,7 @@
 
 use super::{Attachment, StepView};
 use crate::clock::now;
-use crate::core::{Decision, Effect, Report};
+use crate::core::{Decision, Effect, Ending, Report};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{ChildMetrics, Scope};
@@ -17,12 +17,12 @@ impl Metrics {
     }
 
     /// Counts an edge that ends an incarnation, and records how long the child took to stop.
-    fn record_end(&mut self, report: &Report, kind: &'static str, view: &StepView<'_>) {
+    fn record_end(&mut self, report: &Report, ending: Ending, view: &StepView<'_>) {
         let Some(entry) = view.children.entry(report.key) else { return };
         let child = entry.factory.name();
-        self.0.exited(child, kind);
+        self.0.exited(child, ending.word());
         // A child that returns by itself passes through the same state, and so does one that declines.
-        let by_itself = kind == ExitKind::Normal.word() || kind == "ignored";
+        let by_itself = matches!(ending, Ending::Exit(ExitKind::Normal) | Ending::Declined);
         if report.from == Lifecycle::Deactivating && !by_itself {
             self.0.stopped(child, report.after(view.now));
         }
@@ -47,8 +47,8 @@ impl Attachment for Metrics {
                 }
             }
             Effect::Report(report) => {
-                if let Some(kind) = report.ending {
-                    self.record_end(report, kind, view);
+                if let Some(ending) = report.ending {
+                    self.record_end(report, ending, view);
                 }
             }
             Effect::Decided { key, decision: Decision::Restart { delay, .. }, .. } => {

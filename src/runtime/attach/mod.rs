@@ -9,8 +9,8 @@
 //! | `mailboxes` | mailboxes of children, and those below child supervisors | with the first such child |
 //! | `leases` | keepers of leases | with the first child that needs a lease |
 //! | `health` | health checks | with the first child that has one |
+//! | `health` | answers to the machine's question for a heartbeat | always, without a state |
 //! | `callback` | calls of the failure callback | with a callback |
-//! | `watchdog` | answers to the machine's question for a heartbeat | always, without a state |
 //! | `metrics` | counters and histograms | while a recorder is installed |
 //! | `recent` | calls and removed children, for the status | always |
 //! | `reports` | events, log lines, and letters about children | always |
@@ -32,12 +32,9 @@ mod leases;
 #[cfg(feature = "mailbox")]
 mod mailboxes;
 mod metrics;
-#[cfg(feature = "mailbox")]
-mod orphaned_mailboxes;
 mod recent;
 mod reports;
 mod task_set;
-mod watchdog;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -52,8 +49,8 @@ use super::blueprint::Blueprint;
 use super::children::ChildTable;
 use super::shared::SupervisorShared;
 use crate::child::{ChildId, ChildSpec, Context, MailboxControl};
-use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, Report};
-use crate::exit::ExitReason;
+use crate::core::{Effect, Ending, IncarnationNumber, Key, Machine, MachineEvent, Report};
+use crate::exit::{ExitKind, ExitReason};
 #[cfg(feature = "lease")]
 use crate::lease::LeaseChange;
 use crate::metrics::is_installed;
@@ -113,11 +110,9 @@ impl<'a> StepView<'a> {
     /// Whether an edge is the end of a child that was killed because it missed its grace. A supervisor that was aborted
     /// reports its own children.
     pub(super) fn is_killed(&self, report: &Report) -> bool {
-        if report.ending != Some("killed") {
-            return false;
-        }
         // A leak was logged when it was found.
-        !self.machine.is_brutally_killed(report.key)
+        report.ending == Some(Ending::Exit(ExitKind::Killed))
+            && !self.machine.is_brutally_killed(report.key)
             && !self.leaked.contains(&(report.key, report.incarnation))
     }
 }
@@ -173,7 +168,7 @@ trait Attachment {
 #[derive(Debug, Default)]
 pub(super) struct SharedAttachments {
     #[cfg(feature = "mailbox")]
-    orphaned_mailboxes: orphaned_mailboxes::OrphanedMailboxes,
+    orphaned_mailboxes: mailboxes::OrphanedMailboxes,
 }
 
 /// The attachments of one supervisor.
@@ -247,18 +242,22 @@ impl Attachments {
         }
     }
 
-    /// A step begins. A recorder may have been installed since the last one.
-    pub(super) fn begin(&mut self, shared: &SupervisorShared) {
+    /// A step begins: a recorder may have been installed since the last one. Returns whether any attachment follows this step,
+    /// and not only what is [notable](Effect::is_notable) in it.
+    pub(super) fn begin(&mut self, step: &Step, shared: &SupervisorShared) -> bool {
         if self.metrics.is_none() && is_installed() {
             self.metrics = Some(Box::new(Metrics::new(&shared.scope)));
         }
+        let mut follows = step.logged || step.published;
+        each!(self.as_deref, _it => follows = true);
+        follows
     }
 
     /// See [`Attachment::before`].
     pub(super) fn before(&mut self, effect: &Effect, view: &StepView<'_>) {
         each!(self.as_deref_mut, it => it.before(effect, view));
         if let Effect::Condition(effect) = effect {
-            self.events.extend(watchdog::before(effect, view));
+            self.events.extend(health::answer_heartbeat(effect, view));
         }
         if let Effect::Removed { key, incarnation } = effect {
             self.recent.removed(*key, *incarnation, view);

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::calls::Call;
+use super::requests::Call;
 use super::state::Driver;
 use crate::core::{Declaration, Key, MachineEvent};
 use crate::policy::{ChildOptions, ChildRules};

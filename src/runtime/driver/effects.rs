@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::state::Driver;
 use crate::child::{Incarnation, Phases, StopLevel};
-use crate::core::{ConditionEffect, Decision, Effect, Finish, IncarnationNumber, Key};
-use crate::exit::ExitReason;
+use crate::core::{
+    ConditionEffect, Decision, Effect, Ending, Finish, IncarnationNumber, Key, Report,
+};
+use crate::exit::{ExitKind, ExitReason};
 use crate::policy::{ChildRules, Shutdown, StartCause};
 use crate::runtime::attach::Step;
 use crate::runtime::outcome::{Cause, End};
@@ -28,11 +30,14 @@ impl Driver {
                 self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
             }
             Effect::Abort { key } => self.abort(key),
-            Effect::Report(ref report) => {
+            Effect::Report(
+                ref report @ Report { ending: Some(Ending::Exit(ExitKind::Killed)), .. },
+            ) => {
                 if self.attached(step, now).1.is_killed(report) {
                     self.shared.tree.missed_grace();
                 }
             }
+            Effect::Report(_) => {}
             Effect::Leaked { key, incarnation } => self.leak(key, incarnation, now),
             Effect::Ended { key, ref reason, .. } => {
                 self.note_start_failure(key, reason);

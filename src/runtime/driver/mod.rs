@@ -8,8 +8,8 @@
 //!
 //! # Invariants
 //!
-//! 1. However the driver goes (it returns, is dropped, or its runtime ends), every child left was
-//!    aborted.
+//! 1. However the driver goes (it returns, is dropped, polled or not, or its runtime ends), every child left was
+//!    aborted, and then the end of the supervisor is announced exactly once.
 //! 2. A child that is cancelled is polled before the end of its grace is checked, however short that
 //!    is.
 //! 3. The clock is read once per iteration.
@@ -17,36 +17,35 @@
 //!    worker thread takes it from. So if that worker blocks its thread, the supervisor runs on another
 //!    one, which also keeps the runtime's timers.
 
-mod backlog;
-mod calls;
-mod configure;
-mod effects;
-mod info;
-mod requests;
-mod state;
-mod timer;
-mod wait_report;
-mod waits;
-
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::Instant;
 
-pub(crate) use self::configure::CHILDREN as CHILDREN_PER_REQUEST;
-pub(super) use self::state::Driver;
 use super::attach::{Attachments, ExitInfo, Step, StepView};
 use super::inbox::Batch;
 use super::log;
 use super::outcome::End;
 use super::request::Request;
+use super::shared::SupervisorShared;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
 use crate::core::{
-    Declaration, Effect, IncarnationNumber, Key, Links, MachineEvent, RequirementId,
+    Declaration, Effect, IncarnationNumber, Key, Links, Machine, MachineEvent, RequirementId,
 };
 use crate::exit::ExitReason;
+use crate::panic::catch_panic;
 use crate::subscriber;
+
+mod configure;
+mod effects;
+mod info;
+mod requests;
+mod state;
+mod waits;
+
+pub(crate) use self::configure::CHILDREN as CHILDREN_PER_REQUEST;
+pub(super) use self::state::Driver;
 
 /// How many events one iteration handles.
 const EVENTS: usize = 256;
@@ -98,15 +97,18 @@ impl Driver {
             poll_fn(|cx| self.poll_work(last, cx)).await;
             last = now();
             self.iterate(last);
-            if !self.has_left_work()
-                && let Some(end) = self.end.take()
-            {
+            let has_left_work = self.has_left_work();
+            if !has_left_work && let Some(end) = self.end.take() {
                 self.attachments.finish(&self.shared).await;
                 return self.finish(end);
             }
             if std::mem::take(&mut self.aborts.has_stopped) {
                 reschedule().await;
-            } else if self.is_due(last) || self.has_work() || !self.shared.inbox.is_empty() {
+            } else if has_left_work
+                || self.has_taken_work()
+                || self.is_due(last)
+                || !self.shared.inbox.is_empty()
+            {
                 tokio::task::yield_now().await;
             }
         }
@@ -133,7 +135,7 @@ impl Driver {
             ctx.incarnation.cell.poll_above_replacing(self.seen_level, cx).is_ready()
         };
         let stopped = self.above.as_ref().is_some_and(stop);
-        if pushed.is_ready() || stopped || self.has_work() {
+        if pushed.is_ready() || stopped || self.has_taken_work() || self.has_left_work() {
             return Poll::Ready(());
         }
         match self.machine.next_deadline().into_iter().chain(self.waits.next()).min() {
@@ -143,9 +145,9 @@ impl Driver {
         }
     }
 
-    /// Returns whether the last iteration left something to do.
-    fn has_work(&self) -> bool {
-        !self.batch.is_empty() || !self.aborts.postponed.is_empty() || self.has_left_work()
+    /// Returns whether the last iteration has taken more than it handles.
+    fn has_taken_work(&self) -> bool {
+        !self.batch.is_empty() || !self.aborts.postponed.is_empty()
     }
 
     /// Returns whether the last iteration has sent as much as it may, and left the rest.
@@ -287,23 +289,27 @@ impl Driver {
     fn step(&mut self, event: MachineEvent, now: Instant) {
         let mut effects = std::mem::take(&mut self.effects);
         self.machine.on_event(event, now, &mut self.user_code, &mut effects);
-        self.attachments.begin(&self.shared);
         let (logged, published) = (subscriber::is_listening(), self.shared.tree.has_listeners());
         let mut step = Step { logged, published, exit: None };
+        let followed = self.attachments.begin(&step, &self.shared);
         for effect in &effects {
             if let Effect::Ended { key, incarnation, ref reason, lived: lifetime } = *effect {
                 let reason = Arc::clone(reason);
                 step.exit = Some(ExitInfo { key, incarnation, reason, lifetime });
             }
-            let (attachments, view) = self.attached(&step, now);
-            attachments.before(effect, &view);
+            if followed || effect.is_notable() {
+                let (attachments, view) = self.attached(&step, now);
+                attachments.before(effect, &view);
+            }
             self.apply_effect(effect, &step, now);
         }
         effects.clear();
         self.effects = effects;
-        let (attachments, view) = self.attached(&step, now);
-        attachments.settled(&view);
-        for event in attachments.take_events() {
+        if followed {
+            let (attachments, view) = self.attached(&step, now);
+            attachments.settled(&view);
+        }
+        for event in self.attachments.take_events() {
             self.step(event, now);
         }
     }
@@ -433,5 +439,48 @@ impl Drop for Driver {
         let step = Step::default();
         let (attachments, view) = self.attached(&step, now());
         attachments.closed(&view);
+    }
+}
+
+/// Runs a supervisor to its end, and returns what `meaning` makes of that.
+///
+/// If the future is dropped before it is ready, polled or not, every child is aborted, and the
+/// supervisor has ended as aborted.
+pub(crate) fn supervise<T: Send>(
+    shared: Arc<SupervisorShared>,
+    above: Option<Context>,
+    meaning: fn(&End) -> T,
+) -> impl Future<Output = T> + Send {
+    shared.register();
+    let mut running = EndGuard { shared, driver: None, end: End::Aborted };
+    async move {
+        // Boxed: the driver would be moved into the future, and the future into its task.
+        let driver = Box::new(Driver::new(machine(&running.shared), &running.shared, above));
+        running.end = running.driver.insert(driver).run().await;
+        meaning(&running.end)
+    }
+}
+
+fn machine(shared: &SupervisorShared) -> Machine {
+    let (rules, blueprint) = (shared.rules(), shared.blueprint());
+    match blueprint.is_dynamic() {
+        true => Machine::dynamic(rules, shared.began),
+        false => Machine::ordered(rules, blueprint.children.len(), shared.began),
+    }
+}
+
+/// Announces the end of the supervisor when it is dropped.
+struct EndGuard {
+    shared: Arc<SupervisorShared>,
+    driver: Option<Box<Driver>>,
+    end: End,
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        let driver = self.driver.take();
+        // Child factories are dropped with the driver, and may panic.
+        catch_panic(|| drop(driver));
+        self.shared.close(std::mem::replace(&mut self.end, End::Aborted));
     }
 }

@@ -1,12 +1,16 @@
-//! The state of a supervisor's loop.
+//! The state of a supervisor's loop, and its timer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future as _;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Poll};
+use std::time::Instant;
 
-use super::backlog::Backlog;
-use super::calls::Calls;
-use super::timer::DeadlineTimer;
-use super::wait_report::WaitReport;
+use tokio::time::Sleep;
+
+use super::requests::{Backlog, Calls};
+use super::waits::WaitReport;
 use crate::child::{Context, StopLevel};
 use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId, UserCalls};
 use crate::path::Path;
@@ -91,5 +95,25 @@ impl Driver {
             waits: WaitReport::default(),
             end: None,
         }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct DeadlineTimer {
+    /// Created for the first deadline.
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// For how many iterations the deadline that is due was postponed.
+    pub(super) postponed: u32,
+}
+
+impl DeadlineTimer {
+    pub(super) fn poll(&mut self, at: Instant, cx: &mut task::Context<'_>) -> Poll<()> {
+        let at = tokio::time::Instant::from_std(at);
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if sleep.deadline() != at {
+            sleep.as_mut().reset(at);
+        }
+        sleep.as_mut().poll(cx)
     }
 }

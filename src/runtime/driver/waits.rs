@@ -1,9 +1,14 @@
 //! Log lines that name what a start or a stop waits for, once it takes long.
+//!
+//! # Invariants
+//!
+//! 1. A line is due 10 s after the operation began, and then every 30 s.
 
 use std::time::{Duration, Instant};
 
 use super::state::Driver;
-use crate::core::WaitReason;
+use crate::core::{Operation, WaitReason};
+use crate::policy::later;
 use crate::runtime::log;
 
 /// How many children are named at once.
@@ -38,6 +43,37 @@ impl Driver {
         }
         if more {
             log::waiting_for_more(self.shared.path(), waited);
+        }
+    }
+}
+
+const FIRST: Duration = Duration::from_secs(10);
+const FURTHER: Duration = Duration::from_secs(30);
+
+/// The operation under way, if any, when it began, and when the next lines are due.
+#[derive(Debug, Default)]
+pub(super) struct WaitReport(Option<(Operation, Instant, Instant)>);
+
+impl WaitReport {
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.map(|(_, _, next)| next)
+    }
+
+    /// Notes which operation is under way. Returns how long it has been, if that is to be reported.
+    pub(super) fn note(&mut self, operation: Option<Operation>, now: Instant) -> Option<Duration> {
+        match (operation, self.0) {
+            (None, None) => None,
+            (Some(operation), Some((of, began, next))) if of == operation => {
+                let due = next <= now;
+                if due {
+                    self.0 = Some((of, began, later(now, FURTHER)));
+                }
+                due.then(|| now.saturating_duration_since(began))
+            }
+            (operation, _) => {
+                self.0 = operation.map(|operation| (operation, now, later(now, FIRST)));
+                None
+            }
         }
     }
 }

@@ -173,7 +173,7 @@ impl Simulation {
 
     pub(super) fn report(&mut self, report: Report) {
         let Report { key, from, to, ending, .. } = report;
-        let ending = ending.map(|ending| format!(" ({ending})")).unwrap_or_default();
+        let ending = ending.map(|ending| format!(" ({})", ending.word())).unwrap_or_default();
         let line = format!("{}: {from} → {to}{ending}", self.fakes[&key].name);
         self.transcript.push((self.now, TranscriptLine::Edge(key), line));
     }
