@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use super::handling::MessageSpan;
-use crate::child::message_span::message_span;
+use crate::child::mailbox::message_span;
 use crate::child::{Incarnation, MailboxOwner};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};

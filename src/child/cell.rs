@@ -61,7 +61,7 @@ pub(super) struct Extras {
     status: Option<Arc<str>>,
     properties: Properties,
     heartbeats: Heartbeats,
-    /// Values that are dropped when the level rises, in the order in which they were held: see `guards`.
+    /// Values that are dropped when the level rises, in the order in which they were held.
     pub(super) guards: BTreeMap<u64, Box<dyn Any + Send>>,
     helpers: Option<Arc<Helpers>>,
 }
@@ -246,6 +246,35 @@ impl IncarnationCell {
 
     pub(super) fn property<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.locked.lock().extras.as_ref()?.properties.get()
+    }
+}
+
+/// Identifies a guard among the guards that a cell holds.
+#[cfg(feature = "service")]
+pub(crate) type GuardId = u64;
+
+/// Guards: values that an incarnation keeps until it is cancelled.
+#[cfg(feature = "service")]
+impl IncarnationCell {
+    /// Keeps the guard until the level rises, and drops it then.
+    ///
+    /// Returns `None`, and drops the guard, if the level has risen already.
+    pub(crate) fn hold(&self, guard: Box<dyn Any + Send>) -> Option<GuardId> {
+        let mut locked = self.locked.lock();
+        if self.level() > StopLevel::None {
+            drop(locked);
+            catch_panic(|| drop(guard));
+            return None;
+        }
+        let guards = &mut locked.extras.get_or_insert_default().guards;
+        let id = guards.last_key_value().map_or(0, |(last, _)| last + 1);
+        guards.insert(id, guard);
+        Some(id)
+    }
+
+    /// Returns a guard that is held.
+    pub(crate) fn release(&self, id: GuardId) -> Option<Box<dyn Any + Send>> {
+        self.locked.lock().extras.as_mut()?.guards.remove(&id)
     }
 }
 

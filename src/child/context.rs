@@ -2,19 +2,21 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
 
 use tokio::task::coop::consume_budget;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::cancelled::Cancelled;
 use super::cell::StopLevel;
-use super::fencing_token::FencingToken;
+use super::check::check_policy;
 use super::incarnation::{Incarnation, Signal};
-use super::waiting::Waiting;
 use crate::clock::now;
+use crate::error::BuildError;
+use crate::panic::CatchWakerPanic;
 use crate::path::Path;
-use crate::policy::StartCause;
+use crate::policy::{RestartPolicy, StartCause};
 
 /// The link between one incarnation of a child and its supervisor.
 ///
@@ -205,5 +207,150 @@ impl fmt::Debug for Context {
             .field("incarnation", &self.incarnation())
             .field("cancelled", &self.is_cancelled())
             .finish()
+    }
+}
+
+impl Context {
+    /// Overrides the restart policy of the spec, for this incarnation only. `None` restores it.
+    ///
+    /// The last call before the child ends counts. The override is dropped when the next incarnation
+    /// starts. See [`RestartPolicy`].
+    ///
+    /// Each limit of the policy replaces the same limit of the spec. A limit that newly applies starts
+    /// counting at zero, and its count is dropped when a restart is granted without it. So set a limit
+    /// in each incarnation that needs it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of building a tree with such a spec: [`BuildError::BadBackoff`],
+    /// [`BuildError::ZeroPeriod`], [`BuildError::BadScore`], [`BuildError::ZeroDuration`] or
+    /// [`BuildError::SetTwice`]. The policy is then unchanged.
+    pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), BuildError> {
+        if let Some(policy) = &policy {
+            check_policy(policy, &|| self.path())?;
+        }
+        self.incarnation.report_policy(policy.map(Arc::new));
+        Ok(())
+    }
+}
+
+/// Resolves when the child is cancelled; see [`Context::cancelled`](crate::Context::cancelled).
+///
+/// The future is `'static`, so you can pass it on, for example to
+/// `axum::serve(..).with_graceful_shutdown(ctx.cancelled())`.
+///
+/// ```
+/// use verger::Context;
+///
+/// /// A server that takes a future to stop it.
+/// async fn serve(stop: impl Future<Output = ()> + Send + 'static) {
+///     stop.await;
+/// }
+///
+/// async fn http(ctx: Context) {
+///     serve(ctx.cancelled()).await;
+/// }
+/// # drop(http);
+/// ```
+#[must_use = "futures do nothing unless polled"]
+pub struct Cancelled {
+    incarnation: Arc<Incarnation>,
+    /// Used if the waker of a different task is registered already.
+    token: Option<CatchWakerPanic<Pin<Box<WaitForCancellationFutureOwned>>>>,
+}
+
+impl Cancelled {
+    pub(super) fn new(incarnation: Arc<Incarnation>) -> Self {
+        Self { incarnation, token: None }
+    }
+
+    /// Resolves when the token is cancelled, which happens with the child at the latest.
+    pub(crate) fn with_token(incarnation: Arc<Incarnation>, token: CancellationToken) -> Self {
+        let token = CatchWakerPanic::new(Box::pin(token.cancelled_owned()));
+        Self { incarnation, token: Some(token) }
+    }
+}
+
+impl Future for Cancelled {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        loop {
+            if let Some(token) = &mut self.token {
+                return Pin::new(token).poll(cx);
+            }
+            if let Some(poll) = self.incarnation.cell.poll_above(StopLevel::None, cx) {
+                return poll.map(|_| ());
+            }
+            let token = self.incarnation.cell.token();
+            *self = Self::with_token(Arc::clone(&self.incarnation), token);
+        }
+    }
+}
+
+impl fmt::Debug for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancelled").field("incarnation", &self.incarnation).finish_non_exhaustive()
+    }
+}
+
+/// Suspends the watchdog of a child; see [`Context::waiting`](crate::Context::waiting).
+///
+/// The example of [`Context::waiting`](crate::Context::waiting) holds one.
+#[must_use = "the child counts as waiting only until the guard is dropped"]
+pub struct Waiting {
+    /// `None` if the child has no watchdog.
+    watched: Option<Arc<Incarnation>>,
+}
+
+impl Waiting {
+    pub(super) fn new(incarnation: Arc<Incarnation>) -> Self {
+        let watched = Some(incarnation).filter(|incarnation| incarnation.is_watched());
+        if let Some(incarnation) = &watched {
+            incarnation.cell.begin_waiting();
+        }
+        Self { watched }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(incarnation) = &self.watched {
+            incarnation.cell.end_waiting(now());
+        }
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").finish_non_exhaustive()
+    }
+}
+
+/// A number that grows with every grant of a lease.
+///
+/// A lease can't stop a process that is paused, with its holder inside: it goes on where it was, after the lease has
+/// been granted to the next holder. A resource that compares tokens can refuse it. Send the token with each write, keep
+/// the highest one beside the data, and refuse writes with a lower one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    /// Creates a token with this number. Only engines do.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

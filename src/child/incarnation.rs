@@ -9,11 +9,10 @@ use std::task::Waker;
 use tracing::Span;
 
 use super::cell::{IncarnationCell, StopLevel};
-use super::fencing_token::FencingToken;
+use super::context::FencingToken;
 use super::helpers::{HelperGuard, Helpers};
-use super::identity::ChildIdentity;
-use super::mailbox::{ChildId, LoanHolder, MailboxLoan};
-use super::message_span::message_span;
+use super::mailbox::{ChildId, LoanHolder, MailboxControl, MailboxLoan, message_span};
+use super::spec::ConfigSpec;
 use crate::core::{ConditionEvent, IncarnationNumber, Key, MachineEvent};
 use crate::exit::{ExitError, ExitReason};
 use crate::path::{Path, SerialName};
@@ -74,6 +73,14 @@ const ENDED: u16 = 1 << 8;
 /// The child's own task can be woken.
 const REGISTERED: u16 = 1 << 9;
 
+/// The name of a child, its mailbox and its configuration.
+#[derive(Clone)]
+pub(crate) struct ChildIdentity {
+    pub(crate) name: Arc<str>,
+    pub(crate) mailbox: Option<Arc<dyn MailboxControl>>,
+    pub(crate) config: Option<Arc<ConfigSpec>>,
+}
+
 /// See the [module](self).
 pub(crate) struct Incarnation {
     pub(crate) parent: Arc<dyn Parent>,
@@ -115,7 +122,7 @@ impl Incarnation {
     }
 
     /// Returns what the spec says about the configuration.
-    pub(crate) fn config(&self) -> Option<&Arc<super::ConfigSpec>> {
+    pub(crate) fn config(&self) -> Option<&Arc<ConfigSpec>> {
         self.identity.config.as_ref()
     }
 

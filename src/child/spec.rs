@@ -3,17 +3,15 @@
 //! A [`ChildFactory`] is a name and a [`FactoryKind`]. A [`ChildSpec`] adds how the child is
 //! supervised. Both are in one file, because a supervisor's factory holds the specs of its children.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use super::config_spec::ConfigSpec;
 use super::context::Context;
-use super::graces::ExplicitGraces;
 use super::health::HealthCheck;
-use super::identity::ChildIdentity;
+use super::incarnation::ChildIdentity;
 use super::mailbox::MailboxControl;
 use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
@@ -426,5 +424,54 @@ impl ChildFactory {
 impl fmt::Debug for ChildFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChildFactory").field("name", self.name()).finish_non_exhaustive()
+    }
+}
+
+/// The configuration of a child, as far as its supervisor has to know about it.
+pub(crate) struct ConfigSpec {
+    pub(crate) type_id: TypeId,
+    pub(crate) type_name: &'static str,
+    /// The path of the section that has the values, below the root. `None`: the child's own.
+    pub(crate) section: Option<String>,
+    /// Whether a change restarts the child.
+    pub(crate) restarts: bool,
+    /// What reads and checks values: a type of the module `config`.
+    pub(crate) reader: Box<dyn Any + Send + Sync>,
+}
+
+impl std::fmt::Debug for ConfigSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ConfigSpec").field(&self.type_name).finish()
+    }
+}
+
+/// How long children may take to stop, as far as their graces were set explicitly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ExplicitGraces {
+    /// All of them, one after the other as far as children stop so.
+    pub(crate) sum: Duration,
+    /// The longest single one.
+    pub(crate) longest: Duration,
+    /// The longest `leak_timeout`, which all supervisors wait for at once after an abort.
+    pub(crate) leak_timeout: Duration,
+}
+
+impl ExplicitGraces {
+    pub(crate) fn of(grace: Duration) -> Self {
+        Self { sum: grace, longest: grace, leak_timeout: Duration::ZERO }
+    }
+
+    /// Adds children that stop before or after these.
+    pub(crate) fn then(self, other: Self) -> Self {
+        Self { sum: self.sum.saturating_add(other.sum), ..self.beside(other) }
+    }
+
+    /// Adds children that stop at the same time.
+    pub(crate) fn beside(self, other: Self) -> Self {
+        Self {
+            sum: self.sum.max(other.sum),
+            longest: self.longest.max(other.longest),
+            leak_timeout: self.leak_timeout.max(other.leak_timeout),
+        }
     }
 }

@@ -6,22 +6,66 @@
 //!
 //! A child with helpers also ends with the first failure of one of them. Its exit is reported once the last
 //! of them has ended, and until then that they remain.
+//!
+//! Each thread has a slot with the incarnation that it polls, and since when. It is known only while a
+//! [`PollWatch`] exists: without one, a poll costs one load more.
+//!
+//! # Invariants
+//!
+//! 1. Without a [`PollWatch`], no thread writes to its slot, takes a lock or reads the clock for it.
+//! 2. When a poll returns or panics, the slot is what it was before.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
 use std::task::{Context as TaskContext, Poll};
+use std::time::Instant;
 
-use tracing::field;
+use tokio::task::AbortHandle;
+use tracing::{Span, field};
 
 use super::cell::StopLevel;
+use super::context::Context;
 use super::helpers::Helpers;
 use super::incarnation::Incarnation;
-use super::polls::watched;
+use super::spec::{ChildFactory, Phases};
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::{PanicMessage, RecordedPanic, collect, panic_message};
+use crate::path::Path;
 use crate::subscriber::{error, warn};
+use crate::sync::Mutex;
+use crate::{clock, named_task, subscriber};
+
+/// Spawns the task of an incarnation, in a span of its own if that is enabled.
+///
+/// A supervisor has no span, because its log lines contain its path.
+pub(crate) fn spawn(
+    incarnation: &Arc<Incarnation>,
+    factory: &ChildFactory,
+    phases: Phases,
+) -> AbortHandle {
+    let span = if phases.is_supervisor {
+        Span::none()
+    } else {
+        subscriber::info_span!(
+            target: "verger::child",
+            parent: None,
+            "child",
+            path = %incarnation.path(),
+            incarnation = incarnation.number,
+        )
+    };
+    let mut future = factory.life(Context::new(Arc::clone(incarnation)), phases);
+    if !span.is_disabled() {
+        future = Box::pin(InSpan::new(future, span));
+    }
+    let task = ChildTask::new(Arc::clone(incarnation), future);
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
+    let task = named_task::spawn(|| incarnation.path().to_string(), task);
+    task.abort_handle()
+}
 
 /// The boxed future of one incarnation.
 pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
@@ -216,6 +260,132 @@ pub(crate) fn log_failure(incarnation: &Incarnation, error: ExitError) {
     warn!(
         target: "verger::lifecycle", %child, incarnation, cause, "a helper has failed"
     );
+}
+
+/// A future in the span of its child, which is entered for each of its polls and for its drop.
+///
+/// A subscriber may panic. `tracing`'s `Instrumented` would then leak the child instead of dropping it.
+pub(super) struct InSpan {
+    /// `None` once the child has ended.
+    future: Option<ExitFuture>,
+    span: Span,
+}
+
+impl InSpan {
+    pub(super) fn new(future: ExitFuture, span: Span) -> Self {
+        Self { future: Some(future), span }
+    }
+}
+
+impl Future for InSpan {
+    type Output = Exit;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+        let Self { future, span } = &mut *self;
+        subscriber::in_span(span, || {
+            let Some(running) = future else { return Poll::Pending };
+            let polled = running.as_mut().poll(cx);
+            polled.map(|exit| drop_after(exit, || *future = None))
+        })
+    }
+}
+
+impl Drop for InSpan {
+    fn drop(&mut self) {
+        let Self { future, span } = self;
+        if future.is_some() {
+            subscriber::in_span(span, || *future = None);
+        }
+        subscriber::close(std::mem::replace(span, Span::none()));
+    }
+}
+
+/// How many [`PollWatch`]es exist.
+static WATCHES: AtomicUsize = AtomicUsize::new(0);
+
+/// The slots of all threads that have polled a child while they were watched.
+static SLOTS: LazyLock<Mutex<Vec<Weak<Slot>>>> = LazyLock::new(Mutex::default);
+
+thread_local! {
+    static SLOT: Arc<Slot> = {
+        let slot = Arc::new(Slot::default());
+        let mut slots = SLOTS.lock();
+        slots.retain(|slot| slot.strong_count() > 0);
+        slots.push(Arc::downgrade(&slot));
+        slot
+    };
+}
+
+type Slot = Mutex<Option<(Arc<Incarnation>, Instant)>>;
+
+/// Calls `poll`, which polls this incarnation.
+pub(super) fn watched<T>(incarnation: &Arc<Incarnation>, poll: impl FnOnce() -> T) -> T {
+    if WATCHES.load(Ordering::Relaxed) == 0 {
+        return poll();
+    }
+    let _polled = Polled::new(incarnation);
+    poll()
+}
+
+/// Restores the thread's slot when it is dropped.
+struct Polled {
+    slot: Option<Arc<Slot>>,
+    before: Option<(Arc<Incarnation>, Instant)>,
+}
+
+impl Polled {
+    #[cold]
+    fn new(incarnation: &Arc<Incarnation>) -> Self {
+        // A thread that ends has no slot any more.
+        let slot = SLOT.try_with(Arc::clone).ok();
+        let polled = (Arc::clone(incarnation), clock::real());
+        let before = slot.as_ref().and_then(|slot| slot.lock().replace(polled));
+        Self { slot, before }
+    }
+}
+
+impl Drop for Polled {
+    fn drop(&mut self) {
+        if let Some(slot) = &self.slot {
+            let polled = std::mem::replace(&mut *slot.lock(), self.before.take());
+            // Outside of the lock: it may be the last one.
+            drop(polled);
+        }
+    }
+}
+
+/// While it exists, it is known which children are being polled.
+pub(crate) struct PollWatch(());
+
+/// A poll that has not returned.
+#[derive(Debug)]
+pub(crate) struct RunningPoll {
+    pub(crate) child: Path,
+    pub(crate) since: Instant,
+}
+
+impl PollWatch {
+    pub(crate) fn new() -> Self {
+        WATCHES.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+
+    /// Returns the polls of all threads, the longest first. A poll that began before the watch is not known.
+    pub(crate) fn running(&self) -> Vec<RunningPoll> {
+        let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
+        let polls = slots.iter().filter_map(|slot| slot.lock().clone());
+        let mut polls: Vec<_> = polls
+            .map(|(incarnation, since)| RunningPoll { child: incarnation.path(), since })
+            .collect();
+        polls.sort_by_key(|poll| poll.since);
+        polls
+    }
+}
+
+impl Drop for PollWatch {
+    fn drop(&mut self) {
+        WATCHES.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[cfg(all(test, target_pointer_width = "64"))]

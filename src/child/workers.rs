@@ -1,4 +1,4 @@
-//! Children made from functions, and from values that implement [`Child`].
+//! Children made from functions.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,12 +7,9 @@ use std::task::{Context as TaskContext, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::child_trait::Child;
 use super::context::Context;
-use super::spec::ChildSpec;
-use super::spec::{ChildMeta, FactoryKind, IncarnationFactory, Phases};
+use super::spec::{ChildMeta, ChildSpec, FactoryKind, IncarnationFactory, Phases};
 use super::task::ExitFuture;
-use super::value::live;
 use crate::exit::{Exit, ExitError, Outcome};
 use crate::panic::Foreign;
 use crate::policy::RestartType;
@@ -123,22 +120,6 @@ where
     spec
 }
 
-/// Describes a child that is a value, made by `factory` for each incarnation.
-///
-/// The child is ready when its [`activate`](Child::activate) returns `Ok`. The factory is called in
-/// the child's own task: a panic in it is a failure of the child. The spec starts from what the type
-/// sets in [`child_spec`](Child::child_spec).
-///
-/// The example of [`Child`] describes one.
-#[track_caller]
-pub fn child<C: Child>(
-    name: impl Into<String>,
-    factory: impl Fn() -> C + Send + Sync + 'static,
-) -> ChildSpec {
-    let make = move |_: &_, _: &Context| Ok(Box::new(factory()) as Box<dyn Child>);
-    C::child_spec(ChildSpec::new(name.into(), value_kind(TypeMeta::of::<C>(), make))).layer()
-}
-
 /// What is known of a child that is made from a type or function: its name. Not generic, so that a program doesn't compile
 /// all of [`ChildMeta`] for each of its children.
 pub(crate) struct TypeMeta(fn() -> &'static str);
@@ -216,36 +197,5 @@ where
             };
             self.set(Self::Running { future });
         }
-    }
-}
-
-/// Returns a factory whose incarnations are the values that `make` returns.
-pub(crate) fn value_kind<M, G>(meta: M, make: G) -> FactoryKind
-where
-    M: ChildMeta,
-    G: Fn(&M, &Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync + 'static,
-{
-    FactoryKind::Value(Foreign::new(Arc::new(ValueFactory { meta, make })))
-}
-
-struct ValueFactory<M, G> {
-    meta: M,
-    make: G,
-}
-
-impl<M, G> IncarnationFactory for ValueFactory<M, G>
-where
-    M: ChildMeta,
-    G: Fn(&M, &Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync + 'static,
-{
-    fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
-        Box::pin(async move {
-            let child = (self.make)(&self.meta, &ctx)?;
-            live(child, ctx, phases).await
-        })
-    }
-
-    fn meta(&self) -> &dyn ChildMeta {
-        &self.meta
     }
 }

@@ -19,8 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dashmap::DashMap;
 use tokio::sync::watch;
 
-use crate::child::guards::GuardId;
-use crate::child::{Incarnation, StopLevel};
+use crate::child::{GuardId, Incarnation, StopLevel};
 use crate::panic::catch_panic;
 use crate::path::Path;
 
