@@ -236,9 +236,9 @@ pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
 #[cfg(feature = "mailbox")]
-pub use crate::mailbox::constructor::{mailbox, mailbox_with_capacity};
-#[cfg(feature = "mailbox")]
-pub use crate::mailbox::workers::{child_with_mailbox, worker_with_mailbox};
+pub use crate::mailbox::workers::{
+    child_with_mailbox, mailbox, mailbox_with_capacity, worker_with_mailbox,
+};
 pub use crate::panic::PanicMessage;
 pub use crate::path::{NameProblem, Path};
 #[cfg(feature = "cron")]

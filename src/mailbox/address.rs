@@ -1,4 +1,4 @@
-//! The sending end of a mailbox.
+//! The sending end of a mailbox, and the error of sending.
 
 use std::fmt;
 use std::future::Future;
@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
 
-use super::ask::Reply;
-use super::ask::{self, Unanswered};
-use super::error::{AskError, SendError};
-use super::message::Envelope;
-use super::outcome::{Sent, WhenFull};
+use super::ask::{self, AskError, Reply, Unanswered};
+use super::queue::Envelope;
 use super::shared::MailboxShared;
+use super::state::{Sent, WhenFull};
 use crate::child::MailboxControl;
 use crate::clock::now;
+use crate::dead_letter::{DeadLetterStore, EntryId, ReplayError};
 use crate::path::Path;
 
 /// Sends messages to a child.
@@ -395,6 +394,101 @@ impl<M: Send + 'static> Drop for Sending<'_, M> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             self.shared.step(|state, fx| state.leave(number, fx));
+        }
+    }
+}
+
+impl DeadLetterStore {
+    /// Sends the message of an entry to another mailbox than the one it was sent to.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`replay`](Self::replay). If the address is for another type of message, the error is
+    /// [`ReplayError::Refused`].
+    pub fn replay_to<M: Send + 'static>(
+        &self,
+        id: EntryId,
+        address: &Address<M>,
+    ) -> Result<(), ReplayError> {
+        self.replay_into(id, Arc::<MailboxShared<M>>::clone(address.shared()), now())
+    }
+}
+
+/// Error returned by [`Address::send`] and [`Address::try_send`].
+///
+/// The error contains the message; [`into_message`](Self::into_message) takes it out. `Debug` prints
+/// the same text as `Display`, without the message, so that `M` need not be `Debug`.
+///
+/// ```
+/// use verger::mailbox::{Address, SendError};
+///
+/// /// Returns the jobs that were not accepted.
+/// fn offer(address: &Address<u64>, jobs: impl Iterator<Item = u64>) -> Vec<u64> {
+///     let refused = jobs.filter_map(|job| address.try_send(job).err());
+///     refused.map(SendError::into_message).collect()
+/// }
+///
+/// let (address, mailbox) = verger::mailbox_with_capacity(2);
+/// assert_eq!(offer(&address, 1..=4), [3, 4]);
+/// # drop(mailbox);
+/// ```
+///
+/// [`Address::send`]: crate::mailbox::Address::send
+/// [`Address::try_send`]: crate::mailbox::Address::try_send
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError<M> {
+    /// The mailbox has no room, and its [overflow policy](crate::mailbox::Mailbox::overflow) is to reject.
+    #[error(
+        "the mailbox of {} is full (capacity {capacity}); wait for room with `send`, or raise the \
+         capacity",
+        Addressee(.child)
+    )]
+    Full {
+        /// The message that was not sent.
+        message: M,
+        /// The child that the mailbox belongs to. `None` until its tree is started.
+        child: Option<Path>,
+        /// The capacity of the mailbox, in messages.
+        capacity: usize,
+    },
+    /// The child is stopping, or is down and will not be restarted.
+    #[error(
+        "the mailbox of {} is closed: the child is stopping, or is down and will not be restarted",
+        Addressee(.child)
+    )]
+    Closed {
+        /// The message that was not sent.
+        message: M,
+        /// The child that the mailbox belongs to. `None` if its tree was never started.
+        child: Option<Path>,
+    },
+}
+
+impl<M> SendError<M> {
+    /// Consumes the error and returns the message that was not sent.
+    #[must_use]
+    pub fn into_message(self) -> M {
+        match self {
+            Self::Full { message, .. } | Self::Closed { message, .. } => message,
+        }
+    }
+}
+
+impl<M> fmt::Debug for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The child that a message was for, in an error text.
+pub(super) struct Addressee<'a>(pub(super) &'a Option<Path>);
+
+impl fmt::Display for Addressee<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(path) => write!(f, "`{path}`"),
+            None => f.write_str("a child whose tree was not started"),
         }
     }
 }

@@ -16,9 +16,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Duration;
 
+use super::address::{Addressee, SendError};
 use crate::dead_letter::DeadLetterReason;
 use crate::panic::wake;
+use crate::path::Path;
 use crate::sync::Mutex;
 
 /// Sends the answer to a question that was sent with [`Address::ask`].
@@ -201,6 +204,94 @@ impl<R> Drop for PendingAnswer<R> {
             (state.settled.take(), state.waker.take())
         };
         drop(unused);
+    }
+}
+
+/// Error returned by [`Address::ask`] and [`Address::ask_within`].
+///
+/// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use verger::mailbox::{Address, AskError, Reply};
+///
+/// /// Asks once more if the child has failed while it handled the question.
+/// async fn total(cart: &Address<Reply<u64>>) -> Result<u64, AskError> {
+///     match cart.ask(|reply| reply).await {
+///         Err(AskError::NoReply { .. }) => cart.ask(|reply| reply).await,
+///         answer => answer,
+///     }
+/// }
+/// # drop(total);
+/// ```
+///
+/// [`Address::ask`]: crate::mailbox::Address::ask
+/// [`Address::ask_within`]: crate::mailbox::Address::ask_within
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The mailbox has no room, and its [overflow policy](crate::mailbox::Mailbox::overflow) is to reject.
+    #[error(
+        "the mailbox of {} is full (capacity {capacity}); wait for room with `send`, or raise the \
+         capacity",
+        Addressee(.child)
+    )]
+    Full {
+        /// The child that the mailbox belongs to. `None` until its tree is started.
+        child: Option<Path>,
+        /// The capacity of the mailbox, in messages.
+        capacity: usize,
+    },
+    /// The child is stopping, or is down and will not be restarted.
+    #[error(
+        "the mailbox of {} is closed: the child is stopping, or is down and will not be restarted",
+        Addressee(.child)
+    )]
+    Closed {
+        /// The child that the mailbox belongs to. `None` if its tree was never started.
+        child: Option<Path>,
+    },
+    /// The question became a [dead letter](crate::dead_letter::DeadLetter) before the child received it.
+    #[error("the question to {} was not delivered: {reason}", Addressee(.child))]
+    Undelivered {
+        /// The child that the mailbox belongs to.
+        child: Option<Path>,
+        /// The reason of the dead letter.
+        reason: DeadLetterReason,
+    },
+    /// The question was received, and its [`Reply`](crate::mailbox::Reply) was dropped without an answer.
+    ///
+    /// That happens if the child fails while it handles the question, and if a
+    /// [`WhileDown::reply`](crate::mailbox::WhileDown::reply) handler drops the reply. The question may have
+    /// had an effect.
+    #[error("{} has read the question and dropped its `Reply` without an answer", Addressee(.child))]
+    NoReply {
+        /// The child that the mailbox belongs to.
+        child: Option<Path>,
+    },
+    /// The time limit of [`ask_within`](crate::mailbox::Address::ask_within) has passed.
+    ///
+    /// The child may still receive the question. A later answer is dropped.
+    #[error("{} did not answer within {:?}", Addressee(.child), .within)]
+    TimedOut {
+        /// The child that the mailbox belongs to.
+        child: Option<Path>,
+        /// The time limit.
+        within: Duration,
+    },
+}
+
+impl<M> From<SendError<M>> for AskError {
+    fn from(error: SendError<M>) -> Self {
+        match error {
+            SendError::Full { child, capacity, .. } => Self::Full { child, capacity },
+            SendError::Closed { child, .. } => Self::Closed { child },
+        }
+    }
+}
+
+impl fmt::Debug for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

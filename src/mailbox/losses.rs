@@ -8,17 +8,19 @@
 //! 1. Each message that is lost is refused if it is a question, and then becomes one dead letter, unless
 //!    its tree has ended.
 //! 2. No lock is held while a letter is published or a handler is called.
+//! 3. While a function of a mailbox runs, no function of that mailbox is called on the same thread.
 
 use std::any::{TypeId, type_name};
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ptr;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::function_call::FunctionCall;
-use super::message::{Envelope, MessageOrigin};
 use super::options::Diversion;
-use super::outcome::Undeliverable;
+use super::queue::{Envelope, MessageOrigin};
 use super::shared::MailboxShared;
+use super::state::Undeliverable;
 use crate::child::{LeftMessages, MailboxOwner};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, Redeliver, Undelivered};
@@ -240,5 +242,39 @@ impl<M: Send + 'static> MailboxShared<M> {
             count,
             "messages lost: their tree does not run"
         );
+    }
+}
+
+thread_local! {
+    /// The addresses of the mailboxes, the innermost call last.
+    static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A running call of a function of a mailbox. The call ends when this is dropped.
+///
+/// A mailbox calls [`final_message`](super::Mailbox::final_message) and the handler of
+/// [`WhileDown::reply`](super::WhileDown::reply) in the task that sends. A function that sends to its own
+/// mailbox would be called for that message too, within its own call, until the stack overflows. The same
+/// happens with two functions that send to the mailbox of the other.
+#[must_use]
+pub(super) struct FunctionCall(());
+
+impl FunctionCall {
+    /// Returns `None` if a function of this mailbox runs on this thread already.
+    pub(super) fn enter<T>(mailbox: &T) -> Option<Self> {
+        let address = ptr::from_ref(mailbox).addr();
+        // The list may be gone while its thread ends. Calls are not counted then.
+        let runs = RUNNING.try_with(|running| running.borrow().contains(&address));
+        if runs.unwrap_or(false) {
+            return None;
+        }
+        let _ = RUNNING.try_with(|running| running.borrow_mut().push(address));
+        Some(Self(()))
+    }
+}
+
+impl Drop for FunctionCall {
+    fn drop(&mut self) {
+        let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
     }
 }

@@ -53,56 +53,37 @@
 
 // | file | contents |
 // | --- | --- |
-// | `address`, `ask`, `error` | sending messages and questions |
-// | `inbox`, `delivery` | receiving messages |
-// | `options`, `while_down` | what users configure |
-// | `control`, `binding` | what the supervisor does with a mailbox, and what the mailbox knows of it |
-// | `state`, `phase`, `queue`, `senders`, `message` | the state: pure steps without clock and callbacks |
-// | `outcome`, `effects` | what a step returns, and what it leaves to be done |
+// | `address`, `ask` | sending messages and questions |
+// | `inbox` | receiving messages |
+// | `options` | what users configure |
+// | `workers` | how a mailbox gets into a tree |
+// | `state`, `queue` | the state: pure steps without clock and callbacks |
 // | `shared`, `losses` | run the steps under a lock, and their effects and letters afterwards |
-// | `function_call` | keeps the functions of users from being called within their own calls |
 //
 // The module knows neither children nor supervisors. A mailbox is lent to a `LoanHolder`, and its dead
 // letters go to a `MailboxOwner`.
 
 mod address;
 mod ask;
-mod binding;
-pub(crate) mod constructor;
-mod control;
-mod delivery;
-mod effects;
-mod error;
-mod find;
-mod function_call;
 mod inbox;
 mod losses;
-mod message;
 mod options;
-mod outcome;
-mod phase;
 mod queue;
-mod replay;
-mod senders;
 mod shared;
 mod state;
 #[cfg(test)]
 mod tests;
-mod while_down;
 pub(crate) mod workers;
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-pub use self::address::Address;
-pub use self::ask::Reply;
-pub use self::delivery::Delivery;
-pub use self::error::{AskError, SendError};
-pub use self::inbox::{Inbox, Next};
-pub use self::options::{Closing, Delay, Drain, Handler, Overflow};
+pub use self::address::{Address, SendError};
+pub use self::ask::{AskError, Reply};
+pub use self::inbox::{Delivery, Inbox, Next};
+pub use self::options::{Closing, Delay, Drain, Handler, Overflow, WhileDown};
 use self::shared::MailboxShared;
-pub use self::while_down::WhileDown;
 use crate::child::{MailboxControl, MailboxLoan};
 use crate::clock::now;
 use crate::panic::Foreign;

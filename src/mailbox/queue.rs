@@ -12,10 +12,11 @@
 //!    senders before it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::Waker;
 
-use super::message::Envelope;
-use super::senders::WaitingSenders;
+use super::ask::Refuse;
+use crate::dead_letter::EntryId;
 
 /// See the [module](self).
 pub(super) struct MessageQueue<M> {
@@ -208,5 +209,123 @@ impl<M> MessageQueue<M> {
     fn wake_next(&mut self) -> Option<Waker> {
         let last = self.room().checked_sub(1)?;
         self.senders.as_mut()?.wake(last)
+    }
+}
+
+/// A message and what the mailbox knows about it.
+pub(super) struct Envelope<M> {
+    /// The number of the message in its mailbox, assigned when it is queued.
+    pub(super) id: u64,
+    pub(super) message: M,
+    /// How often the message was delivered.
+    pub(super) attempts: u32,
+    /// How many of these attempts failed.
+    pub(super) failed: u32,
+    /// `None`: sent through an address. Boxed, since all else is rare.
+    pub(super) origin: Option<Box<MessageOrigin>>,
+    /// Refuses the question, if the message is one.
+    pub(super) asker: Option<Arc<dyn Refuse>>,
+}
+
+/// How a message came to its mailbox.
+pub(super) enum MessageOrigin {
+    /// By the mailbox of a child that was down.
+    Forwarded,
+    /// From a dead letter store.
+    Replayed(EntryId),
+}
+
+impl<M> Envelope<M> {
+    /// Wraps a message that is not queued yet.
+    pub(super) fn new(message: M) -> Self {
+        Self { id: 0, message, attempts: 0, failed: 0, origin: None, asker: None }
+    }
+
+    /// Sets how the message comes to its mailbox.
+    pub(super) fn with_origin(self, origin: MessageOrigin) -> Self {
+        Self { origin: Some(Box::new(origin)), ..self }
+    }
+
+    /// Whether the message was forwarded by another mailbox.
+    pub(super) fn is_forwarded(&self) -> bool {
+        matches!(self.origin.as_deref(), Some(MessageOrigin::Forwarded))
+    }
+
+    /// Wraps a question.
+    pub(super) fn question(message: M, asker: Arc<dyn Refuse>) -> Self {
+        Self { asker: Some(asker), ..Self::new(message) }
+    }
+
+    /// Separates the message from the rest.
+    pub(super) fn open(self) -> (M, Envelope<()>) {
+        let Self { id, message, attempts, failed, origin, asker } = self;
+        (message, Envelope { id, message: (), attempts, failed, origin, asker })
+    }
+
+    /// Replaces the message.
+    pub(super) fn with<T>(self, message: T) -> Envelope<T> {
+        let Self { id, message: _, attempts, failed, origin, asker } = self;
+        Envelope { id, message, attempts, failed, origin, asker }
+    }
+}
+
+/// The senders that wait for room in a mailbox.
+///
+/// Each sender has a number, in order of arrival, and keeps its place until it has sent, or is dropped.
+/// A sender may send when there is room for it and for all senders before it. It is woken then, but no
+/// room is reserved for it: its task may never poll it again. If a message that didn't wait takes the
+/// room, the sender waits on, in its old place.
+#[derive(Default)]
+struct WaitingSenders {
+    /// In order of arrival. A sender that was woken has no waker until it polls again.
+    queue: VecDeque<(u64, Option<Waker>)>,
+    /// The number of the next sender. Numbers are never reused, since a sender may poll with an old one.
+    next: u64,
+}
+
+impl WaitingSenders {
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Returns how many senders are before this one.
+    pub(super) fn before(&self, number: u64) -> Option<usize> {
+        self.queue.binary_search_by_key(&number, |(number, _)| *number).ok()
+    }
+
+    /// Adds a sender and returns its number.
+    pub(super) fn add(&mut self, waker: Waker) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.queue.push_back((number, Some(waker)));
+        number
+    }
+
+    /// Registers a sender that waits on. Returns the waker that is replaced, or `None` if there is no such
+    /// sender.
+    pub(super) fn wait_on(&mut self, number: u64, waker: &Waker) -> Option<Option<Waker>> {
+        let before = self.before(number)?;
+        let kept = &mut self.queue[before].1;
+        match kept {
+            Some(kept) if kept.will_wake(waker) => Some(None),
+            _ => Some(kept.replace(waker.clone())),
+        }
+    }
+
+    /// Returns the waker of the sender that has so many before it, unless that sender was woken already.
+    pub(super) fn wake(&mut self, before: usize) -> Option<Waker> {
+        self.queue.get_mut(before)?.1.take()
+    }
+
+    /// Removes a sender. Returns how many were before it, and its waker.
+    pub(super) fn remove(&mut self, number: u64) -> Option<(usize, Option<Waker>)> {
+        let before = self.before(number)?;
+        let (_, waker) = self.queue.remove(before)?;
+        Some((before, waker))
+    }
+
+    /// Removes all senders, so that each may try again. Returns the wakers of those that were not woken.
+    pub(super) fn release(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.queue).into_iter().filter_map(|(_, waker)| waker).collect()
     }
 }

@@ -8,21 +8,24 @@
 //! 1. No waker, no handler and no `Drop` of a message runs while the lock is held.
 //! 2. The time is an argument.
 
-use std::any::Any;
+use std::any::{Any, type_name};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
+use super::address::SendError;
 use super::ask::Refuse;
-use super::effects::MailboxEffects;
-use super::error::SendError;
-use super::function_call::FunctionCall;
-use super::message::{Envelope, MessageOrigin};
-use super::options::{ForwardTarget, IsFinal, MailboxOptions};
-use super::outcome::{NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull};
-use super::state::MailboxState;
-use crate::child::{LoanHolder, MailboxLoan};
+use super::losses::FunctionCall;
+use super::options::{Delay, Diversion, ForwardTarget, IsFinal, MailboxOptions};
+use super::queue::{Envelope, MessageOrigin};
+use super::state::{
+    MailboxEffects, MailboxState, NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull,
+};
+use crate::child::{
+    ChildBinding, ChildId, LeftMessages, LoanHolder, MailboxControl, MailboxLoan, MailboxOwner,
+};
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
+use crate::exit::ExitReason;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::sync::{Mutex, MutexGuard};
@@ -211,5 +214,90 @@ impl<M: Send + 'static> Redeliver for MailboxShared<M> {
             }
         }
         Ok(())
+    }
+}
+
+impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+
+    fn message_type(&self) -> &'static str {
+        type_name::<M>()
+    }
+
+    fn bind(&self, child: ChildBinding) {
+        self.step(|state, fx| state.bind(child, fx));
+    }
+
+    fn unbind(&self) {
+        self.step(|state, fx| state.unbind(fx));
+    }
+
+    fn orphan(&self, owner: Arc<dyn MailboxOwner>) {
+        self.step(|state, fx| state.orphan(owner, fx));
+    }
+
+    fn is_orphaned(&self) -> bool {
+        self.state().binding.is_orphaned()
+    }
+
+    fn is_unbound(&self) -> bool {
+        self.state().binding.is_unbound()
+    }
+
+    fn bound_to(&self) -> Option<Path> {
+        let state = self.state();
+        state.binding.is_child().then(|| state.binding.path()).flatten()
+    }
+
+    fn belongs_to(&self, child: ChildId) -> bool {
+        self.state().binding.belongs_to(child)
+    }
+
+    fn mark_ready(&self, child: ChildId, incarnation: u32) {
+        self.step(|state, fx| state.mark_ready(child, incarnation, fx));
+    }
+
+    fn delay_delivery(&self, until: Instant) {
+        self.state().delay_delivery(until);
+    }
+
+    fn delays_delivery(&self) -> bool {
+        self.state().options().delay == Delay::Delivery
+    }
+
+    fn diverts(&self) -> bool {
+        !matches!(self.state().options().while_down, Diversion::Stash)
+    }
+
+    fn reopen(&self) {
+        self.step(|state, fx| state.reopen(fx));
+    }
+
+    fn begin_stop(&self, for_good: bool) {
+        self.step(|state, fx| state.begin_stop(for_good, fx));
+    }
+
+    fn force_close(&self) {
+        self.step(|state, fx| state.force_close(fx));
+    }
+
+    fn lose(self: Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant) {
+        MailboxShared::lose(&self, incarnation, error, now);
+    }
+
+    fn close(self: Arc<Self>, reason: DeadLetterReason) -> Option<Box<dyn LeftMessages>> {
+        let messages = self.step(|state, fx| state.close(reason, fx));
+        self.left(messages, reason)
+    }
+
+    fn mark_idle(self: Arc<Self>) -> Option<Box<dyn LeftMessages>> {
+        let messages = self.step(|state, fx| state.mark_idle(fx));
+        self.left(messages, DeadLetterReason::HandlerError)
+    }
+
+    fn load(&self) -> (usize, usize) {
+        MailboxShared::load(self)
     }
 }

@@ -2,20 +2,100 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::MailboxState;
-use crate::child::{ChildBinding, MailboxOwner};
+use super::{LoanEnding, LostMessage, MailboxEffects, MailboxPhase, MailboxState};
+use crate::child::{ChildBinding, ChildId, DefaultDrain, MailboxOwner};
+use crate::core::Key;
 use crate::dead_letter::DeadLetterReason;
-use crate::mailbox::binding::Binding;
-use crate::mailbox::effects::MailboxEffects;
-use crate::mailbox::message::Envelope;
-use crate::mailbox::outcome::LostMessage;
-use crate::mailbox::phase::{LoanEnding, MailboxPhase};
+use crate::mailbox::options::Drain;
+use crate::mailbox::queue::Envelope;
+use crate::path::Path;
+
+/// The place of a mailbox in the tree.
+pub(crate) enum Binding {
+    /// Its tree was not started.
+    Unbound,
+    Child(ChildBinding),
+    /// Its supervisor has ended and may be restarted.
+    Orphaned {
+        /// The supervisor above, which knows whether that happens.
+        owner: Arc<dyn MailboxOwner>,
+        path: Path,
+        start_on_message: bool,
+    },
+    /// Its child was removed.
+    Ended(Path),
+}
+
+impl Binding {
+    pub(crate) fn is_child(&self) -> bool {
+        matches!(self, Self::Child(_))
+    }
+
+    pub(crate) fn is_orphaned(&self) -> bool {
+        matches!(self, Self::Orphaned { .. })
+    }
+
+    pub(crate) fn is_unbound(&self) -> bool {
+        matches!(self, Self::Unbound)
+    }
+
+    /// Returns `true` if some supervisor publishes the mailbox's dead letters.
+    pub(crate) fn has_owner(&self) -> bool {
+        self.is_child() || self.is_orphaned()
+    }
+
+    pub(crate) fn belongs_to(&self, child: ChildId) -> bool {
+        matches!(self, Self::Child(it) if ChildId::new(&it.owner, it.key) == child)
+    }
+
+    pub(crate) fn path(&self) -> Option<Path> {
+        match self {
+            Self::Unbound => None,
+            Self::Child(child) => Some(child.path()),
+            Self::Orphaned { path, .. } | Self::Ended(path) => Some(path.clone()),
+        }
+    }
+
+    pub(crate) fn owner_and_path(&self) -> Option<(Arc<dyn MailboxOwner>, Path)> {
+        match self {
+            Self::Child(child) => Some((Arc::clone(&child.owner), child.path())),
+            Self::Orphaned { owner, path, .. } => Some((Arc::clone(owner), path.clone())),
+            Self::Unbound | Self::Ended(_) => None,
+        }
+    }
+
+    /// Returns the supervisor that runs the child, and the child's key there.
+    pub(crate) fn supervisor(&self) -> Option<(Arc<dyn MailboxOwner>, Key)> {
+        match self {
+            Self::Child(child) => Some((Arc::clone(&child.owner), child.key)),
+            Self::Unbound | Self::Orphaned { .. } | Self::Ended(_) => None,
+        }
+    }
+
+    pub(crate) fn drain(&self) -> Drain {
+        match self {
+            Self::Child(ChildBinding { drain: DefaultDrain::AtReady, .. }) => Drain::AtReady,
+            Self::Child(ChildBinding { drain: DefaultDrain::AfterMicros(micros), .. }) => {
+                Drain::After(Duration::from_micros((*micros).into()))
+            }
+            Self::Unbound | Self::Orphaned { .. } | Self::Ended(_) => Drain::AtStart,
+        }
+    }
+
+    pub(crate) fn start_on_message(&self) -> bool {
+        match self {
+            Self::Child(ChildBinding { start_on_message, .. })
+            | Self::Orphaned { start_on_message, .. } => *start_on_message,
+            Self::Unbound | Self::Ended(_) => false,
+        }
+    }
+}
 
 impl<M: 'static> MailboxState<M> {
     /// Binds the mailbox to a child, unless it is bound to one.
-    pub(in crate::mailbox) fn bind(&mut self, child: ChildBinding, fx: &mut MailboxEffects) {
+    pub(crate) fn bind(&mut self, child: ChildBinding, fx: &mut MailboxEffects) {
         if self.binding.is_child() {
             fx.unbound = Some(Box::new(Binding::Child(child)));
             return;
@@ -27,17 +107,13 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// Ends the binding of a child that was removed.
-    pub(in crate::mailbox) fn unbind(&mut self, fx: &mut MailboxEffects) {
+    pub(crate) fn unbind(&mut self, fx: &mut MailboxEffects) {
         let binding = self.binding.path().map_or(Binding::Unbound, Binding::Ended);
         self.rebind(binding, fx);
     }
 
     /// The supervisor of the child has ended; `owner`, the one above, knows whether it is restarted.
-    pub(in crate::mailbox) fn orphan(
-        &mut self,
-        owner: Arc<dyn MailboxOwner>,
-        fx: &mut MailboxEffects,
-    ) {
+    pub(crate) fn orphan(&mut self, owner: Arc<dyn MailboxOwner>, fx: &mut MailboxEffects) {
         let Some(path) = self.binding.path() else { return };
         let start_on_message = self.binding.start_on_message();
         let orphaned = Binding::Orphaned { owner, path, start_on_message };
@@ -48,12 +124,12 @@ impl<M: 'static> MailboxState<M> {
         fx.unbound = Some(Box::new(std::mem::replace(&mut self.binding, binding)));
     }
 
-    pub(in crate::mailbox) fn delay_delivery(&mut self, until: Instant) {
+    pub(crate) fn delay_delivery(&mut self, until: Instant) {
         self.extras.get_or_insert_default().delivery_from = Some(until);
     }
 
     /// The child was started. Its task borrows the mailbox later, but senders may send at once.
-    pub(in crate::mailbox) fn reopen(&mut self, fx: &mut MailboxEffects) {
+    pub(crate) fn reopen(&mut self, fx: &mut MailboxEffects) {
         fx.question = self.put_down();
         self.stop = LoanEnding::No;
         self.reopen_if(|phase| !matches!(phase, MailboxPhase::Lent(_)));
@@ -67,10 +143,7 @@ impl<M: 'static> MailboxState<M> {
 
     /// The child is down until a message is sent. Returns the messages that the last incarnation has
     /// left without making progress, which are dead letters.
-    pub(in crate::mailbox) fn mark_idle(
-        &mut self,
-        fx: &mut MailboxEffects,
-    ) -> VecDeque<Envelope<M>> {
+    pub(crate) fn mark_idle(&mut self, fx: &mut MailboxEffects) -> VecDeque<Envelope<M>> {
         // Also if the inbox still exists or has closed the mailbox: the next message starts the child.
         self.stop = LoanEnding::No;
         let down = MailboxPhase::Down { closed: false };
@@ -88,7 +161,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The child is down for good. Returns all queued messages, which are dead letters.
-    pub(in crate::mailbox) fn close(
+    pub(crate) fn close(
         &mut self,
         reason: DeadLetterReason,
         fx: &mut MailboxEffects,
@@ -105,7 +178,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The incarnation has failed. Returns the message that it had in hand, if there is one.
-    pub(in crate::mailbox) fn lose(&mut self, incarnation: u32) -> Option<LostMessage> {
+    pub(crate) fn lose(&mut self, incarnation: u32) -> Option<LostMessage> {
         let lost = self.incarnation == incarnation && self.in_hand;
         lost.then(|| LostMessage { question: self.put_down() })
     }

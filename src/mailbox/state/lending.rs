@@ -5,21 +5,21 @@ use std::num::NonZeroU32;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::MailboxState;
+use super::{
+    CurrentLoan, DrainHold, LoanEnding, MailboxEffects, MailboxPhase, MailboxState, NextMessage,
+    Take,
+};
 use crate::child::ChildId;
 use crate::dead_letter::DeadLetterReason;
 use crate::mailbox::ask::Question;
-use crate::mailbox::effects::MailboxEffects;
-use crate::mailbox::message::Envelope;
 use crate::mailbox::options::{Closing, Diversion, Drain};
-use crate::mailbox::outcome::{NextMessage, Take};
-use crate::mailbox::phase::{CurrentLoan, DrainHold, LoanEnding, MailboxPhase};
+use crate::mailbox::queue::Envelope;
 use crate::policy::later;
 
 impl<M: 'static> MailboxState<M> {
     /// Lends the mailbox to an incarnation and ends the loan before. Returns the number of the loan, and
     /// the deadline of its hold.
-    pub(in crate::mailbox) fn lend(
+    pub(crate) fn lend(
         &mut self,
         incarnation: u32,
         now: Instant,
@@ -58,7 +58,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The deadline of this loan's hold has passed.
-    pub(in crate::mailbox) fn end_hold(&mut self, loan: u64) {
+    pub(crate) fn end_hold(&mut self, loan: u64) {
         if let Some(lent) = self.loan(loan)
             && let Some(hold) = &mut lent.hold
         {
@@ -67,12 +67,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The incarnation is ready.
-    pub(in crate::mailbox) fn mark_ready(
-        &mut self,
-        child: ChildId,
-        incarnation: u32,
-        fx: &mut MailboxEffects,
-    ) {
+    pub(crate) fn mark_ready(&mut self, child: ChildId, incarnation: u32, fx: &mut MailboxEffects) {
         // Another supervisor's child, and an incarnation before the supervisor's restart, may have the
         // same number.
         if self.incarnation != incarnation || !self.binding.belongs_to(child) {
@@ -87,7 +82,7 @@ impl<M: 'static> MailboxState<M> {
 
     /// Returns the next message for this loan. If `awaits_stop`, a cancellation of its holder comes before all
     /// messages.
-    pub(in crate::mailbox) fn next(
+    pub(crate) fn next(
         &mut self,
         loan: u64,
         take: Take,
@@ -140,7 +135,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// No message is in hand any more. Returns the question that was.
-    pub(in crate::mailbox) fn put_down(&mut self) -> Option<Question> {
+    pub(crate) fn put_down(&mut self) -> Option<Question> {
         self.in_hand = false;
         self.extras.as_mut()?.question.take()
     }
@@ -153,14 +148,14 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The holder of the loan accepts no more messages.
-    pub(in crate::mailbox) fn close_inbox(&mut self, loan: u64, fx: &mut MailboxEffects) {
+    pub(crate) fn close_inbox(&mut self, loan: u64, fx: &mut MailboxEffects) {
         if self.loan(loan).is_some_and(|lent| lent.ending < LoanEnding::Leaving) {
             self.end_loan(LoanEnding::Closing, fx);
         }
     }
 
     /// The child was cancelled; `for_good` if it won't be restarted.
-    pub(in crate::mailbox) fn begin_stop(&mut self, for_good: bool, fx: &mut MailboxEffects) {
+    pub(crate) fn begin_stop(&mut self, for_good: bool, fx: &mut MailboxEffects) {
         self.advance_stop(
             match self.options().closing {
                 Closing::Manually => LoanEnding::Open,
@@ -172,7 +167,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The child was cancelled, and the time in which its mailbox may stay open is over.
-    pub(in crate::mailbox) fn force_close(&mut self, fx: &mut MailboxEffects) {
+    pub(crate) fn force_close(&mut self, fx: &mut MailboxEffects) {
         self.advance_stop(LoanEnding::Closing, fx);
     }
 
@@ -198,7 +193,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The inbox of the loan was dropped. Returns the messages that are diverted.
-    pub(in crate::mailbox) fn end(
+    pub(crate) fn end(
         &mut self,
         loan: u64,
         fx: &mut MailboxEffects,
@@ -217,11 +212,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// A delivery was acknowledged. Returns `true` if no message is left that has failed before.
-    pub(in crate::mailbox) fn ack(
-        &mut self,
-        envelope: &Envelope<M>,
-        fx: &mut MailboxEffects,
-    ) -> bool {
+    pub(crate) fn ack(&mut self, envelope: &Envelope<M>, fx: &mut MailboxEffects) -> bool {
         self.progress = true;
         fx.sender = self.queue.settle(envelope);
         !self.queue.has_failed_before()
@@ -229,7 +220,7 @@ impl<M: 'static> MailboxState<M> {
 
     /// A delivery of this loan was dropped without an acknowledgement; `failed` if the attempt counts.
     /// Returns the message if it is a dead letter.
-    pub(in crate::mailbox) fn put_back(
+    pub(crate) fn put_back(
         &mut self,
         envelope: Envelope<M>,
         loan: u64,

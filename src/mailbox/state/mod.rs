@@ -22,19 +22,18 @@
 mod control;
 mod lending;
 
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
+use self::control::Binding;
 use super::ask::Question;
-use super::binding::Binding;
-use super::effects::MailboxEffects;
-use super::message::Envelope;
-use super::options::{Diversion, MailboxOptions, Overflow};
-use super::outcome::{Sent, Undeliverable, Unsent, WhenFull};
-use super::phase::{LoanEnding, MailboxPhase};
-use super::queue::MessageQueue;
+use super::options::{Diversion, IsFinal, MailboxOptions, Overflow};
+use super::queue::{Envelope, MessageQueue};
+use crate::child::MailboxOwner;
 use crate::core::{ChildRequest, ConditionEvent, MachineEvent, Ticket};
 use crate::dead_letter::DeadLetterReason;
+use crate::panic::wake;
 
 /// The ticket of a request whose answer is not awaited.
 const NO_TICKET: Ticket = Ticket::MAX;
@@ -239,6 +238,173 @@ impl<M: 'static> MailboxState<M> {
             fx.notify = supervisor.map(|(owner, key)| {
                 Box::new((owner, MachineEvent::Condition(ConditionEvent::MessagePending { key })))
             });
+        }
+    }
+}
+
+/// Where a mailbox is in its life.
+pub(super) enum MailboxPhase {
+    /// The mailbox was never lent, or its child was just started: messages wait for the next loan.
+    Fresh,
+    Lent(CurrentLoan),
+    /// The last loan has ended.
+    Down {
+        /// The mailbox accepts no messages.
+        closed: bool,
+    },
+    /// The child is down for good, unless a call starts it again.
+    Closed(DeadLetterReason),
+}
+
+/// The loan to the current incarnation.
+pub(super) struct CurrentLoan {
+    pub(super) hold: Option<DrainHold>,
+    pub(super) ending: LoanEnding,
+    /// The holder was cancelled and has put a delivery back: it receives no more messages.
+    pub(super) put_back: bool,
+}
+
+/// Keeps messages back from an incarnation that has just started. It is lifted when both conditions are
+/// met.
+pub(super) struct DrainHold {
+    /// The inbox still waits for the hold's deadline.
+    pub(super) timed: bool,
+    /// The incarnation must still become ready.
+    pub(super) until_ready: bool,
+    /// Messages with smaller numbers are kept back.
+    pub(super) below: u64,
+}
+
+/// How far the end of a loan, or of an incarnation, is. It never goes back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LoanEnding {
+    No,
+    /// The holder was cancelled, and the mailbox stays open until the holder closes it.
+    Open,
+    /// The queued messages are kept for the next incarnation.
+    Leaving,
+    /// The mailbox accepts no messages; the holder receives the queued ones.
+    Closing,
+}
+
+impl CurrentLoan {
+    pub(super) fn new(hold: Option<DrainHold>, ending: LoanEnding) -> Self {
+        Self { hold, ending, put_back: false }
+    }
+}
+
+impl MailboxPhase {
+    /// Returns `true` if the mailbox accepts no messages.
+    pub(super) fn is_closed(&self) -> bool {
+        match self {
+            Self::Fresh => false,
+            Self::Lent(loan) => loan.ending == LoanEnding::Closing,
+            Self::Down { closed } => *closed,
+            Self::Closed(_) => true,
+        }
+    }
+
+    /// Returns `true` if the mailbox waits for its next loan.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self, Self::Fresh | Self::Down { .. })
+    }
+}
+
+/// What a sender does if the mailbox is full.
+#[derive(Clone, Copy)]
+pub(super) enum WhenFull<'a> {
+    /// Follows the mailbox's [`Overflow`].
+    Overflow,
+    /// Takes the message back.
+    Reject,
+    /// Waits for room, and is then woken. `number`: the sender has waited under it.
+    Wait { number: Option<u64>, waker: &'a Waker },
+}
+
+/// What happened to a message that was sent.
+pub(super) enum Sent<M> {
+    Queued,
+    /// The message was accepted and it, or an older one, can't be delivered.
+    Undeliverable(Undeliverable<M>),
+    /// The sender waits for room under this number.
+    Waiting(M, u64),
+}
+
+/// A message that can't be delivered to the child.
+pub(super) enum Undeliverable<M> {
+    DeadLetter(Envelope<M>, DeadLetterReason),
+    /// The child is down, and its messages go elsewhere.
+    Diverted(Envelope<M>, Diversion<M>),
+}
+
+/// A message that `recv` returned to an incarnation which has failed.
+pub(super) struct LostMessage {
+    /// `None` if the message is no question.
+    pub(super) question: Option<Question>,
+}
+
+/// Why a message was not accepted.
+pub(super) enum Unsent<M> {
+    Full(M),
+    Closed(M),
+    /// The child is down, and this may be its final message: ask, then send again.
+    MayBeFinal(Envelope<M>, IsFinal<M>),
+}
+
+/// How an inbox takes a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    /// For good.
+    Receive,
+    /// Until it is acknowledged.
+    Deliver,
+}
+
+/// What an inbox gets.
+pub(super) enum NextMessage<M> {
+    /// A message, and what decides whether it is the child's final one.
+    Message(Envelope<M>, Option<IsFinal<M>>),
+    /// No message is available now.
+    None,
+    /// The holder of the loan was cancelled.
+    Stopping,
+    /// This loan gets no more messages.
+    End,
+}
+
+/// What a step leaves to be done once the lock is free. What is rare is boxed.
+#[must_use]
+#[derive(Default)]
+pub(super) struct MailboxEffects {
+    /// Wakes the inbox.
+    pub(super) receiver: Option<Waker>,
+    /// Wakes the sender that has room now.
+    pub(super) sender: Option<Waker>,
+    /// Wakes senders that have room now, or were released.
+    pub(super) senders: Vec<Waker>,
+    /// An event for the child's supervisor.
+    pub(super) notify: Option<Box<(Arc<dyn MailboxOwner>, MachineEvent)>>,
+    /// A waker, a question and a binding that were replaced. Dropping each may run foreign code.
+    pub(super) stale: Option<Waker>,
+    pub(super) question: Option<Question>,
+    pub(super) unbound: Option<Box<Binding>>,
+}
+
+impl MailboxEffects {
+    /// Runs the effects. The mailbox must not be locked.
+    pub(super) fn apply(self) {
+        if let Some(waker) = self.receiver {
+            wake(waker);
+        }
+        if let Some(waker) = self.sender {
+            wake(waker);
+        }
+        for waker in self.senders {
+            wake(waker);
+        }
+        if let Some(notify) = self.notify {
+            let (owner, event) = *notify;
+            owner.notify(event);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::error::AskError;
+use super::super::ask::AskError;
 use super::*;
 
 /// A message without `Debug`.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::address::Address;
-use super::super::while_down::WhileDown;
+use super::super::options::WhileDown;
 use super::*;
 use crate::panic::Foreign;
 

@@ -19,11 +19,11 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::error::SendError;
+use super::address::SendError;
 use super::inbox::Inbox;
-use super::message::Envelope;
-use super::outcome::{NextMessage, Sent, Take, WhenFull};
+use super::queue::Envelope;
 use super::shared::MailboxShared;
+use super::state::{NextMessage, Sent, Take, WhenFull};
 use crate::child::{
     ChildBinding, ChildId, DefaultDrain, LoanHolder, MailboxControl, MailboxLoan, MailboxOwner,
 };

@@ -132,7 +132,7 @@ fn a_message_that_an_ack_has_made_room_for_starts_an_idle_child() {
 /// two messages.
 fn notifications_after(
     most: Option<u32>,
-    incarnation: impl FnOnce(super::super::delivery::Delivery<u32>),
+    incarnation: impl FnOnce(super::super::inbox::Delivery<u32>),
 ) -> usize {
     let mut mailbox = BoundMailbox::start_on_message(4);
     mailbox

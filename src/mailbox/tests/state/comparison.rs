@@ -11,10 +11,10 @@ use super::step::{Config, MailboxStep};
 use crate::child::MailboxControl;
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
-use crate::mailbox::error::SendError;
-use crate::mailbox::message::Envelope;
+use crate::mailbox::address::SendError;
 use crate::mailbox::options::{Closing, Diversion, Drain, Overflow};
-use crate::mailbox::outcome::{NextMessage, Take};
+use crate::mailbox::queue::Envelope;
+use crate::mailbox::state::{NextMessage, Take};
 use crate::mailbox::tests::wakes::CountingWaker;
 use crate::mailbox::tests::{BoundMailbox, INCARNATION};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::step::Config;
 use crate::dead_letter::DeadLetterReason;
-use crate::mailbox::message::Envelope;
-use crate::mailbox::outcome::Take;
+use crate::mailbox::queue::Envelope;
+use crate::mailbox::state::Take;
 use crate::mailbox::tests::TestHolder;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
