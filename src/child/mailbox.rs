@@ -22,11 +22,8 @@ use crate::exit::ExitReason;
 use crate::path::Path;
 use crate::subscriber;
 
-/// The mailbox of a child.
-pub(crate) trait MailboxControl: Send + Sync {
-    /// Returns the mailbox itself, whose type has that of the messages.
-    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-
+/// The mailbox of a child. As [`Any`], it is downcast to the mailbox with the type of its messages.
+pub(crate) trait MailboxControl: Any + Send + Sync {
     /// Returns the type of the messages.
     fn message_type(&self) -> &'static str;
 

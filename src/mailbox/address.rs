@@ -1,5 +1,6 @@
 //! The sending end of a mailbox, and the error of sending.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -60,23 +61,19 @@ use crate::path::Path;
 /// # }
 /// ```
 pub struct Address<M> {
-    shared: Arc<MailboxShared<M>>,
+    pub(super) shared: Arc<MailboxShared<M>>,
 }
 
 impl<M> Address<M> {
     pub(super) fn new(shared: Arc<MailboxShared<M>>) -> Self {
         Self { shared }
     }
-
-    pub(super) fn shared(&self) -> &Arc<MailboxShared<M>> {
-        &self.shared
-    }
 }
 
 impl<M: Send + 'static> Address<M> {
     /// Returns the address of a mailbox, if it is for messages of this type.
     pub(crate) fn of(mailbox: Arc<dyn MailboxControl>) -> Option<Self> {
-        mailbox.as_any().downcast().ok().map(Self::new)
+        (mailbox as Arc<dyn Any + Send + Sync>).downcast().ok().map(Self::new)
     }
 
     /// Sends a message, waiting until the mailbox has room.
@@ -143,14 +140,7 @@ impl<M: Send + 'static> Address<M> {
     /// * [`SendError::Closed`] with the message, if the child is stopping, or is down and will not be
     ///   restarted.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        self.send_now(Envelope::new(message))
-    }
-
-    fn send_now(&self, envelope: Envelope<M>) -> Result<(), SendError<M>> {
-        if let Sent::Undeliverable(it) = self.shared.send(envelope, WhenFull::Overflow)? {
-            self.shared.dispose(it, now());
-        }
-        Ok(())
+        self.shared.accept(Envelope::new(message), WhenFull::Overflow, now())
     }
 
     /// Sends a question and waits for the answer.
@@ -224,7 +214,8 @@ impl<M: Send + 'static> Address<M> {
         question: impl FnOnce(Reply<R>) -> M,
     ) -> Result<R, AskError> {
         let (reply, answer, refuse) = ask::ask();
-        let sent = self.send_now(Envelope::question(question(reply), refuse));
+        let question = Envelope { asker: Some(refuse), ..Envelope::new(question(reply)) };
+        let sent = self.shared.accept(question, WhenFull::Overflow, now());
         let answered = match sent {
             Ok(()) => answer.await.map_err(|unanswered| {
                 let child = self.path();
@@ -410,7 +401,7 @@ impl DeadLetterStore {
         id: EntryId,
         address: &Address<M>,
     ) -> Result<(), ReplayError> {
-        self.replay_into(id, Arc::<MailboxShared<M>>::clone(address.shared()), now())
+        self.replay_into(id, Arc::<MailboxShared<M>>::clone(&address.shared), now())
     }
 }
 

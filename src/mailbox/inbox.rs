@@ -454,7 +454,7 @@ impl<M: Send + 'static> Delivery<M> {
     /// It resets a backoff with [`Reset::OnAck`](crate::policy::Reset::OnAck), unless the mailbox still has a
     /// message that has failed before.
     pub fn ack(mut self) -> M {
-        let Some(envelope) = self.envelope.take() else { unreachable!("acknowledged once") };
+        let envelope = self.envelope.take().expect("a delivery is acknowledged once");
         self.shared.ack(&envelope, &*self.holder);
         envelope.message
     }
@@ -474,10 +474,7 @@ impl<M: Send + 'static> Delivery<M> {
     }
 
     fn envelope(&self) -> &Envelope<M> {
-        match &self.envelope {
-            Some(envelope) => envelope,
-            None => unreachable!("a delivery is consumed by its acknowledgement"),
-        }
+        self.envelope.as_ref().expect("a delivery is consumed by its acknowledgement")
     }
 }
 
@@ -491,10 +488,7 @@ impl<M: Send + 'static> Deref for Delivery<M> {
 
 impl<M: Send + 'static> DerefMut for Delivery<M> {
     fn deref_mut(&mut self) -> &mut M {
-        match &mut self.envelope {
-            Some(envelope) => &mut envelope.message,
-            None => unreachable!("a delivery is consumed by its acknowledgement"),
-        }
+        &mut self.envelope.as_mut().expect("a delivery is consumed by its acknowledgement").message
     }
 }
 

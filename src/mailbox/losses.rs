@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::options::Diversion;
+use super::options::WhileDown;
 use super::queue::{Envelope, MessageOrigin};
 use super::shared::MailboxShared;
 use super::state::Undeliverable;
@@ -42,9 +42,7 @@ impl<M: Send + 'static> LeftMessages for MessagesOfOne<M> {
     fn publish(&mut self, max: usize, now: Instant) -> usize {
         let count = self.messages.len().min(max);
         for envelope in self.messages.drain(..count) {
-            let (message, rest) = envelope.open();
-            let loss = self.reason.into();
-            self.mailbox.publish_from(&self.sender, Some(message), rest, loss, now);
+            self.mailbox.publish_from(&self.sender, envelope.map(Some), self.reason.into(), now);
         }
         count
     }
@@ -70,12 +68,12 @@ struct LetterSender {
 }
 
 /// How a message was lost.
-struct Loss<'a> {
-    reason: DeadLetterReason,
+pub(super) struct Loss<'a> {
+    pub(super) reason: DeadLetterReason,
     /// How the child exited, if that is the cause.
-    error: Option<&'a Arc<ExitReason>>,
+    pub(super) error: Option<&'a Arc<ExitReason>>,
     /// The loss is configured.
-    quiet: bool,
+    pub(super) quiet: bool,
 }
 
 impl From<DeadLetterReason> for Loss<'_> {
@@ -85,21 +83,6 @@ impl From<DeadLetterReason> for Loss<'_> {
 }
 
 impl<M: Send + 'static> MailboxShared<M> {
-    /// The incarnation has failed: reports the message that it had in hand.
-    pub(super) fn lose(self: &Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant) {
-        let Some(lost) = self.step(|state, _| state.lose(incarnation)) else { return };
-        // The question is not refused: a task of the child may still answer it.
-        if lost.question.is_none_or(|question| !question.is_answered()) {
-            let reason = DeadLetterReason::LostInFailure;
-            self.publish(
-                None,
-                Envelope::new(()),
-                Loss { error: Some(error), ..reason.into() },
-                now,
-            );
-        }
-    }
-
     /// Does what remains to be done with a message that can't be delivered.
     pub(super) fn dispose(self: &Arc<Self>, undeliverable: Undeliverable<M>, now: Instant) {
         let (envelope, to) = match undeliverable {
@@ -110,28 +93,33 @@ impl<M: Send + 'static> MailboxShared<M> {
         };
         let reason = DeadLetterReason::DroppedWhileDown;
         match to {
-            Diversion::Drop => {
-                let (message, rest) = envelope.open();
-                self.publish(Some(message), rest, Loss { quiet: true, ..reason.into() }, now);
+            WhileDown::Drop => {
+                self.publish(envelope.map(Some), Loss { quiet: true, ..reason.into() }, now);
             }
-            Diversion::Stash | Diversion::DeadLetter => self.dead_letter(envelope, reason, now),
-            Diversion::Handler(handler) => {
+            WhileDown::Stash | WhileDown::DeadLetter => self.dead_letter(envelope, reason, now),
+            WhileDown::Reply(handler) => {
                 let Some(_running) = FunctionCall::enter(&**self) else {
                     return self.dead_letter(envelope, reason, now);
                 };
-                let (message, rest) = envelope.open();
-                if catch_panic(|| handler.call(message)).is_none() {
-                    self.publish(None, rest, DeadLetterReason::HandlerError.into(), now);
+                let mut handled = None;
+                let rest = envelope.map(|message| {
+                    handled = catch_panic(|| handler.call(message));
+                    None
+                });
+                if handled.is_none() {
+                    self.publish(rest, DeadLetterReason::HandlerError.into(), now);
                 }
             }
-            Diversion::Forward(_) if envelope.is_forwarded() => {
+            WhileDown::Forward(_)
+                if matches!(envelope.origin.as_deref(), Some(MessageOrigin::Forwarded)) =>
+            {
                 self.dead_letter(envelope, reason, now);
             }
-            Diversion::Forward(target) => {
-                let (message, rest) = envelope.open();
-                let refused = target.forward(message, rest.asker.clone(), now);
-                if let Err((message, reason)) = refused {
-                    self.dead_letter(rest.with(message), reason, now);
+            WhileDown::Forward(target) => {
+                let Envelope { message, origin, asker, .. } = envelope;
+                if let Err((message, reason)) = target.shared.forward(message, asker.clone(), now) {
+                    let envelope = Envelope { origin, asker, ..Envelope::new(message) };
+                    self.dead_letter(envelope, reason, now);
                 }
             }
         }
@@ -144,20 +132,18 @@ impl<M: Send + 'static> MailboxShared<M> {
         reason: DeadLetterReason,
         now: Instant,
     ) {
-        let (message, rest) = envelope.open();
-        self.publish(Some(message), rest, reason.into(), now);
+        self.publish(envelope.map(Some), reason.into(), now);
     }
 
-    /// Publishes a dead letter. `message` is `None` if the message itself is gone.
-    fn publish(
+    /// Publishes a dead letter. It has no message if the message itself is gone.
+    pub(super) fn publish(
         self: &Arc<Self>,
-        message: Option<M>,
-        rest: Envelope<()>,
+        envelope: Envelope<Option<M>>,
         loss: Loss<'_>,
         now: Instant,
     ) {
         let sender = self.letter_sender();
-        self.publish_from(&sender, message, rest, loss, now);
+        self.publish_from(&sender, envelope, loss, now);
     }
 
     fn letter_sender(&self) -> LetterSender {
@@ -168,13 +154,13 @@ impl<M: Send + 'static> MailboxShared<M> {
     fn publish_from(
         self: &Arc<Self>,
         sender: &LetterSender,
-        message: Option<M>,
-        rest: Envelope<()>,
+        envelope: Envelope<Option<M>>,
         loss: Loss<'_>,
         now: Instant,
     ) {
         let Loss { reason, error, quiet } = loss;
-        if let Some(asker) = &rest.asker {
+        let Envelope { message, origin, asker, .. } = envelope;
+        if let Some(asker) = &asker {
             asker.refuse(reason);
         }
         let Some((owner, target)) = &sender.owner else {
@@ -188,7 +174,6 @@ impl<M: Send + 'static> MailboxShared<M> {
             catch_panic(|| drop(message));
             return;
         };
-        let origin = Arc::downgrade(self) as Weak<dyn Redeliver>;
         let undelivered = Undelivered {
             reason,
             target: target.clone(),
@@ -198,11 +183,11 @@ impl<M: Send + 'static> MailboxShared<M> {
             payload: message.map(|message| Box::new(message) as _),
             error: error.map(Arc::clone),
             quiet,
-            entry: match rest.origin.as_deref() {
+            entry: match origin.as_deref() {
                 Some(MessageOrigin::Replayed(entry)) => Some(*entry),
                 Some(MessageOrigin::Forwarded) | None => None,
             },
-            origin,
+            origin: Arc::downgrade(self) as Weak<dyn Redeliver>,
         };
         // A panic in the `Drop` of a message must not reach the supervisor, which may be the caller.
         catch_panic(|| owner.dead_letter(undelivered, now));

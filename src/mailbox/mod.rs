@@ -134,7 +134,7 @@ impl<M: Send + 'static> Mailbox<M> {
     /// It has no effect on a child that is [started by messages](crate::ChildSpec::start_on_message), which
     /// gets all messages. `build` [warns](crate::BuildWarning::WhileDownIgnored) of that.
     pub fn while_down(self, while_down: WhileDown<M>) -> Self {
-        self.set(|options| std::mem::replace(&mut options.while_down, while_down.into()))
+        self.set(|options| std::mem::replace(&mut options.while_down, while_down))
     }
 
     /// Sets when an incarnation receives the messages that were queued before it started. Default:

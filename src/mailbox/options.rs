@@ -3,12 +3,9 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::address::Address;
-use super::ask::Refuse;
-use super::shared::MailboxShared;
-use crate::dead_letter::DeadLetterReason;
 use crate::panic::Foreign;
 
 /// What [`try_send`](crate::mailbox::Address::try_send) and [`ask`](crate::mailbox::Address::ask) do with a message if
@@ -143,54 +140,13 @@ impl<M> fmt::Debug for Handler<M> {
     }
 }
 
-/// A mailbox that takes the messages of a child that is down.
-pub(super) trait ForwardTarget<M>: Send + Sync {
-    /// Sends a message here that was sent to a mailbox whose child is down.
-    ///
-    /// # Errors
-    ///
-    /// Returns the message if it is refused, with the reason for its dead letter.
-    fn forward(
-        self: Arc<Self>,
-        message: M,
-        asker: Option<Arc<dyn Refuse>>,
-        now: Instant,
-    ) -> Result<(), (M, DeadLetterReason)>;
-}
-
-/// Where messages go while the child is down: a [`WhileDown`](crate::mailbox::WhileDown) that doesn't name the
-/// type of an address.
-#[derive(Default)]
-pub(super) enum Diversion<M> {
-    /// Into the queue.
-    #[default]
-    Stash,
-    /// To the dead letters, logged at `DEBUG` only.
-    Drop,
-    DeadLetter,
-    Handler(Handler<M>),
-    Forward(Arc<dyn ForwardTarget<M>>),
-}
-
-impl<M> Clone for Diversion<M> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Stash => Self::Stash,
-            Self::Drop => Self::Drop,
-            Self::DeadLetter => Self::DeadLetter,
-            Self::Handler(handler) => Self::Handler(handler.clone()),
-            Self::Forward(target) => Self::Forward(Arc::clone(target)),
-        }
-    }
-}
-
 /// Decides whether a message is the child's last one.
 pub(super) type IsFinal<M> = Foreign<dyn Fn(&M) -> bool + Send + Sync>;
 
 /// All options of a mailbox.
 pub(super) struct MailboxOptions<M> {
     pub(super) overflow: Overflow,
-    pub(super) while_down: Diversion<M>,
+    pub(super) while_down: WhileDown<M>,
     /// `None`: the default of the child.
     pub(super) drain: Option<Drain>,
     /// New messages wait for the drain even if no older ones are queued.
@@ -204,10 +160,10 @@ pub(super) struct MailboxOptions<M> {
     pub(super) final_message: Option<IsFinal<M>>,
 }
 
-impl<M> MailboxOptions<M> {
-    const NEW: Self = Self {
+impl<M: 'static> MailboxOptions<M> {
+    pub(super) const NEW: Self = Self {
         overflow: Overflow::Reject,
-        while_down: Diversion::Stash,
+        while_down: WhileDown::Stash,
         drain: None,
         hold_new: false,
         overtake: false,
@@ -216,17 +172,9 @@ impl<M> MailboxOptions<M> {
         max_attempts: NonZeroU32::new(5),
         final_message: None,
     };
-}
 
-impl<M: 'static> MailboxOptions<M> {
     /// The options of a mailbox that sets none.
     pub(super) const DEFAULT: &'static Self = &Self::NEW;
-}
-
-impl<M> Default for MailboxOptions<M> {
-    fn default() -> Self {
-        Self::NEW
-    }
 }
 
 /// What happens to messages while the child is down and will be restarted.
@@ -287,21 +235,6 @@ impl<M> WhileDown<M> {
     /// handlers send to the other one.
     pub fn reply(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
         Self::Reply(Handler::new(handler))
-    }
-}
-
-impl<M: Send + 'static> From<WhileDown<M>> for Diversion<M> {
-    fn from(while_down: WhileDown<M>) -> Self {
-        match while_down {
-            WhileDown::Stash => Self::Stash,
-            WhileDown::Drop => Self::Drop,
-            WhileDown::DeadLetter => Self::DeadLetter,
-            WhileDown::Reply(handler) => Self::Handler(handler),
-            WhileDown::Forward(address) => {
-                let target = Arc::<MailboxShared<M>>::clone(address.shared());
-                Self::Forward(target as Arc<dyn ForwardTarget<M>>)
-            }
-        }
     }
 }
 

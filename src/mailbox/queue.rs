@@ -12,16 +12,16 @@
 //!    senders before it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::task::Waker;
 
-use super::ask::Refuse;
+use super::ask::Question;
 use crate::dead_letter::EntryId;
 
 /// See the [module](self).
 pub(super) struct MessageQueue<M> {
-    capacity: usize,
-    next_id: u64,
+    pub(super) capacity: usize,
+    /// The number of the next message.
+    pub(super) next_id: u64,
     queued: VecDeque<Envelope<M>>,
     lent: usize,
     /// How many messages, queued or lent, have failed before.
@@ -47,10 +47,6 @@ impl<M> MessageQueue<M> {
         self.queued.len() + self.lent
     }
 
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     /// Returns `true` if no message is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.queued.is_empty()
@@ -62,11 +58,6 @@ impl<M> MessageQueue<M> {
 
     fn room(&self) -> usize {
         self.capacity.saturating_sub(self.len())
-    }
-
-    /// Returns the number that the next message will get.
-    pub(super) fn next_id(&self) -> u64 {
-        self.next_id
     }
 
     /// Returns `true` if some message, queued or lent, has failed before.
@@ -224,7 +215,7 @@ pub(super) struct Envelope<M> {
     /// `None`: sent through an address. Boxed, since all else is rare.
     pub(super) origin: Option<Box<MessageOrigin>>,
     /// Refuses the question, if the message is one.
-    pub(super) asker: Option<Arc<dyn Refuse>>,
+    pub(super) asker: Option<Question>,
 }
 
 /// How a message came to its mailbox.
@@ -241,31 +232,10 @@ impl<M> Envelope<M> {
         Self { id: 0, message, attempts: 0, failed: 0, origin: None, asker: None }
     }
 
-    /// Sets how the message comes to its mailbox.
-    pub(super) fn with_origin(self, origin: MessageOrigin) -> Self {
-        Self { origin: Some(Box::new(origin)), ..self }
-    }
-
-    /// Whether the message was forwarded by another mailbox.
-    pub(super) fn is_forwarded(&self) -> bool {
-        matches!(self.origin.as_deref(), Some(MessageOrigin::Forwarded))
-    }
-
-    /// Wraps a question.
-    pub(super) fn question(message: M, asker: Arc<dyn Refuse>) -> Self {
-        Self { asker: Some(asker), ..Self::new(message) }
-    }
-
-    /// Separates the message from the rest.
-    pub(super) fn open(self) -> (M, Envelope<()>) {
-        let Self { id, message, attempts, failed, origin, asker } = self;
-        (message, Envelope { id, message: (), attempts, failed, origin, asker })
-    }
-
     /// Replaces the message.
-    pub(super) fn with<T>(self, message: T) -> Envelope<T> {
-        let Self { id, message: _, attempts, failed, origin, asker } = self;
-        Envelope { id, message, attempts, failed, origin, asker }
+    pub(super) fn map<T>(self, change: impl FnOnce(M) -> T) -> Envelope<T> {
+        let Self { id, message, attempts, failed, origin, asker } = self;
+        Envelope { id, message: change(message), attempts, failed, origin, asker }
     }
 }
 

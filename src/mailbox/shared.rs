@@ -14,12 +14,12 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::address::SendError;
-use super::ask::Refuse;
-use super::losses::FunctionCall;
-use super::options::{Delay, Diversion, ForwardTarget, IsFinal, MailboxOptions};
+use super::ask::Question;
+use super::losses::{FunctionCall, Loss};
+use super::options::{Delay, IsFinal, MailboxOptions, WhileDown};
 use super::queue::{Envelope, MessageOrigin};
 use super::state::{
-    MailboxEffects, MailboxState, NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull,
+    Binding, MailboxEffects, MailboxState, NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull,
 };
 use crate::child::{
     ChildBinding, ChildId, LeftMessages, LoanHolder, MailboxControl, MailboxLoan, MailboxOwner,
@@ -56,12 +56,6 @@ impl<M> MailboxShared<M> {
         result
     }
 
-    /// Sets an option. `change` returns the value before, which may be a function of the user's.
-    pub(super) fn set_option<T>(&self, change: impl FnOnce(&mut MailboxOptions<M>) -> T) {
-        let before = change(self.state.lock().options_mut());
-        drop(before);
-    }
-
     pub(super) fn path(&self) -> Option<Path> {
         self.state.lock().binding.path()
     }
@@ -69,7 +63,7 @@ impl<M> MailboxShared<M> {
     /// Returns the number of messages, and the capacity.
     pub(super) fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
-        (state.queue.len(), state.queue.capacity())
+        (state.queue.len(), state.queue.capacity)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -78,6 +72,12 @@ impl<M> MailboxShared<M> {
 }
 
 impl<M: Send + 'static> MailboxShared<M> {
+    /// Sets an option. `change` returns the value before, which may be a function of the user's.
+    pub(super) fn set_option<T>(&self, change: impl FnOnce(&mut MailboxOptions<M>) -> T) {
+        let before = change(self.state.lock().options_mut());
+        drop(before);
+    }
+
     // --- Sending ----------------------------------------------------------------------------------
 
     pub(super) fn send(
@@ -101,6 +101,41 @@ impl<M: Send + 'static> MailboxShared<M> {
             Unsent::Closed(message) | Unsent::MayBeFinal(Envelope { message, .. }, _) => {
                 SendError::Closed { message, child: self.path() }
             }
+        })
+    }
+
+    /// Sends a message without waiting, and disposes of one that can't be delivered.
+    pub(super) fn accept(
+        self: &Arc<Self>,
+        envelope: Envelope<M>,
+        when_full: WhenFull<'_>,
+        now: Instant,
+    ) -> Result<(), SendError<M>> {
+        if let Sent::Undeliverable(it) = self.send(envelope, when_full)? {
+            self.dispose(it, now);
+        }
+        Ok(())
+    }
+
+    /// Sends a message here that was sent to a mailbox whose child is down.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message if it is refused, with the reason for its dead letter.
+    pub(super) fn forward(
+        self: &Arc<Self>,
+        message: M,
+        asker: Option<Question>,
+        now: Instant,
+    ) -> Result<(), (M, DeadLetterReason)> {
+        let origin = Some(Box::new(MessageOrigin::Forwarded));
+        let envelope = Envelope { origin, asker, ..Envelope::new(message) };
+        self.accept(envelope, WhenFull::Overflow, now).map_err(|error| {
+            let reason = match error {
+                SendError::Full { .. } => DeadLetterReason::MailboxFull,
+                SendError::Closed { .. } => DeadLetterReason::MailboxClosed,
+            };
+            (error.into_message(), reason)
         })
     }
 
@@ -173,29 +208,6 @@ impl<M: Send + 'static> MailboxShared<M> {
     }
 }
 
-impl<M: Send + 'static> ForwardTarget<M> for MailboxShared<M> {
-    fn forward(
-        self: Arc<Self>,
-        message: M,
-        asker: Option<Arc<dyn Refuse>>,
-        now: Instant,
-    ) -> Result<(), (M, DeadLetterReason)> {
-        let envelope = Envelope::new(message).with_origin(MessageOrigin::Forwarded);
-        let envelope = Envelope { asker, ..envelope };
-        match self.send(envelope, WhenFull::Overflow) {
-            Ok(Sent::Undeliverable(undeliverable)) => self.dispose(undeliverable, now),
-            Ok(Sent::Queued | Sent::Waiting(..)) => {}
-            Err(SendError::Full { message, .. }) => {
-                return Err((message, DeadLetterReason::MailboxFull));
-            }
-            Err(SendError::Closed { message, .. }) => {
-                return Err((message, DeadLetterReason::MailboxClosed));
-            }
-        }
-        Ok(())
-    }
-}
-
 impl<M: Send + 'static> Redeliver for MailboxShared<M> {
     fn redeliver(
         self: Arc<Self>,
@@ -204,24 +216,19 @@ impl<M: Send + 'static> Redeliver for MailboxShared<M> {
         now: Instant,
     ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
         let message = payload.downcast::<M>().map_err(|payload| (payload, Refused::OtherType))?;
-        let envelope = Envelope::new(*message).with_origin(MessageOrigin::Replayed(entry));
-        match self.send(envelope, WhenFull::Reject) {
-            Ok(Sent::Undeliverable(undeliverable)) => self.dispose(undeliverable, now),
-            Ok(Sent::Queued | Sent::Waiting(..)) => {}
-            Err(SendError::Full { message, .. }) => return Err((Box::new(message), Refused::Full)),
-            Err(SendError::Closed { message, .. }) => {
-                return Err((Box::new(message), Refused::Closed));
-            }
-        }
-        Ok(())
+        let origin = Some(Box::new(MessageOrigin::Replayed(entry)));
+        let envelope = Envelope { origin, ..Envelope::new(*message) };
+        self.accept(envelope, WhenFull::Reject, now).map_err(|error| {
+            let refused = match error {
+                SendError::Full { .. } => Refused::Full,
+                SendError::Closed { .. } => Refused::Closed,
+            };
+            (Box::new(error.into_message()) as _, refused)
+        })
     }
 }
 
 impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
-    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-
     fn message_type(&self) -> &'static str {
         type_name::<M>()
     }
@@ -239,11 +246,11 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
     }
 
     fn is_orphaned(&self) -> bool {
-        self.state().binding.is_orphaned()
+        matches!(self.state().binding, Binding::Orphaned { .. })
     }
 
     fn is_unbound(&self) -> bool {
-        self.state().binding.is_unbound()
+        matches!(self.state().binding, Binding::Unbound)
     }
 
     fn bound_to(&self) -> Option<Path> {
@@ -268,7 +275,7 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
     }
 
     fn diverts(&self) -> bool {
-        !matches!(self.state().options().while_down, Diversion::Stash)
+        !matches!(self.state().options().while_down, WhileDown::Stash)
     }
 
     fn reopen(&self) {
@@ -284,7 +291,12 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
     }
 
     fn lose(self: Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant) {
-        MailboxShared::lose(&self, incarnation, error, now);
+        let Some(lost) = self.step(|state, _| state.lose(incarnation)) else { return };
+        // The question is not refused: a task of the child may still answer it.
+        if lost.question.is_none_or(|question| !question.is_answered()) {
+            let loss = Loss { error: Some(error), ..DeadLetterReason::LostInFailure.into() };
+            self.publish(Envelope::new(None), loss, now);
+        }
     }
 
     fn close(self: Arc<Self>, reason: DeadLetterReason) -> Option<Box<dyn LeftMessages>> {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{LoanEnding, LostMessage, MailboxEffects, MailboxPhase, MailboxState};
+use super::{LoanEnding, LostMessage, MailboxEffects, MailboxPhase, MailboxState, OwnerEvent};
 use crate::child::{ChildBinding, ChildId, DefaultDrain, MailboxOwner};
-use crate::core::Key;
+use crate::core::{Key, MachineEvent};
 use crate::dead_letter::DeadLetterReason;
 use crate::mailbox::options::Drain;
 use crate::mailbox::queue::Envelope;
@@ -33,17 +33,9 @@ impl Binding {
         matches!(self, Self::Child(_))
     }
 
-    pub(crate) fn is_orphaned(&self) -> bool {
-        matches!(self, Self::Orphaned { .. })
-    }
-
-    pub(crate) fn is_unbound(&self) -> bool {
-        matches!(self, Self::Unbound)
-    }
-
     /// Returns `true` if some supervisor publishes the mailbox's dead letters.
     pub(crate) fn has_owner(&self) -> bool {
-        self.is_child() || self.is_orphaned()
+        matches!(self, Self::Child(_) | Self::Orphaned { .. })
     }
 
     pub(crate) fn belongs_to(&self, child: ChildId) -> bool {
@@ -66,12 +58,10 @@ impl Binding {
         }
     }
 
-    /// Returns the supervisor that runs the child, and the child's key there.
-    pub(crate) fn supervisor(&self) -> Option<(Arc<dyn MailboxOwner>, Key)> {
-        match self {
-            Self::Child(child) => Some((Arc::clone(&child.owner), child.key)),
-            Self::Unbound | Self::Orphaned { .. } | Self::Ended(_) => None,
-        }
+    /// Returns an event for the supervisor that runs the child.
+    pub(crate) fn event(&self, event: impl FnOnce(Key) -> MachineEvent) -> Option<OwnerEvent> {
+        let Self::Child(child) = self else { return None };
+        Some(Box::new((Arc::clone(&child.owner), event(child.key))))
     }
 
     pub(crate) fn drain(&self) -> Drain {

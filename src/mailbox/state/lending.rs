@@ -12,7 +12,7 @@ use super::{
 use crate::child::ChildId;
 use crate::dead_letter::DeadLetterReason;
 use crate::mailbox::ask::Question;
-use crate::mailbox::options::{Closing, Diversion, Drain};
+use crate::mailbox::options::{Closing, Drain, WhileDown};
 use crate::mailbox::queue::Envelope;
 use crate::policy::later;
 
@@ -27,7 +27,7 @@ impl<M: 'static> MailboxState<M> {
     ) -> (u64, Option<Instant>) {
         let hold = self.hold(now);
         let (hold, until) = if self.stop < LoanEnding::Leaving { hold } else { (None, None) };
-        self.phase = MailboxPhase::Lent(CurrentLoan::new(hold, self.stop));
+        self.phase = MailboxPhase::Lent(CurrentLoan { hold, ending: self.stop, put_back: false });
         self.loans += 1;
         self.incarnation = incarnation;
         (self.notified, self.progress) = (false, false);
@@ -53,7 +53,7 @@ impl<M: 'static> MailboxState<M> {
         if !all && (!has_messages || (until.is_none() && !until_ready)) {
             return (None, None);
         }
-        let below = if self.options().overtake && !all { self.queue.next_id() } else { u64::MAX };
+        let below = if self.options().overtake && !all { self.queue.next_id } else { u64::MAX };
         (Some(DrainHold { timed: until.is_some(), until_ready, below }), until)
     }
 
@@ -197,7 +197,7 @@ impl<M: 'static> MailboxState<M> {
         &mut self,
         loan: u64,
         fx: &mut MailboxEffects,
-    ) -> (VecDeque<Envelope<M>>, Diversion<M>) {
+    ) -> (VecDeque<Envelope<M>>, WhileDown<M>) {
         let Some(lent) = self.loan(loan) else { return Default::default() };
         let closed = lent.ending == LoanEnding::Closing;
         self.phase = MailboxPhase::Down { closed };

@@ -1,7 +1,7 @@
 //! The state of a mailbox: its messages, its loan, and its options.
 //!
 //! A mailbox is *lent* to one incarnation after another. Between two loans it follows its
-//! [`Diversion`]. When its child is down for good it is *closed*, and accepts no messages until the
+//! [`WhileDown`]. When its child is down for good it is *closed*, and accepts no messages until the
 //! child is started again.
 //!
 //! A message that `recv` returns is *in hand* until its incarnation polls the inbox again, which means
@@ -26,9 +26,9 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
-use self::control::Binding;
+pub(super) use self::control::Binding;
 use super::ask::Question;
-use super::options::{Diversion, IsFinal, MailboxOptions, Overflow};
+use super::options::{IsFinal, MailboxOptions, Overflow, WhileDown};
 use super::queue::{Envelope, MessageQueue};
 use crate::child::MailboxOwner;
 use crate::core::{ChildRequest, ConditionEvent, MachineEvent, Ticket};
@@ -70,9 +70,9 @@ struct MailboxExtras<M> {
     question: Option<Question>,
 }
 
-impl<M> Default for MailboxExtras<M> {
+impl<M: 'static> Default for MailboxExtras<M> {
     fn default() -> Self {
-        Self { options: MailboxOptions::default(), delivery_from: None, question: None }
+        Self { options: MailboxOptions::NEW, delivery_from: None, question: None }
     }
 }
 
@@ -93,16 +93,16 @@ impl<M> MailboxState<M> {
         }
     }
 
-    pub(super) fn options_mut(&mut self) -> &mut MailboxOptions<M> {
-        &mut self.extras.get_or_insert_default().options
-    }
-
     pub(super) fn is_closed(&self) -> bool {
         self.stop == LoanEnding::Closing || self.phase.is_closed()
     }
 }
 
 impl<M: 'static> MailboxState<M> {
+    pub(super) fn options_mut(&mut self) -> &mut MailboxOptions<M> {
+        &mut self.extras.get_or_insert_default().options
+    }
+
     pub(super) fn options(&self) -> &MailboxOptions<M> {
         self.extras.as_ref().map_or(MailboxOptions::DEFAULT, |extras| &extras.options)
     }
@@ -207,7 +207,7 @@ impl<M: 'static> MailboxState<M> {
     /// Returns `true` if messages aren't queued while the child is down. A child that is started by
     /// messages gets all of them.
     fn diverts(&self) -> bool {
-        !matches!(self.options().while_down, Diversion::Stash) && !self.binding.start_on_message()
+        !matches!(self.options().while_down, WhileDown::Stash) && !self.binding.start_on_message()
     }
 
     /// Removes a sender that waits for room.
@@ -217,10 +217,9 @@ impl<M: 'static> MailboxState<M> {
 
     /// Stops a child that is down from being restarted, for its final message was sent.
     pub(super) fn terminate(&self, fx: &mut MailboxEffects) {
-        fx.notify = self.binding.supervisor().map(|(owner, key)| {
-            let request = ChildRequest::Terminate;
-            Box::new((owner, MachineEvent::Request { ticket: NO_TICKET, key, request }))
-        });
+        let request = ChildRequest::Terminate;
+        fx.notify =
+            self.binding.event(|key| MachineEvent::Request { ticket: NO_TICKET, key, request });
     }
 
     /// Notifies the supervisor that a message waits for a child that is started by messages. It is
@@ -229,15 +228,13 @@ impl<M: 'static> MailboxState<M> {
     /// Without a `new` message it is notified only if the last incarnation made progress. Otherwise the
     /// next one would be started without delay to do the same again.
     fn notify_pending(&mut self, new: bool, fx: &mut MailboxEffects) {
-        let pending = self.phase.is_waiting()
+        let pending = matches!(self.phase, MailboxPhase::Fresh | MailboxPhase::Down { .. })
             && self.binding.start_on_message()
             && !self.queue.is_empty()
             && (new || self.progress);
         if pending && !std::mem::replace(&mut self.notified, true) {
-            let supervisor = self.binding.supervisor();
-            fx.notify = supervisor.map(|(owner, key)| {
-                Box::new((owner, MachineEvent::Condition(ConditionEvent::MessagePending { key })))
-            });
+            let pending = |key| MachineEvent::Condition(ConditionEvent::MessagePending { key });
+            fx.notify = self.binding.event(pending);
         }
     }
 }
@@ -287,12 +284,6 @@ pub(super) enum LoanEnding {
     Closing,
 }
 
-impl CurrentLoan {
-    pub(super) fn new(hold: Option<DrainHold>, ending: LoanEnding) -> Self {
-        Self { hold, ending, put_back: false }
-    }
-}
-
 impl MailboxPhase {
     /// Returns `true` if the mailbox accepts no messages.
     pub(super) fn is_closed(&self) -> bool {
@@ -302,11 +293,6 @@ impl MailboxPhase {
             Self::Down { closed } => *closed,
             Self::Closed(_) => true,
         }
-    }
-
-    /// Returns `true` if the mailbox waits for its next loan.
-    pub(super) fn is_waiting(&self) -> bool {
-        matches!(self, Self::Fresh | Self::Down { .. })
     }
 }
 
@@ -334,7 +320,7 @@ pub(super) enum Sent<M> {
 pub(super) enum Undeliverable<M> {
     DeadLetter(Envelope<M>, DeadLetterReason),
     /// The child is down, and its messages go elsewhere.
-    Diverted(Envelope<M>, Diversion<M>),
+    Diverted(Envelope<M>, WhileDown<M>),
 }
 
 /// A message that `recv` returned to an incarnation which has failed.
@@ -372,6 +358,9 @@ pub(super) enum NextMessage<M> {
     End,
 }
 
+/// An event for the supervisor of a child.
+type OwnerEvent = Box<(Arc<dyn MailboxOwner>, MachineEvent)>;
+
 /// What a step leaves to be done once the lock is free. What is rare is boxed.
 #[must_use]
 #[derive(Default)]
@@ -383,7 +372,7 @@ pub(super) struct MailboxEffects {
     /// Wakes senders that have room now, or were released.
     pub(super) senders: Vec<Waker>,
     /// An event for the child's supervisor.
-    pub(super) notify: Option<Box<(Arc<dyn MailboxOwner>, MachineEvent)>>,
+    pub(super) notify: Option<OwnerEvent>,
     /// A waker, a question and a binding that were replaced. Dropping each may run foreign code.
     pub(super) stale: Option<Waker>,
     pub(super) question: Option<Question>,
@@ -393,15 +382,7 @@ pub(super) struct MailboxEffects {
 impl MailboxEffects {
     /// Runs the effects. The mailbox must not be locked.
     pub(super) fn apply(self) {
-        if let Some(waker) = self.receiver {
-            wake(waker);
-        }
-        if let Some(waker) = self.sender {
-            wake(waker);
-        }
-        for waker in self.senders {
-            wake(waker);
-        }
+        self.receiver.into_iter().chain(self.sender).chain(self.senders).for_each(wake);
         if let Some(notify) = self.notify {
             let (owner, event) = *notify;
             owner.notify(event);

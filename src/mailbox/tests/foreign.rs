@@ -39,9 +39,9 @@ fn dropping_a_replaced_option_may_use_the_mailbox() {
     let shared = Arc::new(MailboxShared::new(9));
     let calls = SendsOnDrop(Address::new(Arc::clone(&shared)));
     let reply = WhileDown::reply(move |_| assert!(!calls.0.is_empty()));
-    shared.set_option(|options| std::mem::replace(&mut options.while_down, reply.into()));
+    shared.set_option(|options| std::mem::replace(&mut options.while_down, reply));
 
-    shared.set_option(|options| std::mem::replace(&mut options.while_down, WhileDown::Drop.into()));
+    shared.set_option(|options| std::mem::replace(&mut options.while_down, WhileDown::Drop));
 
     assert_eq!(shared.load().0, 1);
 }

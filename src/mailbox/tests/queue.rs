@@ -243,7 +243,7 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
         prop_assert!(queue.len() <= capacity);
         prop_assert_eq!(queue.is_empty(), naive.queued.is_empty());
         prop_assert_eq!(queue.has_failed_before(), naive.has_failed_before());
-        prop_assert_eq!(queue.next_id(), naive.next_id);
+        prop_assert_eq!(queue.next_id, naive.next_id);
         prop_assert_eq!(naive.wake(), 0, "a sender that has room was not woken");
     }
     Ok(())

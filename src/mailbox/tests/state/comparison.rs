@@ -12,7 +12,7 @@ use crate::child::MailboxControl;
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
 use crate::mailbox::address::SendError;
-use crate::mailbox::options::{Closing, Diversion, Drain, Overflow};
+use crate::mailbox::options::{Closing, Drain, Overflow, WhileDown};
 use crate::mailbox::queue::Envelope;
 use crate::mailbox::state::{NextMessage, Take};
 use crate::mailbox::tests::wakes::CountingWaker;
@@ -444,7 +444,7 @@ fn mailbox(config: Config) -> BoundMailbox<u32> {
         options.closing = if config.manual { Closing::Manually } else { Closing::Immediately };
         options.drain = Some(if config.waits_for_ready { Drain::AtReady } else { Drain::AtStart });
         if config.diverts {
-            options.while_down = Diversion::DeadLetter;
+            options.while_down = WhileDown::DeadLetter;
         }
     });
     mailbox
