@@ -1,21 +1,138 @@
 //! Panics in code that doesn't belong to this crate: caught, and turned into text.
+//!
+//! The panic hook collects the panics of children for the child's task.
+//! The hook can't log a panic itself: a subscriber may panic, and a panic inside of a hook aborts the
+//! process. So the hook only records the panic, and the task logs it after the child has unwound.
+//!
+//! # Invariants
+//!
+//! 1. Before the hook is installed, [`collect`] costs one load of a flag.
+//! 2. A panic is recorded only between the begin and the end of [`collect`] on the same thread. Every
+//!    other panic is left to the previous hook.
+//! 3. Each recorded panic is returned by exactly one call of [`collect`], the innermost one, or printed
+//!    because the process is about to abort.
 
-mod collect;
 mod installed;
-mod message;
 
 use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
+use std::io::Write as _;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::task::{Context, Poll, Wake, Waker};
 
-pub(crate) use self::collect::{RecordedPanic, collect, install};
 pub(crate) use self::installed::Installed;
-pub use self::message::PanicMessage;
+
+/// The message of a panic, and where it happened.
+///
+/// It dereferences to the message. The location is known if
+/// [`install_panic_hook`](crate::install_panic_hook) was called before the panic. `Display` writes both:
+/// `src/db.rs:10:5: no connection`.
+///
+/// ```
+/// use verger::ExitReason;
+///
+/// let reason = ExitReason::Panicked("no connection".into());
+/// assert!(matches!(&reason, ExitReason::Panicked(panic) if panic == "no connection"));
+/// assert_eq!(reason.to_string(), "panicked: no connection");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PanicMessage {
+    /// The location, `: `, and the message; or only the message.
+    text: Arc<str>,
+    /// Where the message begins.
+    start: usize,
+}
+
+/// Between a location and a message.
+const SEPARATOR: &str = ": ";
+
+impl PanicMessage {
+    pub(crate) fn new(message: &str, location: Option<&str>) -> Self {
+        match location {
+            Some(location) => Self {
+                text: [location, SEPARATOR, message].concat().into(),
+                start: location.len() + SEPARATOR.len(),
+            },
+            None => Self { text: message.into(), start: 0 },
+        }
+    }
+
+    /// Returns the message, without the location.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.text[self.start..]
+    }
+
+    /// Returns the file, the line and the column of the panic, such as `src/db.rs:10:5`, if they are
+    /// known.
+    #[must_use]
+    pub fn location(&self) -> Option<&str> {
+        let end = self.start.checked_sub(SEPARATOR.len())?;
+        Some(&self.text[..end])
+    }
+}
+
+impl Deref for PanicMessage {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.message()
+    }
+}
+
+impl From<&str> for PanicMessage {
+    fn from(message: &str) -> Self {
+        Self::new(message, None)
+    }
+}
+
+impl From<String> for PanicMessage {
+    fn from(message: String) -> Self {
+        Self { text: message.into(), start: 0 }
+    }
+}
+
+impl PartialEq<str> for PanicMessage {
+    fn eq(&self, message: &str) -> bool {
+        self.message() == message
+    }
+}
+
+impl PartialEq<&str> for PanicMessage {
+    fn eq(&self, message: &&str) -> bool {
+        self.message() == *message
+    }
+}
+
+impl fmt::Display for PanicMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl fmt::Debug for PanicMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.text, f)
+    }
+}
+
+/// Returns the text of a panic's payload.
+fn message_of(payload: &(dyn Any + Send)) -> &str {
+    if let Some(text) = payload.downcast_ref::<&'static str>() {
+        text
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text
+    } else {
+        "a value that is not a string"
+    }
+}
 
 /// Calls `foreign` and returns its result, or `None` if it panics.
 ///
@@ -33,9 +150,9 @@ pub(crate) fn catch_panic_message<T>(foreign: impl FnOnce() -> T) -> Result<T, P
 
 /// Returns the message of a panic, with its location if that is known, and drops its payload.
 pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> PanicMessage {
-    let message = message::message_of(&*payload).to_owned();
+    let message = message_of(&*payload).to_owned();
     discard(payload);
-    collect::located(message)
+    located(message)
 }
 
 /// Wakes a task. A waker of the user's may panic.
@@ -169,6 +286,111 @@ impl<F: Future + Unpin> Future for CatchPanic<F> {
     }
 }
 
+/// Whether the hook is installed. The hook belongs to the process, and so does this.
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// What the standard library says in a second call of the hook, before it aborts the process.
+const ABORTING: [&str; 2] =
+    ["panic in a destructor during cleanup", "panic in a function that cannot unwind"];
+
+thread_local! {
+    /// The panics inside of the innermost [`collect`] of this thread. `None` outside of one.
+    static RECORDED: RefCell<Option<Vec<RecordedPanic>>> = const { RefCell::new(None) };
+}
+
+/// A panic that the hook has seen.
+#[derive(Debug)]
+pub(crate) struct RecordedPanic {
+    pub(crate) panic: PanicMessage,
+    /// The backtrace, if the environment enables them.
+    pub(crate) backtrace: Option<Backtrace>,
+}
+
+/// Installs the hook, unless it is installed already. `is_logged` tells whether a panic that is recorded would
+/// be logged.
+pub(crate) fn install(is_logged: fn() -> bool) {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !record(info, is_logged) {
+                previous(info);
+            }
+        }));
+        INSTALLED.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Calls `inside`, and returns its value and the panics inside of it, caught there or not.
+pub(crate) fn collect<T>(inside: impl FnOnce() -> T) -> (T, Vec<RecordedPanic>) {
+    /// Restores the collection around this one, also if `inside` panics.
+    struct Restore(Option<Vec<RecordedPanic>>);
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            replace(self.0.take());
+        }
+    }
+
+    if !INSTALLED.load(Ordering::Relaxed) {
+        return (inside(), Vec::new());
+    }
+    let outer = Restore(replace(Some(Vec::new())));
+    let value = inside();
+    let collected = replace(None).unwrap_or_default();
+    drop(outer);
+    (value, collected)
+}
+
+/// Replaces the collection of this thread. Without an effect where the thread's locals are gone already.
+fn replace(collection: Option<Vec<RecordedPanic>>) -> Option<Vec<RecordedPanic>> {
+    RECORDED.try_with(|recorded| recorded.replace(collection)).ok().flatten()
+}
+
+/// Returns the message, with its location if the hook has recorded a panic with this message.
+///
+/// The comparison keeps apart panics that were caught, and dropped, while another one unwound.
+fn located(message: String) -> PanicMessage {
+    let found = RECORDED.try_with(|recorded| {
+        let recorded = recorded.borrow();
+        let mut panics = recorded.iter().flatten().map(|recorded| &recorded.panic);
+        panics.rfind(|panic| **panic == *message).cloned()
+    });
+    found.ok().flatten().unwrap_or_else(|| message.into())
+}
+
+/// Returns whether the panic was recorded. Called by the hook, so it must not panic.
+fn record(info: &PanicHookInfo<'_>, is_logged: fn() -> bool) -> bool {
+    // Without unwinding or a subscriber, the previous hook is the only one that can report the panic.
+    if cfg!(panic = "abort") || !is_logged() {
+        return false;
+    }
+    let message = message_of(info.payload());
+    let recorded = RECORDED.try_with(|recorded| {
+        let mut recorded = recorded.try_borrow_mut().ok()?;
+        let recorded = recorded.as_mut()?;
+        if ABORTING.contains(&message) {
+            print(recorded);
+            return None;
+        }
+        let location = info.location().map(ToString::to_string);
+        let backtrace = Backtrace::capture();
+        let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(backtrace);
+        let panic = PanicMessage::new(message, location.as_deref());
+        recorded.push(RecordedPanic { panic, backtrace });
+        Some(())
+    });
+    matches!(recorded, Ok(Some(())))
+}
+
+/// Prints the panics that no task will log, because the process is about to abort.
+fn print(recorded: &mut Vec<RecordedPanic>) {
+    for RecordedPanic { panic, .. } in recorded.drain(..) {
+        let at = panic.location().unwrap_or("an unknown location");
+        let _ = writeln!(std::io::stderr(), "verger: panicked at {at}: {}", panic.message());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,5 +416,26 @@ mod tests {
         assert_eq!(message(Box::new("literal")), "literal");
         assert_eq!(message(Box::new("formatted".to_owned())), "formatted");
         assert_eq!(message(Box::new(Bomb)), "a value that is not a string");
+    }
+
+    #[test]
+    fn a_message_is_compared_and_shown_with_and_without_a_location() {
+        let located = PanicMessage::new("no: way", Some("src/a.rs:1:2"));
+        assert_eq!((located.message(), located.location()), ("no: way", Some("src/a.rs:1:2")));
+        assert_eq!(located.to_string(), "src/a.rs:1:2: no: way");
+        assert!(located == "no: way" && located.len() == 7);
+
+        for plain in [PanicMessage::from("no"), PanicMessage::from("no".to_owned())] {
+            assert_eq!((plain.message(), plain.location()), ("no", None));
+            assert_eq!(plain.to_string(), "no");
+        }
+        assert_ne!(located, PanicMessage::from("no: way"), "the location counts");
+        assert_eq!(PanicMessage::new("", Some("a:1:1")).message(), "");
+    }
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn a_message_is_as_large_as_a_string() {
+        assert_eq!(size_of::<PanicMessage>(), size_of::<String>());
     }
 }
