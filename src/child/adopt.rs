@@ -105,10 +105,11 @@ fn watch<O: Outcome + Send + 'static>(
     if let Some(guard) = ctx.incarnation.admit_helper() {
         let handle = task.0.abort_handle();
         guard.aborted_by(move || handle.abort());
-        ctx.spawn_beside(guard, "adopted", async move {
+        let reporting = async move {
             let ended = (&mut task.0).await;
             let _ = report.send(ended.map_or_else(|error| Err(exit_of(error)), Outcome::into_exit));
-        });
+        };
+        ctx.spawn_guarded(guard, reporting, false, "adopted");
     }
     reported
 }

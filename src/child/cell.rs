@@ -41,21 +41,20 @@ pub(crate) enum StopLevel {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(crate) struct IncarnationCell {
     /// A [`StopLevel`]. Written under the lock, and read without it.
     level: AtomicU8,
     pub(super) locked: Mutex<Locked>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Locked {
     waker: Option<Waker>,
     pub(super) extras: Option<Box<Extras>>,
 }
 
 /// What few incarnations have.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
@@ -67,7 +66,7 @@ pub(super) struct Extras {
 }
 
 /// What a child with a watchdog notes for its supervisor.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Heartbeats {
     last: Option<Instant>,
     /// How many guards say that the child waits on purpose.

@@ -119,7 +119,7 @@ impl ChildSpec {
             return Err(BuildError::NoMailbox { path: path() });
         }
         if let Some(health) = &self.health {
-            health.check(&path())?;
+            health.check(&path)?;
         }
         #[cfg(feature = "lease")]
         if let Some(lease) = &self.lease {
@@ -128,22 +128,18 @@ impl ChildSpec {
                 problem: problem.to_string(),
             })?;
         }
-        if self.options.values.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
-            let (path, example) = (path(), Duration::from_secs(10));
-            return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
-        }
-        if self.options.values.run_time_limit.is_some_and(|limit| limit.is_zero()) {
-            let (path, example) = (path(), Duration::from_secs(300));
-            return Err(BuildError::ZeroDuration { path, option: "run-time limit", example });
-        }
-        if let Some(interval) = self.options.values.watchdog {
-            let (path, example) = (path(), Duration::from_secs(30));
-            if interval.is_zero() {
-                return Err(BuildError::ZeroDuration { path, option: "watchdog", example });
+        let values = &self.options.values;
+        for (duration, option, example) in [
+            (values.activation_timeout, "activation timeout", 10),
+            (values.run_time_limit, "run-time limit", 300),
+            (values.watchdog, "watchdog", 30),
+        ] {
+            if duration.is_some_and(|it| it.is_zero()) {
+                return Err(zero_duration(&path, option, example));
             }
-            if self.options.supervisor.is_some() {
-                return Err(BuildError::WatchdogOfSupervisor { path });
-            }
+        }
+        if values.watchdog.is_some() && self.options.supervisor.is_some() {
+            return Err(BuildError::WatchdogOfSupervisor { path: path() });
         }
         Ok(())
     }
@@ -195,8 +191,7 @@ pub(crate) fn check_limits(
         check_intensity(intensity, path)?;
     }
     if limits.failing_for.is_some_and(|max| max.is_zero()) {
-        let (path, example) = (path(), Duration::from_secs(60));
-        return Err(BuildError::ZeroDuration { path, option: "`failing_for`", example });
+        return Err(zero_duration(path, "`failing_for`", 60));
     }
     match policy.on_exhausted {
         Some(on_exhausted) => check_on_exhausted(on_exhausted, path),
@@ -230,10 +225,18 @@ pub(crate) fn check_on_exhausted(
     path: &dyn Fn() -> Path,
 ) -> Result<(), BuildError> {
     if what == OnExhausted::Pause(Duration::ZERO) {
-        let (path, example) = (path(), Duration::from_secs(15));
-        return Err(BuildError::ZeroDuration { path, option: "pause", example });
+        return Err(zero_duration(path, "pause", 15));
     }
     Ok(())
+}
+
+/// Returns the error of a duration that can't be zero. `example` is in seconds.
+pub(super) fn zero_duration(
+    path: &dyn Fn() -> Path,
+    option: &'static str,
+    example: u64,
+) -> BuildError {
+    BuildError::ZeroDuration { path: path(), option, example: Duration::from_secs(example) }
 }
 
 /// A child, as the path of its supervisor and its own name.

@@ -77,7 +77,7 @@ impl ClockHold {
     }
 
     /// Lets the clock advance soon, also if the thread doesn't end.
-    fn abort(&self) {
+    pub(super) fn abort(&self) {
         let mut state = self.0.state.lock();
         state.aborted = true;
         if let Some(held) = &state.held {
@@ -112,24 +112,13 @@ impl ClockHold {
     }
 }
 
-/// Aborts the hold when it is dropped.
-pub(super) struct AbortOnDrop(pub(super) Option<ClockHold>);
+/// Calls a method of the hold, if there is one, when it is dropped.
+pub(super) struct HoldOnDrop(pub(super) Option<ClockHold>, pub(super) fn(&ClockHold));
 
-impl Drop for AbortOnDrop {
+impl Drop for HoldOnDrop {
     fn drop(&mut self) {
         if let Some(hold) = &self.0 {
-            hold.abort();
-        }
-    }
-}
-
-/// Closes the hold when it is dropped.
-pub(super) struct CloseOnDrop(pub(super) Option<ClockHold>);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        if let Some(hold) = &self.0 {
-            hold.close();
+            (self.1)(hold);
         }
     }
 }

@@ -6,22 +6,21 @@
 //! 2. A closure that is cancelled before it has begun is dropped then, also if the pool has no thread for it.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tracing::Span;
 
-use super::clock_hold::BusyClosure;
+use super::clock_hold::{BusyClosure, ClockHold};
 use super::context::Context;
 use super::helpers::{Helper, HelperGuard};
 use super::incarnation::Incarnation;
 use super::task::{log_panics, panicked};
-use crate::exit::{Exit, ExitError, ExitReason};
+use crate::exit::{ExitError, ExitReason};
 use crate::panic::{PanicMessage, catch_panic, catch_panic_message};
 use crate::sync::Mutex;
 use crate::{named_task, subscriber};
@@ -71,12 +70,18 @@ impl Context {
     {
         let (sender, outcome) = oneshot::channel();
         let awaited = Arc::new(AtomicBool::new(false));
-        let report = Report { sender, awaited: Arc::clone(&awaited) };
-        let ctx = self.clone();
+        let (ctx, seen) = (self.clone(), Arc::clone(&awaited));
         let helper = self.spawn(async move {
-            match run_closure(&ctx, std::future::pending(), closure).await {
-                Some(outcome) => report.deliver(outcome),
-                None => Ok(()),
+            let ended = run_closure(&ctx, std::future::pending(), closure).await;
+            let Some(outcome) = ended else { return Ok(()) };
+            let panic = outcome.as_ref().err().cloned();
+            let is_awaited = seen.load(Ordering::Acquire);
+            // A waker or a value of the user's may panic.
+            let sent = catch_panic(|| sender.send(outcome).is_ok()).unwrap_or(false);
+            match panic {
+                // A panic that no code awaits fails the child.
+                Some(panic) if !is_awaited || !sent => Err(panicked(panic)),
+                _ => Ok(()),
             }
         });
         BlockingHelper { outcome, helper, awaited }
@@ -142,26 +147,6 @@ impl<T> fmt::Debug for BlockingHelper<T> {
     }
 }
 
-/// Where the outcome of a closure goes.
-struct Report<T> {
-    sender: oneshot::Sender<Result<T, PanicMessage>>,
-    awaited: Arc<AtomicBool>,
-}
-
-impl<T> Report<T> {
-    /// Returns a panic that no code awaits, which fails the child.
-    fn deliver(self, outcome: Result<T, PanicMessage>) -> Exit {
-        let panic = outcome.as_ref().err().cloned();
-        let awaited = self.awaited.load(Ordering::Acquire);
-        // A waker or a value of the user's may panic.
-        let sent = catch_panic(|| self.sender.send(outcome).is_ok()).unwrap_or(false);
-        match panic {
-            Some(panic) if !awaited || !sent => Err(panicked(panic)),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// Runs `closure` to its end. Returns `None` if `aborted` has resolved, or if the child was cancelled before the
 /// closure has begun.
 pub(crate) async fn run_closure<T, F>(
@@ -173,77 +158,77 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let guard = ctx.incarnation.admit_helper()?;
-    let incarnation = Arc::clone(&ctx.incarnation);
-    let span = subscriber::call(Span::current).unwrap_or_else(Span::none);
-    let waiting = Arc::new(Mutex::new(Some(Closure { closure, span, incarnation, guard })));
-    let taken = Arc::clone(&waiting);
+    let code = ThreadCode::new(&ctx.incarnation, closure)?;
+    let unbegun = Unbegun(Arc::new(Mutex::new(Some(code))));
+    let taken = Arc::clone(&unbegun.0);
     let inside = move || {
-        let closure = taken.lock().take();
-        closure.map(Closure::call)
+        let code = taken.lock().take();
+        code.map(|code| code.call(None))
     };
-    let mut running =
-        Running { outcome: named_task::spawn_blocking(|| ctx.path().to_string(), inside), waiting };
-    let mut aborted = pin!(aborted);
-    let mut cancelled = pin!(ctx.cancelled());
-    let mut is_cancelled = false;
-    poll_fn(|cx: &mut TaskContext<'_>| {
-        if aborted.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(None);
+    let ended = named_task::spawn_blocking(|| ctx.path().to_string(), inside);
+    let forgotten = async {
+        ctx.cancelled().await;
+        if !unbegun.forget() {
+            std::future::pending().await
         }
-        if !is_cancelled && cancelled.as_mut().poll(cx).is_ready() {
-            is_cancelled = true;
-            if running.forget() {
-                return Poll::Ready(None);
-            }
-        }
+    };
+    tokio::select! {
+        biased;
+        () = aborted => None,
+        () = forgotten => None,
         // An error means that the runtime shuts down.
-        Pin::new(&mut running.outcome).poll(cx).map(|ended| ended.ok().flatten())
-    })
-    .await
+        ended = ended => ended.ok().flatten(),
+    }
 }
 
-/// A closure that hasn't begun. Fields are dropped in order: the guard is the last.
-struct Closure<F> {
-    closure: F,
+/// A closure on the pool, until it begins. Dropping this drops it.
+struct Unbegun<F>(Arc<Mutex<Option<ThreadCode<F>>>>);
+
+impl<F> Unbegun<F> {
+    /// Drops the closure if it hasn't begun. Returns whether it hadn't.
+    fn forget(&self) -> bool {
+        // The lock isn't held while it is dropped.
+        let code = self.0.lock().take();
+        code.is_some()
+    }
+}
+
+impl<F> Drop for Unbegun<F> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Code of a child for a thread outside of the runtime. Fields are dropped in order: the guard is the last.
+pub(super) struct ThreadCode<F> {
+    code: F,
     span: Span,
     incarnation: Arc<Incarnation>,
     guard: HelperGuard,
 }
 
-impl<T, F: FnOnce() -> T> Closure<F> {
-    fn call(self) -> Result<T, PanicMessage> {
-        let Self { closure, span, incarnation, guard } = self;
-        let busy = BusyClosure::new(&incarnation, None);
-        let ended = log_panics(&incarnation, || {
-            subscriber::in_span(&span, || catch_panic_message(closure))
-        });
+impl<F> ThreadCode<F> {
+    /// Returns `None` if the child has ended.
+    pub(super) fn new(incarnation: &Arc<Incarnation>, code: F) -> Option<Self> {
+        let guard = incarnation.admit_helper()?;
+        let span = subscriber::call(Span::current).unwrap_or_else(Span::none);
+        Some(Self { code, span, incarnation: Arc::clone(incarnation), guard })
+    }
+
+    /// Calls the code, in the child's span. `hold` is how its thread keeps the paused clock.
+    pub(super) fn call<T>(self, hold: Option<&ClockHold>) -> Result<T, PanicMessage>
+    where
+        F: FnOnce() -> T,
+    {
+        let Self { code, span, incarnation, guard } = self;
+        let busy = BusyClosure::new(&incarnation, hold);
+        let ended =
+            log_panics(&incarnation, || subscriber::in_span(&span, || catch_panic_message(code)));
         subscriber::close(span);
         // They hold the tree.
         drop((busy, incarnation));
         // From here on the child may have ended.
         drop(guard);
         ended
-    }
-}
-
-/// A closure on the pool. Dropping this drops a closure that hasn't begun.
-struct Running<T, F> {
-    outcome: JoinHandle<Option<Result<T, PanicMessage>>>,
-    waiting: Arc<Mutex<Option<Closure<F>>>>,
-}
-
-impl<T, F> Running<T, F> {
-    /// Drops the closure if it hasn't begun. Returns whether it hadn't.
-    fn forget(&self) -> bool {
-        // The lock isn't held while it is dropped.
-        let waiting = self.waiting.lock().take();
-        waiting.is_some()
-    }
-}
-
-impl<T, F> Drop for Running<T, F> {
-    fn drop(&mut self) {
-        self.forget();
     }
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::cell::StopLevel;
 use super::check::check_policy;
-use super::incarnation::{Incarnation, Signal};
+use super::incarnation::{Incarnation, Signal, WATCHED};
 use crate::clock::now;
 use crate::error::BuildError;
 use crate::panic::CatchWakerPanic;
@@ -79,7 +79,7 @@ impl Context {
     /// This method is cancel safe: if the child is cancelled after the future was dropped, a new
     /// future resolves at once.
     pub fn cancelled(&self) -> Cancelled {
-        Cancelled::new(Arc::clone(&self.incarnation))
+        Cancelled { incarnation: Arc::clone(&self.incarnation), token: None }
     }
 
     /// Returns whether the child is cancelled.
@@ -144,7 +144,7 @@ impl Context {
     /// Don't call it from a task that beats by itself, such as a timer: it would go on after the child
     /// has hung.
     pub fn heartbeat(&self) {
-        if self.incarnation.is_watched() {
+        if self.incarnation.has(WATCHED) {
             self.incarnation.cell.beat(now());
         }
     }
@@ -166,7 +166,11 @@ impl Context {
     /// # drop(receive);
     /// ```
     pub fn waiting(&self) -> Waiting {
-        Waiting::new(Arc::clone(&self.incarnation))
+        let watched = self.incarnation.has(WATCHED).then(|| Arc::clone(&self.incarnation));
+        if let Some(incarnation) = &watched {
+            incarnation.cell.begin_waiting();
+        }
+        Waiting { watched }
     }
 
     /// Sets the text shown with the child in [`status`](crate::SupervisorHandle::status), such as
@@ -174,7 +178,7 @@ impl Context {
     ///
     /// The text is kept until the next call or the end of this incarnation.
     pub fn set_status(&self, text: impl Into<String>) {
-        self.incarnation.set_status(text.into().into());
+        self.incarnation.cell.set_status(text.into().into());
     }
 
     /// Returns the property of type `T` that
@@ -183,7 +187,7 @@ impl Context {
     /// The value is the one at the start of this incarnation.
     #[must_use]
     pub fn property<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        self.incarnation.property()
+        self.incarnation.cell.property()
     }
 
     /// Returns the token of its lease, or that of the lease above it.
@@ -260,10 +264,6 @@ pub struct Cancelled {
 }
 
 impl Cancelled {
-    pub(super) fn new(incarnation: Arc<Incarnation>) -> Self {
-        Self { incarnation, token: None }
-    }
-
     /// Resolves when the token is cancelled, which happens with the child at the latest.
     pub(crate) fn with_token(incarnation: Arc<Incarnation>, token: CancellationToken) -> Self {
         let token = CatchWakerPanic::new(Box::pin(token.cancelled_owned()));
@@ -301,16 +301,6 @@ impl fmt::Debug for Cancelled {
 pub struct Waiting {
     /// `None` if the child has no watchdog.
     watched: Option<Arc<Incarnation>>,
-}
-
-impl Waiting {
-    pub(super) fn new(incarnation: Arc<Incarnation>) -> Self {
-        let watched = Some(incarnation).filter(|incarnation| incarnation.is_watched());
-        if let Some(incarnation) = &watched {
-            incarnation.cell.begin_waiting();
-        }
-        Self { watched }
-    }
 }
 
 impl Drop for Waiting {

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::check::zero_duration;
 use super::context::Context;
 use super::task::ExitFuture;
 use crate::error::BuildError;
@@ -150,20 +151,16 @@ impl HealthCheck {
         self
     }
 
-    pub(crate) fn check(&self, path: &Path) -> Result<(), BuildError> {
+    pub(super) fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
         let HealthSettings { every, timeout, failures, successes, .. } = self.settings;
-        let zero = |option, secs| {
-            let (path, example) = (path.clone(), Duration::from_secs(secs));
-            Err(BuildError::ZeroDuration { path, option, example })
-        };
-        let no = |option| Err(BuildError::ZeroThreshold { path: path.clone(), option });
-        match (every, timeout, failures, successes) {
-            (Duration::ZERO, ..) => zero("period of the health check", 10),
-            (_, Duration::ZERO, ..) => zero("timeout of the health check", 3),
-            (_, _, 0, _) => no("failures"),
-            (_, _, _, 0) => no("successes"),
-            _ => Ok(()),
-        }
+        let threshold = |option| BuildError::ZeroThreshold { path: path(), option };
+        Err(match (every, timeout, failures, successes) {
+            (Duration::ZERO, ..) => zero_duration(path, "period of the health check", 10),
+            (_, Duration::ZERO, ..) => zero_duration(path, "timeout of the health check", 3),
+            (_, _, 0, _) => threshold("failures"),
+            (_, _, _, 0) => threshold("successes"),
+            _ => return Ok(()),
+        })
     }
 
     /// Runs the check once. Returns `None` if it was inconclusive.

@@ -100,19 +100,9 @@ impl Context {
         F: Future<Output = Exit> + Send + 'static,
     {
         let guard = self.incarnation.admit_helper();
-        let Some(guard) = guard.filter(|guard| guard.helpers().set_own(own)) else { return false };
+        let Some(guard) = guard.filter(|guard| guard.helpers.set_own(own)) else { return false };
         self.spawn_guarded(guard, run(), true, "own children");
         true
-    }
-
-    /// Runs a future beside the child's own task. The guard is aborted by what it says, and not by aborting this.
-    pub(super) fn spawn_beside(
-        &self,
-        guard: HelperGuard,
-        purpose: &str,
-        future: impl Future<Output = ()> + Send + 'static,
-    ) {
-        self.spawn_guarded(guard, future, false, purpose);
     }
 
     fn spawn_helper<F>(&self, future: F, fails_child: bool) -> Helper
@@ -120,14 +110,15 @@ impl Context {
         F: Future<Output: Outcome> + Send + 'static,
     {
         let Some(guard) = self.incarnation.admit_helper() else { return Helper(None) };
-        let (helpers, id) = (Arc::clone(guard.helpers()), guard.id());
+        let (helpers, id) = (Arc::clone(&guard.helpers), guard.id);
         let task = self.spawn_guarded(guard, future, fails_child, "helper");
         let handle = task.abort_handle();
         helpers.aborted_by(id, move || handle.abort());
         Helper(Some(task))
     }
 
-    fn spawn_guarded<F>(
+    /// Spawns the task of a guard, which is aborted with what the guard is [aborted by](HelperGuard::aborted_by).
+    pub(super) fn spawn_guarded<F>(
         &self,
         guard: HelperGuard,
         future: F,
@@ -268,12 +259,12 @@ impl Drop for HelperTask {
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Helpers {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     /// Those that run, with what aborts them.
     running: HashMap<HelperId, Option<Deferred>>,
@@ -291,16 +282,10 @@ struct State {
 }
 
 /// A call that is made later: it aborts a helper, or reports the exit of the incarnation.
-struct Deferred(Box<dyn FnOnce() + Send>);
-
-impl fmt::Debug for Deferred {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Deferred")
-    }
-}
+type Deferred = Box<dyn FnOnce() + Send>;
 
 /// Identifies a helper of an incarnation.
-pub(super) type HelperId = u64;
+type HelperId = u64;
 
 impl Helpers {
     /// Admits a helper, which runs until the guard is dropped. `None` if the child has ended.
@@ -325,7 +310,7 @@ impl Helpers {
             drop(state);
             catch_panic(abort);
         } else if let Some(running) = state.running.get_mut(&id) {
-            *running = Some(Deferred(Box::new(abort)));
+            *running = Some(Box::new(abort));
         }
     }
 
@@ -391,19 +376,19 @@ impl Helpers {
     pub(super) fn finish(&self, report: impl FnOnce() + Send + 'static) -> bool {
         let (aborts, own, report) = {
             let mut state = self.state.lock();
-            state.report = Some(Deferred(Box::new(report)));
+            state.report = Some(Box::new(report));
             let aborts: Vec<_> = state.running.values_mut().filter_map(Option::take).collect();
             (aborts, state.own.take(), state.report_if_last())
         };
         // The wakers of what a helper waits for may be a user's.
-        for Deferred(abort) in aborts {
+        for abort in aborts {
             catch_panic(abort);
         }
         if let Some(own) = own {
             own.stop(StopLevel::Abort);
         }
         let is_last = report.is_some();
-        if let Some(Deferred(report)) = report {
+        if let Some(report) = report {
             report();
         }
         is_last
@@ -422,21 +407,12 @@ impl State {
 }
 
 /// While it exists, its helper runs.
-#[derive(Debug)]
 pub(crate) struct HelperGuard {
     helpers: Arc<Helpers>,
     id: HelperId,
 }
 
 impl HelperGuard {
-    pub(super) fn helpers(&self) -> &Arc<Helpers> {
-        &self.helpers
-    }
-
-    pub(super) fn id(&self) -> HelperId {
-        self.id
-    }
-
     /// Sets the call that aborts the helper, which is made now if the child has ended.
     pub(crate) fn aborted_by(&self, abort: impl FnOnce() + Send + 'static) {
         self.helpers.aborted_by(self.id, abort);
@@ -450,7 +426,7 @@ impl Drop for HelperGuard {
             (state.running.remove(&self.id), state.report_if_last())
         };
         drop(abort);
-        if let Some(Deferred(report)) = report {
+        if let Some(report) = report {
             report();
         }
     }

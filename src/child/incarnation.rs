@@ -1,6 +1,5 @@
 //! One incarnation of a child: what its task, its contexts and its supervisor share.
 
-use std::any::Any;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -65,7 +64,7 @@ const FAILED: u16 = 1 << 4;
 /// The child is cancelled for good, as far as its supervisor knows.
 const FINAL: u16 = 1 << 5;
 /// The child has a watchdog, so that its heartbeats are noted.
-const WATCHED: u16 = 1 << 6;
+pub(super) const WATCHED: u16 = 1 << 6;
 /// The child has started a helper.
 const HELPED: u16 = 1 << 7;
 /// The child's own task has ended.
@@ -157,11 +156,6 @@ impl Incarnation {
             self.flags.fetch_or(REGISTERED, Ordering::Relaxed);
             self.cell.register(waker);
         }
-    }
-
-    /// Returns the failure of a helper, which the child fails with.
-    pub(super) fn take_failure(&self) -> Option<ExitError> {
-        self.helpers()?.take_failure()
     }
 
     /// Fails the child, unless it fails, stops or ends already.
@@ -304,21 +298,8 @@ impl Incarnation {
         self.flags.load(Ordering::Acquire) & FINAL != 0
     }
 
-    /// Whether the child has a watchdog.
-    pub(super) fn is_watched(&self) -> bool {
-        self.has(WATCHED)
-    }
-
-    pub(crate) fn set_status(&self, text: Arc<str>) {
-        self.cell.set_status(text);
-    }
-
     pub(crate) fn status(&self) -> Option<Arc<str>> {
         self.cell.status()
-    }
-
-    pub(crate) fn property<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.cell.property()
     }
 }
 

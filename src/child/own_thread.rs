@@ -19,19 +19,17 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
-use tracing::Span;
 
-use super::clock_hold::{AbortOnDrop, BusyClosure, ClockHold, CloseOnDrop, Waits};
+use super::clock_hold::{ClockHold, HoldOnDrop, Waits};
+use super::closures::ThreadCode;
 use super::context::Context;
-use super::helpers::HelperGuard;
-use super::incarnation::{Incarnation, Signal};
+use super::incarnation::Signal;
 use super::spec::{ChildMeta, ChildSpec, FactoryKind, IncarnationFactory, Phases};
-use super::task::{ExitFuture, catch, drop_after, log_panics, panicked, watched};
+use super::task::{ExitFuture, catch, drop_after, panicked, watched};
 use super::workers::TypeMeta;
 use crate::exit::{Exit, ExitError, ExitReason, Outcome};
-use crate::panic::{Foreign, catch_panic_message};
+use crate::panic::Foreign;
 use crate::path::Path;
-use crate::subscriber;
 
 /// Describes a child that is a function which blocks, on a thread of its own.
 ///
@@ -82,31 +80,9 @@ where
     F: Fn(BlockingContext) -> O + Send + Sync + 'static,
     O: Outcome + 'static,
 {
-    let factory = BlockingFactory { meta: TypeMeta::of::<F>(), run };
-    // As for a value: ready is what the child says, and not the spawn of its task.
-    ChildSpec::new(name.into(), FactoryKind::Value(Foreign::new(Arc::new(factory))))
-}
-
-struct BlockingFactory<F> {
-    meta: TypeMeta,
-    run: F,
-}
-
-impl<F, O> IncarnationFactory for BlockingFactory<F>
-where
-    F: Fn(BlockingContext) -> O + Send + Sync + 'static,
-    O: Outcome + 'static,
-{
-    fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
-        let factory = Foreign::new(self);
-        Box::pin(live(ctx, phases, move |Inside { ctx, hold, .. }| {
-            (factory.run)(BlockingContext { ctx, hold }).into_exit()
-        }))
-    }
-
-    fn meta(&self) -> &dyn ChildMeta {
-        &self.meta
-    }
+    on_thread(name.into(), TypeMeta::of::<F>(), move |Inside { ctx, hold, .. }| {
+        run(BlockingContext { ctx, hold }).into_exit()
+    })
 }
 
 /// The [`Context`] of a child that blocks its thread, with the calls that such a child needs.
@@ -244,30 +220,7 @@ where
     Fut: Future<Output = O> + 'static,
     O: Outcome + 'static,
 {
-    let factory = LocalFactory { meta: TypeMeta::of::<F>(), run };
-    // As for a value: ready is what the child says, and not the spawn of its task.
-    ChildSpec::new(name.into(), FactoryKind::Value(Foreign::new(Arc::new(factory))))
-}
-
-struct LocalFactory<F> {
-    meta: TypeMeta,
-    run: F,
-}
-
-impl<F, Fut, O> IncarnationFactory for LocalFactory<F>
-where
-    F: Fn(Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = O> + 'static,
-    O: Outcome + 'static,
-{
-    fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
-        let factory = Foreign::new(self);
-        Box::pin(live(ctx, phases, move |inside| run_local(inside, |ctx| (factory.run)(ctx))))
-    }
-
-    fn meta(&self) -> &dyn ChildMeta {
-        &self.meta
-    }
+    on_thread(name.into(), TypeMeta::of::<F>(), move |inside| run_local(inside, &run))
 }
 
 /// Polls the future that `make` returns until it ends or is aborted, and drops it.
@@ -308,38 +261,71 @@ struct ThreadError {
 }
 
 /// What the code of a child gets on its thread.
-pub(super) struct Inside {
-    pub(super) ctx: Context,
-    pub(super) hold: Option<ClockHold>,
+struct Inside {
+    ctx: Context,
+    hold: Option<ClockHold>,
     /// Resolves when the child's task has ended, and nothing waits for the result any more.
-    pub(super) abandoned: oneshot::Receiver<()>,
+    abandoned: oneshot::Receiver<()>,
+}
+
+#[track_caller]
+fn on_thread<W>(name: String, meta: TypeMeta, work: W) -> ChildSpec
+where
+    W: Fn(Inside) -> Exit + Send + Sync + 'static,
+{
+    let factory = ThreadFactory { meta, work };
+    // As for a value: ready is what the child says, and not the spawn of its task.
+    ChildSpec::new(name, FactoryKind::Value(Foreign::new(Arc::new(factory))))
+}
+
+/// Each incarnation runs `work` on a new thread.
+struct ThreadFactory<W> {
+    meta: TypeMeta,
+    work: W,
+}
+
+impl<W: Fn(Inside) -> Exit + Send + Sync + 'static> IncarnationFactory for ThreadFactory<W> {
+    fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
+        let factory = Foreign::new(self);
+        Box::pin(live(ctx, phases, move |inside| (factory.work)(inside)))
+    }
+
+    fn meta(&self) -> &dyn ChildMeta {
+        &self.meta
+    }
 }
 
 /// Runs `work` on a new thread, and waits until it has ended. This is the life of one incarnation.
-pub(super) async fn live<W>(ctx: Context, phases: Phases, work: W) -> Exit
+async fn live<W>(ctx: Context, phases: Phases, work: W) -> Exit
 where
     W: FnOnce(Inside) -> Exit + Send + 'static,
 {
-    let Some(guard) = ctx.incarnation.admit_helper() else { return Ok(()) };
     let hold = ClockHold::new();
-    let _abort = AbortOnDrop(hold.clone());
+    let _abort = HoldOnDrop(hold.clone(), ClockHold::abort);
+    let close = HoldOnDrop(hold.clone(), ClockHold::close);
     let (report, reported) = oneshot::channel();
     let (_abandon, abandoned) = oneshot::channel();
-    let path = ctx.path();
-    let incarnation = Arc::clone(&ctx.incarnation);
-    let thread = Thread {
-        work,
-        incarnation: Arc::clone(&incarnation),
-        span: subscriber::call(Span::current).unwrap_or_else(Span::none),
-        runtime: Handle::current(),
-        close: CloseOnDrop(hold.clone()),
-        inside: Inside { ctx, hold, abandoned },
-        guard,
-        report,
+    let (path, incarnation) = (ctx.path(), Arc::clone(&ctx.incarnation));
+    let inside = Inside { ctx, hold, abandoned };
+    let begin = move || {
+        if inside.ctx.incarnation.has_ended() {
+            // Dropped here, where a panic is caught.
+            drop((work, inside));
+            return Ok(());
+        }
+        work(inside)
     };
-    let builder = std::thread::Builder::new().name(thread_name(path.as_str()).to_owned());
+    let Some(code) = ThreadCode::new(&incarnation, begin) else { return Ok(()) };
+    let runtime = Handle::current();
+    let run = move || {
+        let _entered = runtime.enter();
+        let ended = code.call(close.0.as_ref());
+        let _ = report.send(ended.unwrap_or_else(|panic| Err(panicked(panic))));
+        drop(close);
+    };
+    let builder = std::thread::Builder::new().name(end_of(path.as_str(), MAX_NAME).to_owned());
     // Dropping the handle detaches the thread: what waits for it is the guard.
-    builder.spawn(|| thread.run()).map_err(|source| ThreadError { path, source })?;
+    builder.spawn(run).map_err(|source| ThreadError { path, source })?;
     if phases.signals_ready {
         incarnation.notify(Signal::Ready);
     }
@@ -347,53 +333,11 @@ where
     reported.await.unwrap_or_else(aborted)
 }
 
-struct Thread<W> {
-    work: W,
-    incarnation: Arc<Incarnation>,
-    span: Span,
-    runtime: Handle,
-    inside: Inside,
-    close: CloseOnDrop,
-    guard: HelperGuard,
-    report: oneshot::Sender<Exit>,
-}
-
-impl<W: FnOnce(Inside) -> Exit> Thread<W> {
-    fn run(self) {
-        let Self { work, incarnation, span, runtime, inside, close, guard, report } = self;
-        let _entered = runtime.enter();
-        let busy = BusyClosure::new(&incarnation, inside.hold.as_ref());
-        let call = || {
-            if incarnation.has_ended() {
-                // Dropped here, where a panic is caught.
-                drop((work, inside));
-                return Ok(());
-            }
-            work(inside)
-        };
-        let exit = log_panics(&incarnation, || {
-            let ended = subscriber::in_span(&span, || catch_panic_message(call));
-            ended.unwrap_or_else(|panic| Err(panicked(panic)))
-        });
-        subscriber::close(span);
-        // They hold the tree.
-        drop((busy, incarnation));
-        // From here on the child may have ended.
-        drop(guard);
-        let _ = report.send(exit);
-        drop(close);
-    }
-}
-
 /// The most bytes of a thread's name that the system keeps.
 const MAX_NAME: usize =
     if cfg!(any(target_os = "linux", target_os = "android")) { 15 } else { usize::MAX };
 
 /// Returns the end of a path that a thread can be named after: whole names if the last one fits.
-fn thread_name(path: &str) -> &str {
-    end_of(path, MAX_NAME)
-}
-
 fn end_of(path: &str, max: usize) -> &str {
     let Some(mut from) = path.len().checked_sub(max) else { return path };
     while !path.is_char_boundary(from) {

@@ -5,6 +5,7 @@
 
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::ops::Deref;
 use std::panic::Location;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -372,22 +373,6 @@ impl ChildFactory {
         }
     }
 
-    fn meta(&self) -> &dyn ChildMeta {
-        self.kind.meta()
-    }
-
-    pub(crate) fn type_name(&self) -> Option<&'static str> {
-        self.meta().type_name()
-    }
-
-    pub(super) fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        self.meta().check(path)
-    }
-
-    pub(crate) fn property(&self) -> Option<Arc<dyn ShownProperty>> {
-        self.meta().property()
-    }
-
     pub(crate) fn mailbox(&self) -> Option<&Arc<dyn MailboxControl>> {
         self.identity.mailbox.as_ref()
     }
@@ -395,29 +380,14 @@ impl ChildFactory {
     pub(crate) fn config(&self) -> Option<&Arc<ConfigSpec>> {
         self.identity.config.as_ref()
     }
+}
 
-    pub(crate) fn lends(&self) -> bool {
-        self.meta().lends()
-    }
+/// A factory has all that is known about its child.
+impl Deref for ChildFactory {
+    type Target = dyn ChildMeta;
 
-    pub(crate) fn levels(&self) -> usize {
-        self.meta().levels()
-    }
-
-    pub(crate) fn spends(&self) -> bool {
-        self.meta().spends()
-    }
-
-    pub(crate) fn children(&self) -> &[ChildSpec] {
-        self.meta().children()
-    }
-
-    pub(crate) fn blueprint(&self) -> Option<Arc<Blueprint>> {
-        self.meta().blueprint()
-    }
-
-    pub(crate) fn explicit_graces(&self) -> ExplicitGraces {
-        self.meta().explicit_graces()
+    fn deref(&self) -> &Self::Target {
+        self.kind.meta()
     }
 }
 

@@ -333,7 +333,10 @@ async fn stop_own(helpers: &Helpers, patience: impl Future<Output = ()>) {
 
 /// Resolves to the failure of a helper. A poll without one is repeated when there is: the child's task is woken.
 fn helper_failure(ctx: &Context) -> impl Future<Output = ExitError> {
-    poll_fn(|_| ctx.incarnation.take_failure().map_or(Poll::Pending, Poll::Ready))
+    poll_fn(|_| {
+        let failure = ctx.incarnation.helpers().and_then(|helpers| helpers.take_failure());
+        failure.map_or(Poll::Pending, Poll::Ready)
+    })
 }
 
 /// Resolves when three quarters of the grace have passed, which leaves the last one to `deactivate`.
