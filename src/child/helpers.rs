@@ -23,8 +23,7 @@ use tracing::Span;
 
 use super::cell::StopLevel;
 use super::context::Context;
-use super::incarnation::Incarnation;
-use super::task::{ExitFuture, InSpan, catch, drop_after, log_failure, log_panics, watched};
+use super::task::{Alive, InSpan, catch, drop_after, log_failure, log_panics, watched};
 use crate::exit::{Exit, ExitError, Outcome};
 use crate::panic::catch_panic;
 use crate::runtime::SupervisorShared;
@@ -133,9 +132,9 @@ impl Context {
             Box::pin(async move { future.await.into_exit() }),
             subscriber::call(Span::current).unwrap_or_else(Span::none),
         );
-        let running =
-            Running { incarnation: Arc::clone(&self.incarnation), future: Box::pin(future) };
-        let task = HelperTask { running: Some(running), _guard: guard, fails_child };
+        let (incarnation, future) = (Arc::clone(&self.incarnation), Box::pin(future));
+        let running = Some(Alive { incarnation, future });
+        let task = HelperTask { running, _guard: guard, fails_child };
         #[expect(clippy::disallowed_methods, reason = "the task is aborted with its incarnation")]
         named_task::spawn(|| format!("{} ({purpose})", self.path()), task)
     }
@@ -211,20 +210,15 @@ impl fmt::Debug for Helper {
 /// The task of a helper. Fields are dropped in order: the guard is the last.
 struct HelperTask {
     /// `None` once it has ended.
-    running: Option<Running>,
+    running: Option<Alive>,
     fails_child: bool,
     _guard: HelperGuard,
-}
-
-struct Running {
-    incarnation: Arc<Incarnation>,
-    future: ExitFuture,
 }
 
 impl HelperTask {
     /// Drops the helper, and then handles its failure.
     fn end(&mut self, exit: Exit) {
-        let Some(Running { incarnation, future }) = self.running.take() else { return };
+        let Some(Alive { incarnation, future }) = self.running.take() else { return };
         let exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
         // A helper has nothing to decline.
         let Err(error) = exit else { return };
@@ -242,7 +236,7 @@ impl Future for HelperTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let Some(Running { incarnation, future }) = &mut self.running else {
+        let Some(Alive { incarnation, future }) = &mut self.running else {
             return Poll::Ready(());
         };
         let poll = || watched(incarnation, || catch(|| future.as_mut().poll(cx)));

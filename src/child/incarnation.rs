@@ -239,21 +239,15 @@ impl Incarnation {
     /// Reports whether the last health check has passed.
     pub(crate) fn report_checked(&self, passed: bool) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(MachineEvent::Condition(ConditionEvent::Checked {
-            key,
-            incarnation,
-            passed,
-        }));
+        let event = ConditionEvent::Checked { key, incarnation, passed };
+        self.parent.notify(MachineEvent::Condition(event));
     }
 
     /// Reports a changed result of the child's health check.
     pub(crate) fn report_health(&self, problem: Option<Arc<str>>) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(MachineEvent::Condition(ConditionEvent::Health {
-            key,
-            incarnation,
-            problem,
-        }));
+        let event = ConditionEvent::Health { key, incarnation, problem };
+        self.parent.notify(MachineEvent::Condition(event));
     }
 
     /// Sends a signal to the supervisor. A repetition is dropped.

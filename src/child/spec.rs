@@ -398,6 +398,7 @@ impl fmt::Debug for ChildFactory {
 }
 
 /// The configuration of a child, as far as its supervisor has to know about it.
+#[derive(Debug)]
 pub(crate) struct ConfigSpec {
     pub(crate) type_id: TypeId,
     pub(crate) type_name: &'static str,
@@ -407,12 +408,6 @@ pub(crate) struct ConfigSpec {
     pub(crate) restarts: bool,
     /// What reads and checks values: a type of the module `config`.
     pub(crate) reader: Box<dyn Any + Send + Sync>,
-}
-
-impl std::fmt::Debug for ConfigSpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("ConfigSpec").field(&self.type_name).finish()
-    }
 }
 
 /// How long children may take to stop, as far as their graces were set explicitly.

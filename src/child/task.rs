@@ -76,9 +76,10 @@ pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 // perf: budgets row "bytes per idle child"
 pub(crate) struct ChildTask(Option<Alive>);
 
-struct Alive {
-    incarnation: Arc<Incarnation>,
-    future: ExitFuture,
+/// A future of a child that runs.
+pub(super) struct Alive {
+    pub(super) incarnation: Arc<Incarnation>,
+    pub(super) future: ExitFuture,
 }
 
 impl ChildTask {

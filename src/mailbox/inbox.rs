@@ -238,7 +238,7 @@ impl<M: Send + 'static> Inbox<M> {
 
     fn lent(&self, envelope: Envelope<M>) -> Delivery<M> {
         let (holder, shared) = (Arc::clone(&self.holder), Arc::clone(&self.shared));
-        Delivery::new(envelope, self.loan, holder, shared)
+        Delivery { envelope: Some(envelope), loan: self.loan, holder, shared }
     }
 
     /// Receives the next message, until it is acknowledged, if one is available.
@@ -440,15 +440,6 @@ pub struct Delivery<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> Delivery<M> {
-    pub(super) fn new(
-        envelope: Envelope<M>,
-        loan: u64,
-        holder: Arc<dyn LoanHolder>,
-        shared: Arc<MailboxShared<M>>,
-    ) -> Self {
-        Self { envelope: Some(envelope), loan, holder, shared }
-    }
-
     /// Acknowledges the message and returns it.
     ///
     /// It resets a backoff with [`Reset::OnAck`](crate::policy::Reset::OnAck), unless the mailbox still has a

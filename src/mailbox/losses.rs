@@ -103,7 +103,7 @@ impl<M: Send + 'static> MailboxShared<M> {
                 };
                 let mut handled = None;
                 let rest = envelope.map(|message| {
-                    handled = catch_panic(|| handler.call(message));
+                    handled = catch_panic(|| (handler.0)(message));
                     None
                 });
                 if handled.is_none() {

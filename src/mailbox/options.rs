@@ -116,17 +116,7 @@ pub enum Delay {
 /// [`WhileDown::reply`](crate::mailbox::WhileDown::reply).
 ///
 /// The example of [`WhileDown`](crate::mailbox::WhileDown) sets one.
-pub struct Handler<M>(Foreign<dyn Fn(M) + Send + Sync>);
-
-impl<M> Handler<M> {
-    pub(super) fn new(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
-        Self(Foreign::new(Arc::new(handler)))
-    }
-
-    pub(super) fn call(&self, message: M) {
-        (self.0)(message);
-    }
-}
+pub struct Handler<M>(pub(super) Foreign<dyn Fn(M) + Send + Sync>);
 
 impl<M> Clone for Handler<M> {
     fn clone(&self) -> Self {
@@ -234,7 +224,7 @@ impl<M> WhileDown<M> {
     /// becomes a dead letter with the reason `dropped_while_down`. The same goes for two mailboxes whose
     /// handlers send to the other one.
     pub fn reply(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
-        Self::Reply(Handler::new(handler))
+        Self::Reply(Handler(Foreign::new(Arc::new(handler))))
     }
 }
 

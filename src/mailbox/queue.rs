@@ -151,7 +151,8 @@ impl<M> MessageQueue<M> {
     /// Whether a sender may send: one that waits under this number, or a new one.
     pub(super) fn has_room_for(&self, number: Option<u64>) -> bool {
         let before = self.senders.as_ref().map_or(0, |senders| {
-            number.and_then(|number| senders.before(number)).unwrap_or_else(|| senders.len())
+            let before = number.and_then(|number| senders.before(number));
+            before.unwrap_or_else(|| senders.queue.len())
         });
         before < self.room()
     }
@@ -163,11 +164,16 @@ impl<M> MessageQueue<M> {
         debug_assert!(!self.has_room_for(number));
         let senders = self.senders.get_or_insert_default();
         if let Some(number) = number
-            && let Some(stale) = senders.wait_on(number, waker)
+            && let Some(before) = senders.before(number)
         {
-            return (number, stale);
+            let kept = &mut senders.queue[before].1;
+            let is_same = kept.as_ref().is_some_and(|kept| kept.will_wake(waker));
+            return (number, if is_same { None } else { kept.replace(waker.clone()) });
         }
-        (senders.add(waker.clone()), None)
+        let number = senders.next;
+        senders.next += 1;
+        senders.queue.push_back((number, Some(waker.clone())));
+        (number, None)
     }
 
     /// Removes a sender that sends now, and returns its waker. There must be room for it.
@@ -188,18 +194,19 @@ impl<M> MessageQueue<M> {
     pub(super) fn wake_all(&mut self) -> Vec<Waker> {
         let room = self.room();
         let Some(senders) = &mut self.senders else { return Vec::new() };
-        (0..room.min(senders.len())).filter_map(|before| senders.wake(before)).collect()
+        senders.queue.iter_mut().take(room).filter_map(|(_, waker)| waker.take()).collect()
     }
 
-    /// Removes all waiting senders. Returns the wakers of those that were not woken.
+    /// Removes all waiting senders, so that each may try again. Returns the wakers of those that were not woken.
     pub(super) fn release_senders(&mut self) -> Vec<Waker> {
-        self.senders.as_mut().map(|senders| senders.release()).unwrap_or_default()
+        let Some(senders) = &mut self.senders else { return Vec::new() };
+        std::mem::take(&mut senders.queue).into_iter().filter_map(|(_, waker)| waker).collect()
     }
 
     /// Returns the waker of the last sender that has room, after one message or sender has gone.
     fn wake_next(&mut self) -> Option<Waker> {
         let last = self.room().checked_sub(1)?;
-        self.senders.as_mut()?.wake(last)
+        self.senders.as_mut()?.queue.get_mut(last)?.1.take()
     }
 }
 
@@ -254,48 +261,15 @@ struct WaitingSenders {
 }
 
 impl WaitingSenders {
-    pub(super) fn len(&self) -> usize {
-        self.queue.len()
-    }
-
     /// Returns how many senders are before this one.
-    pub(super) fn before(&self, number: u64) -> Option<usize> {
+    fn before(&self, number: u64) -> Option<usize> {
         self.queue.binary_search_by_key(&number, |(number, _)| *number).ok()
     }
 
-    /// Adds a sender and returns its number.
-    pub(super) fn add(&mut self, waker: Waker) -> u64 {
-        let number = self.next;
-        self.next += 1;
-        self.queue.push_back((number, Some(waker)));
-        number
-    }
-
-    /// Registers a sender that waits on. Returns the waker that is replaced, or `None` if there is no such
-    /// sender.
-    pub(super) fn wait_on(&mut self, number: u64, waker: &Waker) -> Option<Option<Waker>> {
-        let before = self.before(number)?;
-        let kept = &mut self.queue[before].1;
-        match kept {
-            Some(kept) if kept.will_wake(waker) => Some(None),
-            _ => Some(kept.replace(waker.clone())),
-        }
-    }
-
-    /// Returns the waker of the sender that has so many before it, unless that sender was woken already.
-    pub(super) fn wake(&mut self, before: usize) -> Option<Waker> {
-        self.queue.get_mut(before)?.1.take()
-    }
-
     /// Removes a sender. Returns how many were before it, and its waker.
-    pub(super) fn remove(&mut self, number: u64) -> Option<(usize, Option<Waker>)> {
+    fn remove(&mut self, number: u64) -> Option<(usize, Option<Waker>)> {
         let before = self.before(number)?;
         let (_, waker) = self.queue.remove(before)?;
         Some((before, waker))
-    }
-
-    /// Removes all senders, so that each may try again. Returns the wakers of those that were not woken.
-    pub(super) fn release(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.queue).into_iter().filter_map(|(_, waker)| waker).collect()
     }
 }

@@ -94,7 +94,13 @@ impl<M> MailboxState<M> {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.stop == LoanEnding::Closing || self.phase.is_closed()
+        let is_closed = match &self.phase {
+            MailboxPhase::Fresh => false,
+            MailboxPhase::Lent(loan) => loan.ending == LoanEnding::Closing,
+            MailboxPhase::Down { closed } => *closed,
+            MailboxPhase::Closed(_) => true,
+        };
+        is_closed || self.stop == LoanEnding::Closing
     }
 }
 
@@ -141,7 +147,12 @@ impl<M: 'static> MailboxState<M> {
             return Ok(Sent::Undeliverable(Undeliverable::Diverted(envelope, to)));
         }
         let mut sent = Sent::Queued;
-        if self.has_no_room(when_full) {
+        // A sender that may wait stays behind those that wait already.
+        let has_room = match when_full {
+            WhenFull::Wait { number, .. } => self.queue.has_room_for(number),
+            WhenFull::Overflow | WhenFull::Reject => !self.queue.is_full(),
+        };
+        if !has_room {
             match self.overflow(when_full) {
                 WhenFull::Wait { number, waker } => {
                     let (number, stale) = self.queue.wait(number, waker);
@@ -174,15 +185,6 @@ impl<M: 'static> MailboxState<M> {
         fx.receiver = self.receiver.take();
         self.notify_pending(true, fx);
         Ok(sent)
-    }
-
-    /// Returns `true` if a message can't be queued now. One that may wait stays behind those that wait
-    /// already.
-    fn has_no_room(&self, when_full: WhenFull<'_>) -> bool {
-        match when_full {
-            WhenFull::Wait { number, .. } => !self.queue.has_room_for(number),
-            WhenFull::Overflow | WhenFull::Reject => self.queue.is_full(),
-        }
     }
 
     /// Resolves what a sender does about a full mailbox: `Overflow` remains only if a message is to be
@@ -282,18 +284,6 @@ pub(super) enum LoanEnding {
     Leaving,
     /// The mailbox accepts no messages; the holder receives the queued ones.
     Closing,
-}
-
-impl MailboxPhase {
-    /// Returns `true` if the mailbox accepts no messages.
-    pub(super) fn is_closed(&self) -> bool {
-        match self {
-            Self::Fresh => false,
-            Self::Lent(loan) => loan.ending == LoanEnding::Closing,
-            Self::Down { closed } => *closed,
-            Self::Closed(_) => true,
-        }
-    }
 }
 
 /// What a sender does if the mailbox is full.
