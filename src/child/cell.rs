@@ -59,18 +59,12 @@ pub(super) struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
     properties: Properties,
-    heartbeats: Heartbeats,
+    last_heartbeat: Option<Instant>,
+    /// How many guards hold that the child waits on purpose.
+    waiting: usize,
     /// Values that are dropped when the level rises, in the order in which they were held.
     pub(super) guards: BTreeMap<u64, Box<dyn Any + Send>>,
     helpers: Option<Arc<Helpers>>,
-}
-
-/// What a child with a watchdog notes for its supervisor.
-#[derive(Default)]
-struct Heartbeats {
-    last: Option<Instant>,
-    /// How many guards say that the child waits on purpose.
-    waiting: usize,
 }
 
 impl IncarnationCell {
@@ -219,28 +213,28 @@ impl IncarnationCell {
     ///
     /// The lock is one that the child takes whenever it waits for its cancellation, too.
     pub(super) fn beat(&self, now: Instant) {
-        self.locked.lock().extras.get_or_insert_default().heartbeats.last = Some(now);
+        self.locked.lock().extras.get_or_insert_default().last_heartbeat = Some(now);
     }
 
     /// Notes that the child waits on purpose, once more.
     pub(super) fn begin_waiting(&self) {
-        self.locked.lock().extras.get_or_insert_default().heartbeats.waiting += 1;
+        self.locked.lock().extras.get_or_insert_default().waiting += 1;
     }
 
     /// Undoes one [`begin_waiting`](Self::begin_waiting). This is a heartbeat.
     pub(super) fn end_waiting(&self, now: Instant) {
         let mut locked = self.locked.lock();
-        let heartbeats = &mut locked.extras.get_or_insert_default().heartbeats;
-        heartbeats.waiting = heartbeats.waiting.saturating_sub(1);
-        heartbeats.last = Some(now);
+        let extras = locked.extras.get_or_insert_default();
+        extras.waiting = extras.waiting.saturating_sub(1);
+        extras.last_heartbeat = Some(now);
     }
 
     /// Returns the instant of the last heartbeat, if there was any. It is `now` while the child waits on
     /// purpose.
     pub(crate) fn last_heartbeat(&self, now: Instant) -> Option<Instant> {
         let locked = self.locked.lock();
-        let heartbeats = &locked.extras.as_ref()?.heartbeats;
-        if heartbeats.waiting > 0 { Some(now) } else { heartbeats.last }
+        let extras = locked.extras.as_ref()?;
+        if extras.waiting > 0 { Some(now) } else { extras.last_heartbeat }
     }
 
     pub(super) fn property<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {

@@ -191,16 +191,14 @@ impl BusyClosure {
         incarnation: &Arc<Incarnation>,
         hold: Option<&ClockHold>,
     ) -> Option<Arc<Self>> {
-        (WATCHES.load(Ordering::Relaxed) > 0).then(|| Self::watched(incarnation, hold))
-    }
-
-    #[cold]
-    fn watched(incarnation: &Arc<Incarnation>, hold: Option<&ClockHold>) -> Arc<Self> {
+        if WATCHES.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         let closure = Arc::new(Self { incarnation: Arc::clone(incarnation), hold: hold.cloned() });
         let mut closures = CLOSURES.lock();
         closures.retain(|closure| closure.strong_count() > 0);
         closures.push(Arc::downgrade(&closure));
-        closure
+        Some(closure)
     }
 }
 

@@ -322,7 +322,7 @@ impl<M: Send + 'static> Address<M> {
     /// down and will not be restarted.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.shared.is_closed()
+        self.shared.state().is_closed()
     }
 }
 

@@ -65,10 +65,6 @@ impl<M> MailboxShared<M> {
         let state = self.state.lock();
         (state.queue.len(), state.queue.capacity)
     }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.state.lock().is_closed()
-    }
 }
 
 impl<M: Send + 'static> MailboxShared<M> {
