@@ -1,6 +1,4 @@
 //! Checks of specs, policies and limits, and the resolution of nested supervisors.
-//!
-//! The path of a child is a closure where it is needed only for an error.
 
 use std::collections::HashMap;
 use std::iter;
@@ -169,11 +167,11 @@ impl ChildSpec {
     }
 }
 
+/// Returns the path of the child that is checked, which is needed only for an error.
+pub(super) type PathOf<'a> = &'a dyn Fn() -> Path;
+
 /// Checks a policy: of a spec, a file or a call, or one that a running child sets for itself.
-pub(crate) fn check_policy(
-    policy: &RestartPolicy,
-    path: &dyn Fn() -> Path,
-) -> Result<(), BuildError> {
+pub(crate) fn check_policy(policy: &RestartPolicy, path: PathOf<'_>) -> Result<(), BuildError> {
     if let Some(Err(problem)) = policy.backoff.as_ref().map(Backoff::check) {
         return Err(BuildError::BadBackoff { path: path(), problem });
     }
@@ -181,10 +179,7 @@ pub(crate) fn check_policy(
 }
 
 /// Checks the limits of a policy, and what follows when one is exceeded.
-pub(crate) fn check_limits(
-    policy: &RestartPolicy,
-    path: &dyn Fn() -> Path,
-) -> Result<(), BuildError> {
+pub(crate) fn check_limits(policy: &RestartPolicy, path: PathOf<'_>) -> Result<(), BuildError> {
     check_twice(policy.limits.twice.as_ref(), path)?;
     let limits = policy.limits.get();
     if let Some(intensity) = limits.intensity {
@@ -199,18 +194,12 @@ pub(crate) fn check_limits(
     }
 }
 
-pub(crate) fn check_twice(
-    twice: Option<&SetTwice>,
-    path: &dyn Fn() -> Path,
-) -> Result<(), BuildError> {
+pub(crate) fn check_twice(twice: Option<&SetTwice>, path: PathOf<'_>) -> Result<(), BuildError> {
     let Some(SetTwice { first, second }) = twice.cloned() else { return Ok(()) };
     Err(BuildError::SetTwice { path: path(), first, second })
 }
 
-pub(crate) fn check_intensity(
-    intensity: Intensity,
-    path: &dyn Fn() -> Path,
-) -> Result<(), BuildError> {
+pub(crate) fn check_intensity(intensity: Intensity, path: PathOf<'_>) -> Result<(), BuildError> {
     if let Some(max) = intensity.invalid_max() {
         return Err(BuildError::BadScore { path: path(), max });
     }
@@ -220,10 +209,7 @@ pub(crate) fn check_intensity(
     Ok(())
 }
 
-pub(crate) fn check_on_exhausted(
-    what: OnExhausted,
-    path: &dyn Fn() -> Path,
-) -> Result<(), BuildError> {
+pub(crate) fn check_on_exhausted(what: OnExhausted, path: PathOf<'_>) -> Result<(), BuildError> {
     if what == OnExhausted::Pause(Duration::ZERO) {
         return Err(zero_duration(path, "pause", 15));
     }
@@ -231,11 +217,7 @@ pub(crate) fn check_on_exhausted(
 }
 
 /// Returns the error of a duration that can't be zero. `example` is in seconds.
-pub(super) fn zero_duration(
-    path: &dyn Fn() -> Path,
-    option: &'static str,
-    example: u64,
-) -> BuildError {
+pub(super) fn zero_duration(path: PathOf<'_>, option: &'static str, example: u64) -> BuildError {
     BuildError::ZeroDuration { path: path(), option, example: Duration::from_secs(example) }
 }
 
