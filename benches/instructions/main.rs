@@ -119,13 +119,13 @@ fn build(app: SupervisorBuilder) -> Supervisor {
 
 // One declared child, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (declared().build()), config = at_most(5_900))]
+#[bench::child(args = (declared().build()), config = at_most(5_500))]
 #[bench::supervisor(args = (chain().build()), config = at_most(34_300))]
 fn start(app: Result<Supervisor, BuildError>) -> Running {
     Running::start(app)
 }
 
-#[library_benchmark(config = at_most(11_900))]
+#[library_benchmark(config = at_most(11_400))]
 #[bench::each(dynamic())]
 fn start_child(running: Running) -> Running {
     running.runtime.block_on(start_children(&running.tree));

@@ -29,13 +29,13 @@ pub(super) struct GroupOp {
     /// The child whose delay the group waits for.
     pub(super) failed_child: Option<Key>,
     /// Set once the time for an ordered stop is over.
-    pub(super) closing: Option<Closing>,
+    pub(super) closing: Option<CloseScope>,
     pub(super) after: After,
 }
 
 /// Which children are cancelled at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Closing {
+pub(super) enum CloseScope {
     /// Those with the lowest stop order that is left.
     LowestOrder,
     All,

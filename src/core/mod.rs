@@ -68,7 +68,7 @@ pub(crate) use self::event::{
     ChildAnswer, ChildRequest, ConditionEvent, Declaration, IncarnationNumber, MachineEvent, Ticket,
 };
 use self::event::{IfRunning, IfWaiting};
-use self::group::{After, Closing, GroupOp, GroupPhase, StartMode, StartOrder, StopMode};
+use self::group::{After, CloseScope, GroupOp, GroupPhase, StartMode, StartOrder, StopMode};
 pub(crate) use self::history::ExceededLimit;
 use self::history::{FailureHistory, exceeded_window};
 pub(crate) use self::machine::Machine;

@@ -9,7 +9,7 @@ use super::route::SupervisorHandle;
 use crate::core;
 use crate::error::ControlError;
 use crate::path::Path;
-use crate::runtime::request::{ChildFacts, Children, Recode, Request, Segment};
+use crate::runtime::request::{ChildFacts, Recode, Request, Segment, WhichChildren};
 use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, CHILDREN_PER_REQUEST, SupervisorShared};
 
@@ -50,7 +50,7 @@ impl SupervisorHandle {
     ) -> Result<Vec<ChildFacts>, ControlError> {
         let mut children = Vec::with_capacity(names.len());
         for names in names.chunks(CHILDREN_PER_REQUEST) {
-            let which = Children::Named(names.to_vec());
+            let which = WhichChildren::Named(names.to_vec());
             let page = self.call(supervisor, |answer| Request::Facts { which, answer }).await?;
             children.extend(page.children);
         }
@@ -65,7 +65,7 @@ impl SupervisorHandle {
     ) -> Result<Vec<ChildFacts>, ControlError> {
         let (mut children, mut next) = (Vec::new(), Some(0));
         while let Some(place) = next.filter(|_| children.len() < most) {
-            let which = Children::From(place);
+            let which = WhichChildren::From(place);
             let page = self.call(supervisor, |answer| Request::Facts { which, answer }).await?;
             next = page.next;
             children.extend(page.children);
@@ -83,7 +83,7 @@ impl SupervisorHandle {
             return self.refresh_all(supervisor).await;
         }
         for names in names.chunks(CHILDREN_PER_REQUEST) {
-            let which = Children::Named(names.to_vec());
+            let which = WhichChildren::Named(names.to_vec());
             self.call(supervisor, |answer| Request::Refresh { which, answer }).await?;
         }
         Ok(())
@@ -96,7 +96,7 @@ impl SupervisorHandle {
     ) -> Result<(), ControlError> {
         let mut next = Some(0);
         while let Some(place) = next {
-            let which = Children::From(place);
+            let which = WhichChildren::From(place);
             next = self.call(supervisor, |answer| Request::Refresh { which, answer }).await?;
         }
         Ok(())

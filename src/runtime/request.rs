@@ -67,7 +67,7 @@ pub(crate) enum Request {
     },
     /// Look up the values of children again.
     Refresh {
-        which: Children,
+        which: WhichChildren,
         answer: Responder<Option<u64>>,
     },
     /// Look up the values of one child again, and wait for what follows.
@@ -87,7 +87,7 @@ pub(crate) enum Request {
     Recode(Recode),
     /// Describe children for a plan.
     Facts {
-        which: Children,
+        which: WhichChildren,
         answer: Responder<FactsPage>,
     },
     /// Take in what the keeper of a child's lease reports.
@@ -121,7 +121,7 @@ pub(crate) struct Recode {
 
 /// The children that a request is about.
 #[derive(Debug)]
-pub(crate) enum Children {
+pub(crate) enum WhichChildren {
     /// Those with these last names of a path. Others are left out.
     Named(Vec<Segment>),
     /// A page of all, from a place in the start order.

@@ -12,15 +12,13 @@ const SHARED: &[(&str, usize, &str)] = &[
     ("Change", 2, "to rename"),
     ("Channel", 2, "to rename"),
     ("ChildMetrics", 2, "stands in for the real one without the feature `metrics`"),
-    ("Children", 3, "to rename"),
-    ("Closing", 2, "to rename"),
+    ("Children", 2, "to rename"),
     ("Effect", 2, "to rename"),
     ("Ended", 3, "to rename"),
     ("Entry", 2, "to rename"),
     ("EventLog", 2, "to rename"),
     ("Handlers", 3, "to rename"),
     ("Key", 2, "to rename"),
-    ("Kind", 2, "to rename"),
     ("Limits", 3, "to rename"),
     ("Member", 2, "to rename"),
     ("Message", 2, "to rename"),
@@ -45,7 +43,6 @@ const SHARED: &[(&str, usize, &str)] = &[
     ("Unanswered", 2, "to rename"),
     ("View", 2, "to rename"),
     ("Waits", 2, "to rename"),
-    ("Walk", 2, "to rename"),
 ];
 
 /// Returns the name of the visible type that a line defines.

@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //!
-//! 1. A [`Walk`] over all children visits at most [`SLICE`] of them after each event.
+//! 1. A [`Pass`] over all children visits at most [`SLICE`] of them after each event.
 
 mod exits;
 mod occupied;
@@ -32,7 +32,7 @@ pub(crate) struct Dynamic {
     pub(super) up: bool,
     pub(super) finishing: Option<Finish>,
     pub(super) finished: bool,
-    pub(super) walks: VecDeque<Walk>,
+    pub(super) passes: VecDeque<Pass>,
     /// Set if the last event has left work over.
     pub(super) more: Option<Instant>,
 }
@@ -40,14 +40,14 @@ pub(crate) struct Dynamic {
 /// One pass over all children, from the last place to the first.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Walk {
+pub(super) struct Pass {
     /// The places from here on have been visited.
     pub(super) cursor: usize,
-    pub(super) action: WalkAction,
+    pub(super) action: PassAction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum WalkAction {
+pub(super) enum PassAction {
     /// Cancel every child.
     Stop,
     /// Cancel every child, because the time for an ordered stop is over.
@@ -66,7 +66,7 @@ impl Dynamic {
             up: false,
             finishing: None,
             finished: false,
-            walks: VecDeque::new(),
+            passes: VecDeque::new(),
             more: Some(now),
         }
     }
@@ -143,33 +143,33 @@ impl Dynamic {
     pub(super) fn finish(&mut self, finish: Finish) {
         if self.finishing.is_none() {
             self.finishing = Some(finish);
-            self.walk(WalkAction::Stop);
+            self.pass(PassAction::Stop);
         }
     }
 
     /// Closes all children that are left.
     pub(super) fn close(&mut self, all: bool) {
-        self.walk(WalkAction::Close { all });
+        self.pass(PassAction::Close { all });
     }
 
     /// Aborts all children that are left.
     pub(super) fn abort_all(&mut self) {
-        self.walk(WalkAction::Abort);
+        self.pass(PassAction::Abort);
     }
 
     /// A grace that children share is over.
     pub(super) fn on_grace_over(&mut self, grace: Duration) {
-        self.walk(WalkAction::Expire(grace));
+        self.pass(PassAction::Expire(grace));
     }
 
-    fn walk(&mut self, action: WalkAction) {
-        // A walk with the same action that has not begun visits all children as well.
-        if self.walks.iter().skip(1).all(|waiting| waiting.action != action) {
-            self.walks.push_back(Walk { cursor: self.children.entries.places(), action });
+    fn pass(&mut self, action: PassAction) {
+        // A pass with the same action that has not begun visits all children as well.
+        if self.passes.iter().skip(1).all(|waiting| waiting.action != action) {
+            self.passes.push_back(Pass { cursor: self.children.entries.places(), action });
         }
     }
 
-    /// Goes on with the walks, and ends the supervisor after the last child.
+    /// Goes on with the passes, and ends the supervisor after the last child.
     pub(super) fn settle(&mut self, cx: &mut StepCx<'_>) {
         self.more = None;
         if !self.up {
@@ -177,7 +177,7 @@ impl Dynamic {
             cx.push(Effect::Up);
         }
         while let Some(key) = self.children.requirements.released() {
-            // A supervisor that ends removes the child, once its walk comes to it.
+            // A supervisor that ends removes the child, once its pass comes to it.
             if let Some(ChildState::Gated(cause)) = self.children.state(key)
                 && !self.is_finishing()
             {
@@ -185,15 +185,15 @@ impl Dynamic {
             }
         }
         for _ in 0..SLICE {
-            let Some(walk) = self.walks.front_mut() else {
+            let Some(pass) = self.passes.front_mut() else {
                 return self.finish_if_empty(cx);
             };
-            if walk.cursor == 0 {
-                self.walks.pop_front();
+            if pass.cursor == 0 {
+                self.passes.pop_front();
                 continue;
             }
-            walk.cursor -= 1;
-            let (cursor, action) = (walk.cursor, walk.action);
+            pass.cursor -= 1;
+            let (cursor, action) = (pass.cursor, pass.action);
             if let Some(key) = self.children.entries.at(cursor) {
                 self.visit(key, action, cx);
             }
@@ -211,19 +211,19 @@ impl Dynamic {
         }
     }
 
-    fn visit(&mut self, key: Key, action: WalkAction, cx: &mut StepCx<'_>) {
+    fn visit(&mut self, key: Key, action: PassAction, cx: &mut StepCx<'_>) {
         let state = self.children.entry(key).state;
         match action {
             _ if !state.is_live() => self.forget(key, cx),
-            WalkAction::Stop if matches!(state, ChildState::Stopping { .. }) => {}
-            WalkAction::Stop => self.cancel(key, cx),
-            WalkAction::Close { all } => self.children.close(key, all, cx),
-            WalkAction::Expire(grace) => {
+            PassAction::Stop if matches!(state, ChildState::Stopping { .. }) => {}
+            PassAction::Stop => self.cancel(key, cx),
+            PassAction::Close { all } => self.children.close(key, all, cx),
+            PassAction::Expire(grace) => {
                 if self.children.shutdown(key) == Shutdown::Timeout(grace) {
                     self.children.abort(key, cx);
                 }
             }
-            WalkAction::Abort => self.children.abort(key, cx),
+            PassAction::Abort => self.children.abort(key, cx),
         }
     }
 

@@ -16,8 +16,8 @@
 use std::time::Instant;
 
 use crate::core::{
-    After, ChildAnswer, ChildState, Closing, DownState, Effect, Finish, GroupOp, GroupPhase, Key,
-    Ordered, Position, StepCx, StopMode, StopReason, Ticket, Timer, WaitFor,
+    After, ChildAnswer, ChildState, CloseScope, DownState, Effect, Finish, GroupOp, GroupPhase,
+    Key, Ordered, Position, StepCx, StopMode, StopReason, Ticket, Timer, WaitFor,
 };
 use crate::lifecycle::Lifecycle;
 use crate::policy::StartCause;
@@ -183,7 +183,7 @@ impl Ordered {
 
     /// Cancels the children that are left at once, if the supervisor ends.
     pub(in crate::core) fn close(&mut self, all: bool) {
-        let closing = Some(if all { Closing::All } else { Closing::LowestOrder });
+        let closing = Some(if all { CloseScope::All } else { CloseScope::LowestOrder });
         let phase = self.stopping_all(StopMode::CancelOrder(None));
         if let Some(op) = &mut self.group
             && op.closing < closing

@@ -10,7 +10,7 @@
 //! 2. An operation costs O(log n) for each child of its range.
 
 use crate::core::{
-    After, ChildState, Closing, DownState, Effect, Finish, GroupOp, GroupPhase, Key, Ordered,
+    After, ChildState, CloseScope, DownState, Effect, Finish, GroupOp, GroupPhase, Key, Ordered,
     Position, SLICE, StartMode, StepCx, StopMode, StopReason, Timer,
 };
 use crate::policy::StartCause;
@@ -138,7 +138,7 @@ impl Ordered {
         cx: &mut StepCx<'_>,
     ) -> Advance {
         let Some(op) = &self.group else { return Advance::Wait };
-        let all = op.closing == Some(Closing::All);
+        let all = op.closing == Some(CloseScope::All);
         let own = self.children.entry(key).stop_order;
         if !all && order.is_some_and(|order| order < own) {
             return self.await_cancelled();

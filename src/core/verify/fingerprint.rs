@@ -129,9 +129,9 @@ impl Fingerprint {
     fn dynamic(&mut self, dynamic: &Dynamic) {
         (dynamic.up, dynamic.finished).hash(self);
         (dynamic.finishing.is_some(), dynamic.more.is_some()).hash(self);
-        dynamic.walks.len().hash(self);
-        for walk in &dynamic.walks {
-            (walk.cursor, walk.action).hash(self);
+        dynamic.passes.len().hash(self);
+        for pass in &dynamic.passes {
+            (pass.cursor, pass.action).hash(self);
         }
         self.children(&dynamic.children);
     }

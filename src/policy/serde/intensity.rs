@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration;
 use crate::human_duration::HumanDuration;
-use crate::policy::window::{Intensity, Kind};
+use crate::policy::window::{Intensity, WindowKind};
 use crate::serde::{deserialize, serialize, words};
 use crate::string_enum::string_enum;
 
@@ -188,12 +188,12 @@ fn zero(key: &str) -> String {
 serialize!(|intensity: Intensity| {
     let table = |max, period| IntensityTable { max, period, window: None, half_life: None };
     match intensity.0 {
-        Kind::Sliding { max, period } => table(Max::Whole(max), Some(Period(period))),
-        Kind::Tumbling { max, period } => {
+        WindowKind::Sliding { max, period } => table(Max::Whole(max), Some(Period(period))),
+        WindowKind::Tumbling { max, period } => {
             let window = Some(Window::Tumbling);
             IntensityTable { window, ..table(Max::Whole(max), Some(Period(period))) }
         }
-        Kind::Decaying { max, half_life } => {
+        WindowKind::Decaying { max, half_life } => {
             let half_life = Some(HumanDuration(half_life));
             IntensityTable { half_life, ..table(Max::Score(max), None) }
         }

@@ -46,11 +46,11 @@ use crate::human_duration::HumanDuration;
 /// In a file it is a table: `{ max = 5, period = "60s" }`, the same with `window = "tumbling"`, or
 /// `{ max = 5.0, half_life = "30s" }`. `period = "infinity"` is `Duration::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Intensity(pub(super) Kind);
+pub struct Intensity(pub(super) WindowKind);
 
 /// The way in which restarts expire.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum WindowKind {
     /// Each restart expires when it is older than the period.
     Sliding { max: u32, period: Duration },
     /// All restarts expire together, at the end of a period that began with the first of them.
@@ -65,7 +65,7 @@ impl Intensity {
     /// A restart that is exactly `period` old still counts.
     #[must_use]
     pub const fn sliding(max: u32, period: Duration) -> Self {
-        Self(Kind::Sliding { max, period })
+        Self(WindowKind::Sliding { max, period })
     }
 
     /// Allows `max` restarts within a `period` that begins with the first of them.
@@ -74,7 +74,7 @@ impl Intensity {
     /// around the end of a period. This is the window of Akka and Pekko.
     #[must_use]
     pub const fn tumbling(max: u32, period: Duration) -> Self {
-        Self(Kind::Tumbling { max, period })
+        Self(WindowKind::Tumbling { max, period })
     }
 
     /// Allows a restart as long as a score stays at or below `max`.
@@ -84,52 +84,52 @@ impl Intensity {
     /// This is suture's rule. `max` can be a fraction.
     #[must_use]
     pub const fn decaying(max: f64, half_life: Duration) -> Self {
-        Self(Kind::Decaying { max, half_life })
+        Self(WindowKind::Decaying { max, half_life })
     }
 
     /// The number of restarts that are allowed at one instant.
     pub(crate) fn max(self) -> u32 {
         match self.0 {
-            Kind::Sliding { max, .. } | Kind::Tumbling { max, .. } => max,
+            WindowKind::Sliding { max, .. } | WindowKind::Tumbling { max, .. } => max,
             // The cast saturates, and NaN becomes 0.
-            Kind::Decaying { max, .. } => max as u32,
+            WindowKind::Decaying { max, .. } => max as u32,
         }
     }
 
     /// The period, or the half-life of a score.
     pub(crate) fn period(self) -> Duration {
         match self.0 {
-            Kind::Sliding { period, .. } | Kind::Tumbling { period, .. } => period,
-            Kind::Decaying { half_life, .. } => half_life,
+            WindowKind::Sliding { period, .. } | WindowKind::Tumbling { period, .. } => period,
+            WindowKind::Decaying { half_life, .. } => half_life,
         }
     }
 
     /// The maximum and the half-life of a score.
     pub(crate) fn decay(self) -> Option<(f64, Duration)> {
         match self.0 {
-            Kind::Decaying { max, half_life } => Some((max, half_life)),
-            Kind::Sliding { .. } | Kind::Tumbling { .. } => None,
+            WindowKind::Decaying { max, half_life } => Some((max, half_life)),
+            WindowKind::Sliding { .. } | WindowKind::Tumbling { .. } => None,
         }
     }
 
     /// Whether the window is a sliding one.
     pub(crate) fn slides(self) -> bool {
-        matches!(self.0, Kind::Sliding { .. })
+        matches!(self.0, WindowKind::Sliding { .. })
     }
 
     /// Whether the window is a tumbling one.
     #[cfg(test)]
     pub(crate) fn tumbles(self) -> bool {
-        matches!(self.0, Kind::Tumbling { .. })
+        matches!(self.0, WindowKind::Tumbling { .. })
     }
 
     /// The limit in the words of a log line: `5 in 1m`.
     pub(crate) fn in_words(self) -> String {
         match self.0 {
-            Kind::Sliding { max, period } | Kind::Tumbling { max, period } => {
+            WindowKind::Sliding { max, period } | WindowKind::Tumbling { max, period } => {
                 format!("{max} in {}", time(period))
             }
-            Kind::Decaying { max, half_life } => {
+            WindowKind::Decaying { max, half_life } => {
                 format!("score {max}, half-life {}", time(half_life))
             }
         }
@@ -145,9 +145,11 @@ impl Intensity {
 impl fmt::Display for Intensity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Kind::Sliding { max, period } => write!(f, "restarts({max}, {})", time(period)),
-            Kind::Tumbling { max, period } => write!(f, "tumbling({max}, {})", time(period)),
-            Kind::Decaying { max, half_life } => write!(f, "decaying({max}, {})", time(half_life)),
+            WindowKind::Sliding { max, period } => write!(f, "restarts({max}, {})", time(period)),
+            WindowKind::Tumbling { max, period } => write!(f, "tumbling({max}, {})", time(period)),
+            WindowKind::Decaying { max, half_life } => {
+                write!(f, "decaying({max}, {})", time(half_life))
+            }
         }
     }
 }
@@ -189,7 +191,7 @@ impl RestartWindow {
         }
         let used = self.count(now);
         let is_sliding =
-            |kind| matches!(kind, Kind::Sliding { period, .. } if period != Duration::MAX);
+            |kind| matches!(kind, WindowKind::Sliding { period, .. } if period != Duration::MAX);
         let keeps_instants = is_sliding(self.intensity.0) && is_sliding(intensity.0);
         self.intensity = intensity;
         // A sliding window keeps all, so that a limit that is raised again still counts them.
@@ -225,7 +227,7 @@ impl RestartWindow {
     #[must_use]
     pub(crate) fn admits(&self, now: Instant) -> bool {
         match self.intensity.0 {
-            Kind::Sliding { max, period } if period != Duration::MAX => {
+            WindowKind::Sliding { max, period } if period != Duration::MAX => {
                 let now = self.granted.back().map_or(now, |&last| now.max(last));
                 // A full queue has room if its oldest restart has expired.
                 let expired = |&at: &Instant| self.has_expired(at, now);
@@ -236,10 +238,10 @@ impl RestartWindow {
                     Greater => self.count(now) < places(max),
                 }
             }
-            Kind::Sliding { max, .. } | Kind::Tumbling { max, .. } => {
+            WindowKind::Sliding { max, .. } | WindowKind::Tumbling { max, .. } => {
                 self.score(now) < f64::from(max)
             }
-            Kind::Decaying { max, .. } => max - self.score(now) >= 1.0,
+            WindowKind::Decaying { max, .. } => max - self.score(now) >= 1.0,
         }
     }
 
@@ -247,15 +249,15 @@ impl RestartWindow {
     #[inline]
     pub(crate) fn record(&mut self, now: Instant) {
         match self.intensity.0 {
-            Kind::Sliding { max, period } if period != Duration::MAX => {
+            WindowKind::Sliding { max, period } if period != Duration::MAX => {
                 self.slide(now, places(max), period);
             }
-            Kind::Sliding { .. } | Kind::Tumbling { .. } => {
+            WindowKind::Sliding { .. } | WindowKind::Tumbling { .. } => {
                 let score = self.score(now);
                 let began = self.counted.filter(|_| score > 0.0).map_or(now, |(began, _)| began);
                 self.counted = Some((began, score + 1.0));
             }
-            Kind::Decaying { .. } => {
+            WindowKind::Decaying { .. } => {
                 let score = self.score(now);
                 let at = self.counted.map_or(now, |(at, _)| at.max(now));
                 self.counted = Some((at, score + 1.0));
@@ -268,12 +270,12 @@ impl RestartWindow {
     /// All of them are used up exactly if the next restart would be refused.
     pub(crate) fn count(&self, now: Instant) -> usize {
         match self.intensity.0 {
-            Kind::Sliding { period, .. } if period != Duration::MAX => {
+            WindowKind::Sliding { period, .. } if period != Duration::MAX => {
                 let expired = self.granted.partition_point(|&at| self.has_expired(at, now));
                 self.granted.len() - expired
             }
-            Kind::Sliding { .. } | Kind::Tumbling { .. } => self.score(now) as usize,
-            Kind::Decaying { max, .. } => {
+            WindowKind::Sliding { .. } | WindowKind::Tumbling { .. } => self.score(now) as usize,
+            WindowKind::Decaying { max, .. } => {
                 let left = (max - self.score(now)).max(0.0) as usize;
                 places(self.intensity.max()).saturating_sub(left)
             }
@@ -301,10 +303,12 @@ impl RestartWindow {
         let (began, _) = self.counted?;
         let score = self.score(now);
         let age = match self.intensity.0 {
-            Kind::Tumbling { period, .. } if period != Duration::MAX => {
+            WindowKind::Tumbling { period, .. } if period != Duration::MAX => {
                 now.saturating_duration_since(began)
             }
-            Kind::Sliding { .. } | Kind::Tumbling { .. } | Kind::Decaying { .. } => Duration::ZERO,
+            WindowKind::Sliding { .. }
+            | WindowKind::Tumbling { .. }
+            | WindowKind::Decaying { .. } => Duration::ZERO,
         };
         (score > 0.0).then_some((age, score))
     }
@@ -313,10 +317,10 @@ impl RestartWindow {
     fn score(&self, now: Instant) -> f64 {
         let Some((at, score)) = self.counted else { return 0.0 };
         match self.intensity.0 {
-            Kind::Sliding { .. } => score,
-            Kind::Tumbling { .. } if self.has_expired(at, now) => 0.0,
-            Kind::Tumbling { .. } => score,
-            Kind::Decaying { half_life, .. } => score * remains(at, now, half_life),
+            WindowKind::Sliding { .. } => score,
+            WindowKind::Tumbling { .. } if self.has_expired(at, now) => 0.0,
+            WindowKind::Tumbling { .. } => score,
+            WindowKind::Decaying { half_life, .. } => score * remains(at, now, half_life),
         }
     }
 

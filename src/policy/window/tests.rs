@@ -284,11 +284,11 @@ struct WindowModel {
 impl WindowModel {
     fn admit(&mut self, now: Instant) -> bool {
         let fits = match self.intensity.0 {
-            Kind::Sliding { max, period } => {
+            WindowKind::Sliding { max, period } => {
                 let recent = self.granted.iter().filter(|&&at| now - at <= period);
                 recent.count() < max as usize
             }
-            Kind::Tumbling { max, period } => {
+            WindowKind::Tumbling { max, period } => {
                 // The windows in order. Each begins with a restart.
                 let mut windows: Vec<Vec<Instant>> = Vec::new();
                 for &at in &self.granted {
@@ -300,7 +300,7 @@ impl WindowModel {
                 let open = windows.last().filter(|window| now - window[0] <= period);
                 open.map_or(0, Vec::len) < max as usize
             }
-            Kind::Decaying { max, half_life } => {
+            WindowKind::Decaying { max, half_life } => {
                 let of = |&at: &Instant| {
                     0.5_f64.powf((now - at).as_secs_f64() / half_life.as_secs_f64())
                 };

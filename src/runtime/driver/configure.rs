@@ -13,7 +13,7 @@ use crate::core::{Declaration, Key, MachineEvent};
 use crate::policy::{ChildOptions, ChildRules};
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::request::{
-    ChildFacts, Children, FactsPage, Recode, Responder, Segment, Started, respond,
+    ChildFacts, FactsPage, Recode, Responder, Segment, Started, WhichChildren, respond,
 };
 
 /// How many children one request changes, or describes: few enough that it takes well under a
@@ -24,7 +24,7 @@ impl Driver {
     /// Looks up the values of these children again. Answers with the place of the next one.
     pub(super) fn refresh(
         &mut self,
-        which: Children,
+        which: WhichChildren,
         answer: Responder<Option<u64>>,
         now: Instant,
     ) {
@@ -144,7 +144,7 @@ impl Driver {
     }
 
     /// Describes children.
-    pub(super) fn facts(&self, which: Children, answer: Responder<FactsPage>) {
+    pub(super) fn facts(&self, which: WhichChildren, answer: Responder<FactsPage>) {
         let (keys, next) = self.choose(which);
         let children = keys.into_iter().filter_map(|key| {
             let entry = self.children.entry(key)?;
@@ -161,12 +161,12 @@ impl Driver {
     }
 
     /// Returns the children that are meant, and the place of the next one.
-    fn choose(&self, which: Children) -> (Vec<Key>, Option<u64>) {
+    fn choose(&self, which: WhichChildren) -> (Vec<Key>, Option<u64>) {
         match which {
-            Children::Named(names) => {
+            WhichChildren::Named(names) => {
                 (names.iter().filter_map(|name| self.children.find(name)).collect(), None)
             }
-            Children::From(mut place) => {
+            WhichChildren::From(mut place) => {
                 let mut keys = Vec::new();
                 while keys.len() < CHILDREN
                     && let Some((key, behind)) = self.machine.next(place)
