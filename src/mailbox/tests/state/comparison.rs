@@ -424,7 +424,7 @@ impl Comparison {
         );
         prop_assert_eq!(self.mailbox.shared.load().0, self.model.len());
         prop_assert!(self.model.len() <= self.model.config.capacity);
-        prop_assert_eq!(self.mailbox.shared.is_closed(), self.model.is_closed());
+        prop_assert_eq!(self.mailbox.shared.state().is_closed(), self.model.is_closed());
         self.model.wake_senders();
         prop_assert_eq!(
             self.senders.wakes(),
