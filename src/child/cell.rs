@@ -68,9 +68,9 @@ pub(super) struct Extras {
 }
 
 impl IncarnationCell {
-    pub(super) fn new(properties: Properties) -> Self {
-        let extras =
-            (!properties.is_empty()).then(|| Box::new(Extras { properties, ..Extras::default() }));
+    pub(super) fn new(properties: Option<Properties>) -> Self {
+        let with = |properties| Box::new(Extras { properties, ..Extras::default() });
+        let extras = properties.map(with);
         let locked = Mutex::new(Locked { waker: None, extras });
         Self { level: AtomicU8::new(StopLevel::None as u8), locked }
     }

@@ -101,7 +101,7 @@ impl Incarnation {
         number: IncarnationNumber,
         start_cause: StartCause,
         watched: bool,
-        properties: Properties,
+        properties: Option<Properties>,
     ) -> Self {
         Self {
             parent,
@@ -367,7 +367,6 @@ pub(crate) mod orphan {
             Arc::new(ChildIdentity { name: "child".into(), mailbox: None, config: None });
         let cause = StartCause::Initial;
         let parent = Arc::new(NoParent);
-        let properties = Properties::default();
-        Arc::new(Incarnation::new(parent, identity, (key, None), number, cause, false, properties))
+        Arc::new(Incarnation::new(parent, identity, (key, None), number, cause, false, None))
     }
 }

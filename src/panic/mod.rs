@@ -12,8 +12,6 @@
 //! 3. Each recorded panic is returned by exactly one call of [`collect`], the innermost one, or printed
 //!    because the process is about to abort.
 
-mod installed;
-
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
@@ -26,8 +24,6 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use std::task::{Context, Poll, Wake, Waker};
-
-pub(crate) use self::installed::Installed;
 
 /// The message of a panic, and where it happened.
 ///
@@ -388,6 +384,46 @@ fn print(recorded: &mut Vec<RecordedPanic>) {
     for RecordedPanic { panic, .. } in recorded.drain(..) {
         let at = panic.location().unwrap_or("an unknown location");
         let _ = writeln!(std::io::stderr(), "verger: panicked at {at}: {}", panic.message());
+    }
+}
+
+/// Code of another crate that a process installs once, such as the subscriber of `tracing`.
+///
+/// No panic of such code leaves a call. After the first panic, [`call`](Self::call) does nothing any more, and one line on stderr
+/// says so, if stderr can be written.
+pub(crate) struct Installed {
+    has_panicked: AtomicBool,
+    name: &'static str,
+    consequence: &'static str,
+}
+
+impl Installed {
+    /// `name` and `consequence` say what has panicked, and what follows from that.
+    pub(crate) const fn new(name: &'static str, consequence: &'static str) -> Self {
+        Self { has_panicked: AtomicBool::new(false), name, consequence }
+    }
+
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.has_panicked.load(Ordering::Relaxed)
+    }
+
+    /// Calls `foreign`, unless such a call has panicked before. Returns `None` if it has or does.
+    pub(crate) fn call<T>(&self, foreign: impl FnOnce() -> T) -> Option<T> {
+        if self.has_panicked() {
+            return None;
+        }
+        self.contain(foreign)
+    }
+
+    /// Calls `foreign`, also after a panic: it ends what was begun before. Returns `None` if it panics.
+    pub(crate) fn contain<T>(&self, foreign: impl FnOnce() -> T) -> Option<T> {
+        let returned = catch_panic(foreign);
+        if returned.is_none() && !self.has_panicked.swap(true, Ordering::Relaxed) {
+            let Self { name, consequence, .. } = self;
+            let line = format!("verger: the {name} has panicked; {consequence}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
+        returned
     }
 }
 

@@ -204,7 +204,7 @@ impl ChildTable {
         phases: Phases,
     ) {
         let parent = Arc::clone(&self.parent);
-        let properties = self.properties.get(&key).cloned().unwrap_or_default();
+        let properties = self.properties.get(&key).cloned();
         let Some(entry) = self.entry_mut(key) else { return };
         let incarnation = Arc::new(Incarnation::new(
             parent,

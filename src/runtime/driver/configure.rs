@@ -78,7 +78,7 @@ impl Driver {
 
     /// Replaces the code that has waited for the end of a group operation.
     pub(super) fn recode(&mut self, now: Instant) {
-        if self.recodes.is_empty() || (self.machine.has_group() && !self.machine.is_ending()) {
+        if self.machine.has_group() && !self.machine.is_ending() {
             return;
         }
         for Recode { blueprint, added, answer } in std::mem::take(&mut self.recodes) {

@@ -186,7 +186,9 @@ impl Driver {
         if due {
             self.handle_deadline(now);
         }
-        self.recode(now);
+        if !self.recodes.is_empty() {
+            self.recode(now);
+        }
         if self.machine.stops_now().is_none() {
             self.shared.stop_chain.clear();
         }
