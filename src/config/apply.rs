@@ -11,25 +11,24 @@
 //! 3. A plan that has begun is applied to its end, even if its caller doesn't wait.
 
 use std::collections::{BTreeMap, HashSet};
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::task::JoinError;
 use tokio::time::timeout;
 
-use super::aside::aside;
+use super::code::NewCode;
 use super::draft::{ConfigChange, Draft, Record, Toggled};
-use super::facts::start_order;
-use super::gather::ask;
+use super::facts::{ask, start_order};
 use super::plan::{ApplyError, Refusal};
-use super::upgrade::{
-    ACTIVE_WITHIN, SETTLED_WITHIN, failure, idle, recode, remove, settle, start_added, stopping,
-    too_late,
-};
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
+use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::runtime::SupervisorShared;
 use crate::runtime::settings::{NotedReads, Settings, ValueChanges};
-use crate::subscriber;
+use crate::runtime::{Blueprint, SupervisorShared};
+use crate::{named_task, subscriber};
 
 /// Applies a draft whose values are checked.
 ///
@@ -317,4 +316,169 @@ pub(super) fn recorded(settings: &Settings) -> Arc<Record> {
     let mut applied = settings.applied.lock();
     let applied = Arc::clone(applied.get_or_insert_with(|| Arc::new(Record::default())));
     applied.downcast().expect("only `set_record` sets it")
+}
+
+/// How long new code waits for the end of a restart of several children.
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a child may take to become active before the plan is taken back.
+const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
+
+/// Waits until no supervisor whose code is replaced restarts several children, and nothing has changed yet.
+async fn settle(handle: &SupervisorHandle, draft: &Draft) -> Result<(), ApplyError> {
+    for code in &draft.code {
+        if let Some(refusal) = recode_one(handle, code, Some(SETTLED_WITHIN), None).await? {
+            return Err(ApplyError::Refused(vec![refusal]));
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the code of each supervisor. Returns those that have begun to restart several children, and are
+/// still doing it.
+async fn recode(
+    handle: &SupervisorHandle,
+    draft: &Draft,
+    within: Option<Duration>,
+    which: fn(&NewCode) -> (&Arc<Blueprint>, &Vec<String>),
+) -> Result<Vec<Refusal>, ApplyError> {
+    let mut failed = Vec::new();
+    for code in &draft.code {
+        failed.extend(recode_one(handle, code, within, Some(which(code))).await?);
+    }
+    Ok(failed)
+}
+
+async fn recode_one(
+    handle: &SupervisorHandle,
+    code: &NewCode,
+    within: Option<Duration>,
+    new: Option<(&Arc<Blueprint>, &Vec<String>)>,
+) -> Result<Option<Refusal>, ApplyError> {
+    let Some(supervisor) = handle.running_at(&code.full) else { return Ok(None) };
+    let (blueprint, added) = new.unzip();
+    let added = added.cloned().unwrap_or_default();
+    let recoded = handle.recode(&supervisor, blueprint.cloned(), added);
+    let Ok(recoded) = timeout(within.unwrap_or(Duration::MAX), recoded).await else {
+        let reason =
+            format!("it restarts its children, and hasn't finished within {SETTLED_WITHIN:?}");
+        return Ok(Some(Refusal::new(&code.full, reason)));
+    };
+    stopping(recoded)?;
+    Ok(None)
+}
+
+/// Stops and removes children, the last one first.
+async fn remove(handle: &SupervisorHandle, code: &NewCode, names: &[String]) {
+    let Some(supervisor) = handle.running_at(&code.full) else { return };
+    for name in names.iter().rev() {
+        handle.remove_child(&supervisor, name).await;
+    }
+}
+
+/// Starts the children that new code has added, up to the first that doesn't become active.
+async fn start_added(
+    handle: &SupervisorHandle,
+    draft: &Draft,
+    idle: &HashSet<Path>,
+    which: fn(&NewCode) -> &Vec<String>,
+) -> Vec<Refusal> {
+    for code in &draft.code {
+        let Some(supervisor) = handle.running_at(&code.full) else { continue };
+        for name in which(code).iter().filter(|name| !idle.contains(&code.full.join(name))) {
+            let started = handle.start_added(&supervisor, name.clone());
+            let started = timeout(ACTIVE_WITHIN, started).await;
+            if let Some(reason) = started.map_or_else(|_| Some(too_late()), failure) {
+                return vec![Refusal::new(&code.full.join(name), reason)];
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// The children without new code that are stopped already.
+async fn idle(handle: &SupervisorHandle, draft: &Draft) -> HashSet<Path> {
+    let mut idle = HashSet::new();
+    for code in &draft.code {
+        let Some(supervisor) = handle.running_at(&code.full) else { continue };
+        let supervisor = SupervisorHandle::new(supervisor);
+        for name in &code.stopped {
+            let info = supervisor.which_child(name).await;
+            if info.is_ok_and(|info| info.lifecycle == Lifecycle::Stopped) {
+                idle.insert(code.full.join(name));
+            }
+        }
+    }
+    idle
+}
+
+fn too_late() -> String {
+    format!("not active within {ACTIVE_WITHIN:?}")
+}
+
+/// Returns why a child didn't become active.
+fn failure<T>(result: Result<T, ControlError>) -> Option<String> {
+    match result {
+        Err(ControlError::ActivationFailed { reason, .. }) => Some(reason.to_string()),
+        Err(ControlError::Stopped { .. }) => Some("stopped before it was active".to_owned()),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// A supervisor that ends meanwhile, while the tree goes on, finds its values at its next start.
+fn stopping(result: Result<(), ControlError>) -> Result<(), ControlError> {
+    match result {
+        Err(error @ ControlError::Ended { .. }) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Runs such work on a thread that may block, so that no task of the runtime waits for it.
+///
+/// # Errors
+///
+/// If the runtime ends.
+///
+/// # Panics
+///
+/// If the work panics.
+pub(super) async fn aside<T: Send + 'static>(
+    tree: &SupervisorHandle,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ControlError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| ended(tree, error))
+}
+
+/// Drops what may be large, later. A value of the user's may panic in its `Drop`, which concerns no plan.
+pub(super) fn discard<T: Send + 'static>(value: T) {
+    drop(tokio::task::spawn_blocking(move || drop(value)));
+}
+
+/// Runs a future in a task of its own, so that it goes on if this one is dropped.
+///
+/// # Errors
+///
+/// Those of the future, and if the runtime ends.
+///
+/// # Panics
+///
+/// If the future panics.
+pub(super) async fn to_end<T, E>(
+    tree: &SupervisorHandle,
+    future: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<ControlError> + Send + 'static,
+{
+    #[expect(clippy::disallowed_methods, reason = "ends by itself, within the graces of children")]
+    let task = named_task::spawn(|| format!("{} (configuration)", tree.path()), future);
+    task.await.map_err(|error| ended(tree, error))?
+}
+
+fn ended(tree: &SupervisorHandle, error: JoinError) -> ControlError {
+    match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(_) => ControlError::Ended { path: tree.path() },
+    }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::facts::{Facts, Found, KnownChild, below};
-use super::keys::keys;
 use super::mistake::Mistake;
 use super::node::join;
+use super::section::keys;
 use super::{Config, Written};
 use crate::child::check_policy;
 use crate::error::BuildError;

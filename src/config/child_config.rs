@@ -1,7 +1,7 @@
-//! The configuration of one child: its type, how a new value is checked, and what a change leads to.
+//! The configuration of one child: its type, how a new value is checked, what a change leads to, and how the child
+//! reads it.
 //!
-//! Knows nothing of trees. A [`Reader`] is what the planner and the driver of a plan use of it, whatever
-//! the type.
+//! A [`Reader`] is what the planner and the driver of a plan use of it, whatever the type.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -12,13 +12,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::time::{sleep_until, timeout};
 
+use super::apply::recorded;
 use super::de::{Decoded, decode};
-use super::mistake::Mistake;
-use super::node::Node;
-use crate::child::{ChildSpec, ConfigSpec};
+use super::draft::{ConfigChange, Record};
+use super::facts::split;
+use super::mistake::{ConfigError, Mistake};
+use super::node::{Node, join};
+use super::plan::Refusal;
+use crate::child::{ChildSpec, ConfigSpec, Context};
+use crate::clock::now;
 use crate::exit::{Exit, Outcome};
-use crate::runtime::settings::ConfigValue;
+use crate::handle::supervisor_of;
+use crate::panic::{CatchPanic, catch_panic};
+use crate::path::Path;
+use crate::runtime::SupervisorShared;
+use crate::runtime::settings::{ConfigCell, ConfigState, ConfigValue};
+use crate::{named_task, subscriber};
 
 /// How long the check of a new value may take.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -197,7 +209,7 @@ type Decode = Box<dyn Fn(&Node, &str) -> Result<Decoded<ConfigValue>, Vec<Mistak
 pub(super) struct Reader {
     decode: Decode,
     check: Option<Check>,
-    pub(super) within: Duration,
+    within: Duration,
 }
 
 impl Reader {
@@ -215,14 +227,206 @@ impl Reader {
     }
 
     /// Checks a value, if there is a function for that.
-    pub(super) fn check(
-        &self,
-        value: &ConfigValue,
-    ) -> Option<impl Future<Output = Exit> + Send + use<>> {
+    fn check(&self, value: &ConfigValue) -> Option<impl Future<Output = Exit> + Send + use<>> {
         self.check.clone().map(|check| {
             let value = Arc::clone(value);
             // The function runs in the future, so that its panic is caught with that of its future.
             async move { check(value).await }
         })
+    }
+}
+
+impl Context {
+    /// Returns the configuration of this child: its current value, and the changes from now on.
+    ///
+    /// The spec has to name the type: see [`ChildSpec::config`](crate::ChildSpec::config). Without a
+    /// configuration in a file, the value is read from an empty table.
+    ///
+    /// # Errors
+    ///
+    /// If the spec names a different type or none, or if there is no value and an empty table is none.
+    pub fn config<C: Send + Sync + 'static>(&self) -> Result<ConfigWatch<C>, ConfigError> {
+        let path = self.path();
+        let spec = self.incarnation.config().filter(|spec| spec.type_id == TypeId::of::<C>());
+        let Some(spec) = spec else {
+            let wanted = type_name::<C>();
+            let message = match self.incarnation.config() {
+                Some(spec) => format!(
+                    "the configuration of `{path}` is a `{}`, not a `{wanted}`; name one type in its spec \
+                     and here",
+                    spec.type_name
+                ),
+                None => format!(
+                    "`{path}` has no configuration; name its type in its spec, with \
+                     `.config(ChildConfig::<{wanted}>::new())`"
+                ),
+            };
+            return Err(ConfigError::of_all(vec![Mistake::new(None, path.as_str(), message)]));
+        };
+        let supervisor = supervisor_of(self);
+        let path = supervisor.path().join(self.incarnation.name());
+        let cell = supervisor.tree.settings.config(&path);
+        let source = Source { supervisor, spec: Arc::clone(spec), path, cell };
+        let receiver = source.cell.subscribe();
+        source.supervisor.tree.settings.reads(&source.path);
+        let last = source.value().map_err(ConfigError::of_all)?;
+        Ok(ConfigWatch { receiver, last, source: Arc::new(source) })
+    }
+}
+
+/// Where a child's configuration comes from.
+struct Source {
+    supervisor: Arc<SupervisorShared>,
+    spec: Arc<ConfigSpec>,
+    path: Path,
+    cell: Arc<ConfigCell>,
+}
+
+impl Source {
+    /// Returns the current value, which is read from what was applied last if no plan has set it.
+    fn value<C: Send + Sync + 'static>(&self) -> Result<Arc<C>, Vec<Mistake>> {
+        let settings = &self.supervisor.tree.settings;
+        loop {
+            let known = self.cell.borrow().value.clone();
+            if let Some(known) = known.and_then(|value| value.downcast().ok()) {
+                return Ok(known);
+            }
+            settings.reads(&self.path);
+            let record = recorded(settings);
+            let (value, place) = self.read(&record)?;
+            // Without a notification: an incarnation that watches has a value already.
+            self.cell.send_if_modified(|state| {
+                // Otherwise a plan was applied meanwhile.
+                if Arc::ptr_eq(&recorded(settings), &record) {
+                    (state.value, state.place) = (Some(value), place);
+                }
+                false
+            });
+        }
+    }
+
+    fn read(&self, record: &Record) -> Result<(ConfigValue, Option<Arc<str>>), Vec<Mistake>> {
+        let key = join(&join("", self.path.as_str()), "config");
+        let path = self.path.without_serials();
+        let below = path.as_str().split_once('/').map_or("", |(_, below)| below);
+        let (above, name) = split(below).unwrap_or_default();
+        let written = record.config(&self.spec, above, name).unwrap_or_default();
+        let place = record.place(&self.spec, above, name);
+        Reader::of(&self.spec).read(&written, &key).map(|read| (read.value, place))
+    }
+}
+
+/// The configuration of a child; made by [`Context::config`].
+///
+/// A clone sees the same changes.
+///
+/// The example of [`ChildConfig`](crate::config::ChildConfig) reads one.
+pub struct ConfigWatch<C> {
+    receiver: watch::Receiver<ConfigState>,
+    /// The value that was current last.
+    last: Arc<C>,
+    source: Arc<Source>,
+}
+
+impl<C: Send + Sync + 'static> ConfigWatch<C> {
+    /// Returns the current value, and marks it as seen.
+    #[must_use]
+    pub fn get(&mut self) -> Arc<C> {
+        drop(self.receiver.borrow_and_update());
+        // A child that was replaced by one of a different type keeps its own value.
+        if let Ok(value) = self.source.value() {
+            self.last = value;
+        }
+        Arc::clone(&self.last)
+    }
+
+    /// Waits until the value differs from the one that was last [seen](Self::get), or that was current when
+    /// this watch was made. Never resolves once the tree has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe.
+    pub async fn changed(&mut self) {
+        if self.receiver.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl<C> Clone for ConfigWatch<C> {
+    fn clone(&self) -> Self {
+        Self {
+            receiver: self.receiver.clone(),
+            last: Arc::clone(&self.last),
+            source: Arc::clone(&self.source),
+        }
+    }
+}
+
+impl<C> fmt::Debug for ConfigWatch<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConfigWatch").finish_non_exhaustive()
+    }
+}
+
+/// How often a slow check is logged.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// Checks the new configuration of each child, all at once.
+pub(super) async fn validate(configs: &[ConfigChange]) -> Result<(), Vec<Refusal>> {
+    let mut checks = tokio::task::JoinSet::new();
+    for (number, change) in configs.iter().enumerate() {
+        let reader = Reader::of(&change.spec);
+        let Some(check) = change.state.value.as_ref().and_then(|value| reader.check(value)) else {
+            continue;
+        };
+        let (path, place, within) = (change.path.clone(), change.place(), reader.within);
+        let name = || format!("{} (validate)", change.path);
+        named_task::spawn_in(&mut checks, name, async move {
+            let reason = check_one(&path, within, check).await;
+            (number, reason.map(|reason| Refusal { place, ..Refusal::new(&path, reason) }))
+        });
+    }
+    let mut refusals = Vec::new();
+    while let Some(checked) = checks.join_next().await {
+        if let Ok((number, Some(refusal))) = checked {
+            refusals.push((number, refusal));
+        }
+    }
+    refusals.sort_by_key(|&(number, _)| number);
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    Err(refusals.into_iter().map(|(_, refusal)| refusal).collect())
+}
+
+/// Returns why a value is refused.
+async fn check_one(
+    path: &Path,
+    within: Duration,
+    check: impl Future<Output = Exit> + Send,
+) -> Option<String> {
+    let began = now();
+    let slow = async {
+        let mut waited = SLOW;
+        loop {
+            sleep_until((began + waited).into()).await;
+            subscriber::warn!(target: "verger::config", child = %path, ?waited, "waiting for the check of a new configuration");
+            waited += SLOW;
+        }
+    };
+    let checked = timeout(within, CatchPanic(Box::pin(check)));
+    tokio::select! {
+        biased;
+        checked = checked => match checked {
+            Ok(Ok(Ok(()))) => None,
+            Ok(Ok(Err(error))) => Some(
+                catch_panic(|| error.to_string())
+                    .unwrap_or_else(|| "it panicked while it said why".to_owned()),
+            ),
+            Ok(Err(panic)) => Some(format!("panicked: {panic}")),
+            Err(_) => Some(format!("no answer within {within:?}")),
+        },
+        () = slow => None,
     }
 }

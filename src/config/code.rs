@@ -12,8 +12,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::change::{Change, ChangeKind, Effect};
 use super::facts::{below, declared};
+use super::plan::{Change, ChangeKind, Effect};
 use crate::child::ChildSpec;
 use crate::path::Path;
 use crate::policy::{ChildRules, Limits, OPTIONS, OptionText, Rules};

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::change::{Change, ChangeKind, Effect};
 use super::draft::{ConfigChange, Record};
 use super::facts::{Facts, Found, SupervisorFacts};
 use super::node::Node;
+use super::plan::{Change, ChangeKind, Effect};
 use super::secret::REDACTED;
 use crate::policy::{ChildRules, OptionText, option};
 

@@ -32,48 +32,31 @@
 // 1. A section's own value is over that of `parent/*`, and that is over `[common]`. Tables are merged key
 //    by key, and everything else is replaced.
 // 2. Two ways to write the same path are a mistake, because neither has precedence.
-// 3. The imports go one way: location, node, mistake, access, de, restart, section, and then this file.
-//    `file` adds methods to [`Config`], and nothing imports it.
+// 3. `file` adds methods to [`Config`], and nothing imports it.
 
-mod access;
 mod apply;
-mod aside;
 mod calls;
-mod change;
 mod checks;
 mod child_config;
 mod code;
 mod de;
-mod difference;
 mod draft;
 mod facts;
 #[cfg(feature = "config-file")]
 mod file;
-mod gather;
-mod keys;
 mod listing;
-mod location;
 mod mistake;
 mod node;
 mod plan;
 mod planner;
 mod read_error;
-mod restart;
 mod rules;
 mod secret;
 mod section;
 #[cfg(feature = "console")]
 mod set_values;
-mod shown;
-mod source;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "config-file")]
-mod toml;
-mod typed;
-mod upgrade;
-mod validate;
-mod watch;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -81,18 +64,16 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-pub use self::change::{Change, ChangeKind, Effect};
-pub use self::child_config::ChildConfig;
-pub(crate) use self::keys::keys;
-pub(crate) use self::location::Location;
+pub use self::child_config::{ChildConfig, ConfigWatch};
+pub(crate) use self::mistake::Location;
 pub use self::mistake::{ConfigError, Mistake};
 pub(crate) use self::node::Node;
 use self::node::{Table, join};
-pub use self::plan::{Applied, ApplyError, Plan, Refusal};
+pub use self::plan::{Applied, ApplyError, Change, ChangeKind, Effect, Plan, Refusal};
 pub use self::secret::Secret;
 use self::section::Section;
-pub(crate) use self::source::ConfigSource;
-pub use self::watch::ConfigWatch;
+pub(crate) use self::section::keys;
+use crate::panic::catch_panic;
 
 /// The section beneath all others.
 const COMMON: &str = "common";
@@ -167,6 +148,33 @@ impl IntoConfig for Config {
 impl<E: fmt::Display> IntoConfig for Result<Config, E> {
     fn into_config(self) -> Result<Config, String> {
         self.map_err(|error| error.to_string())
+    }
+}
+
+/// A function that reads a configuration, or returns why it can't be read. It may block.
+#[derive(Clone)]
+pub(crate) struct ConfigSource(Arc<dyn Fn() -> Result<Config, String> + Send + Sync>);
+
+impl ConfigSource {
+    pub(crate) fn new<R: IntoConfig>(read: impl Fn() -> R + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move || read().into_config()))
+    }
+
+    /// Reads the configuration on a thread that may block.
+    pub(crate) async fn read(&self) -> Result<Config, ApplyError> {
+        let Self(source) = self.clone();
+        let read = tokio::task::spawn_blocking(move || catch_panic(|| source()));
+        match read.await {
+            Ok(Some(config)) => config.map_err(ApplyError::Unreadable),
+            Ok(None) => Err(ApplyError::Unreadable("reading it has panicked".to_owned())),
+            Err(_) => Err(ApplyError::NotRunning),
+        }
+    }
+}
+
+impl fmt::Debug for ConfigSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConfigSource").finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::location::Location;
+use super::mistake::Location;
 use crate::invisible::is_invisible;
 
 /// A value with its location.

@@ -12,20 +12,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::change::Change;
 use super::checks::{check_child, check_general, check_keys};
-use super::difference::Difference;
-use super::draft::{Draft, Record, Recorded, Toggled};
+use super::child_config::Reader;
+use super::draft::{ConfigChange, Difference, Draft, Record, Recorded, Toggled};
 use super::facts::{Facts, Found, KnownChild, split};
-use super::keys::keys;
-use super::listing;
 use super::mistake::Mistake;
 use super::node::{Node, join};
-use super::rules;
-use super::section::Section;
-use super::{Config, Written, typed};
+use super::plan::Change;
+use super::section::{Section, keys};
+use super::{Config, Written, listing, rules};
+use crate::path::Path;
 use crate::policy::{ForWorkers, Rules};
-use crate::runtime::settings::GeneralLayer;
+use crate::runtime::settings::{ConfigState, GeneralLayer};
 use crate::suggest::nearest;
 
 /// Makes a plan. `initial`: the tree isn't started yet, so that each child needs a configuration.
@@ -57,7 +55,7 @@ pub(super) fn plan(
     // Of two sections with one path, the values of one would be missing.
     if difference.twice.is_empty() {
         let Planner { record, draft, .. } = &mut planner;
-        let found = typed::read(config, difference, facts, initial, record, draft);
+        let found = read_configs(config, difference, facts, initial, record, draft);
         planner.mistakes.extend(found);
         if difference.forced {
             listing::note_sent(&mut planner.draft.changes, &planner.draft.configs);
@@ -369,4 +367,79 @@ fn general_for(node: &Node, is_supervisor: bool) -> Node {
     } else {
         node.clone()
     }
+}
+
+/// Reads the configuration of each child that has a new one, and notes which children have one at all. `record`
+/// is the new one. Returns the mistakes.
+fn read_configs(
+    config: &Config,
+    difference: &Difference,
+    facts: &Facts,
+    initial: bool,
+    record: &mut Record,
+    draft: &mut Draft,
+) -> Vec<Mistake> {
+    let before = &difference.before;
+    let mut mistakes = Vec::new();
+    // A child has a configuration if its own section has one, or the section that its code names.
+    let mut configured: BTreeMap<Path, bool> = BTreeMap::new();
+    for (path, child) in facts.children() {
+        let (Some(spec), Some((above, name))) = (&child.config, split(&path)) else { continue };
+        let (old, new) = (before.config(spec, above, name), record.config(spec, above, name));
+        let full = facts.full(&path);
+        let was_configured = before.is_configured(spec, above, name);
+        let is_configured = record.is_configured(spec, above, name);
+        if spec.section.is_some() && (is_configured || was_configured || difference.forced) {
+            *configured.entry(full.clone()).or_default() |= is_configured;
+        }
+        let is_new = child.is_new || initial;
+        if old == new && !difference.forced && !is_new {
+            continue;
+        }
+        let awaits = child.rules.spec.awaits_config;
+        if awaits && !is_configured {
+            // A call may have configured it.
+            if was_configured || difference.forced {
+                *configured.entry(full.clone()).or_default() |= false;
+                let segments = child.segments.clone();
+                draft.toggled.push(Toggled { path: full, segments, runs: false });
+            }
+            continue;
+        }
+        let section = config.section(facts.root.as_str(), spec.section.as_ref().unwrap_or(&path));
+        let key = join(&join("", section.map_or(full.as_str(), |it| it.key)), "config");
+        match Reader::of(spec).read(&new.unwrap_or_default(), &key) {
+            Ok(read) => {
+                record.secrets.extend(read.secrets);
+                record.read.insert(path.clone());
+                record.read.extend(spec.section.clone());
+                let (segments, spec) = (child.segments.clone(), Arc::clone(spec));
+                let state = ConfigState {
+                    value: Some(read.value),
+                    is_of_call: false,
+                    place: record.place(&spec, above, name),
+                };
+                let change = ConfigChange { path: full, segments, spec, state };
+                if awaits && !was_configured && !is_new {
+                    draft.toggled.push(change.toggled(true));
+                }
+                draft.configs.push(change);
+            }
+            Err(found) => mistakes.extend(found),
+        }
+    }
+    for path in &difference.changed {
+        let is_configured = record.has_config(path);
+        if !is_configured && !before.has_config(path) {
+            continue;
+        }
+        match split(path) {
+            Some((above, "*")) => {
+                draft.values.configured_below.push((facts.full(above), is_configured));
+            }
+            _ => *configured.entry(facts.full(path)).or_default() |= is_configured,
+        }
+    }
+    draft.values.configured = configured.into_iter().collect();
+    mistakes
 }

@@ -8,8 +8,7 @@
 //! 2. A value of a section replaces the values beneath it that exclude it, so that a section can
 //!    override common values that are written in a different form.
 
-use super::location::Location;
-use super::mistake::Mistake;
+use super::mistake::{Location, Mistake};
 use super::node::{Entry, Node, Table, Value, join};
 use super::read_error::unknown;
 use crate::suggest;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::config::difference::Difference;
-use crate::config::draft::{Record, Recorded};
+use crate::config::draft::{Difference, Record, Recorded};
 use crate::config::node::Node;
 
 /// Returns what is recorded once this was applied to a tree whose root is `app`.

@@ -4,9 +4,10 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::merged;
-use crate::config::location::Source;
+use crate::config::file;
+use crate::config::mistake::Source;
 use crate::config::node::{Entry, Node, Table, Value};
-use crate::config::{Config, Section, toml};
+use crate::config::{Config, Section};
 
 fn keys() -> impl Strategy<Value = String> {
     prop_oneof!["[abc]", ".{0,3}", Just("restart".to_owned())]
@@ -107,7 +108,7 @@ proptest! {
     #[test]
     fn the_text_of_a_node_is_read_as_the_same_node(node in nodes()) {
         let text = format!("value = {node}\n");
-        let (root, syntax, other) = toml::parse(&Source::new(&text, "x"));
+        let (root, syntax, other) = file::parse(&Source::new(&text, "x"));
         prop_assert!(syntax.is_empty() && other.is_empty(), "{text}: {syntax:?}");
         prop_assert_eq!(root.get("value").map(ToString::to_string), Some(node.to_string()));
         prop_assert!(root.get("value") == Some(&node), "{}", text);

@@ -8,9 +8,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 
 use crate::config::keys;
-use crate::config::keys::OF_RESTART;
-use crate::config::restart::RestartTable;
-use crate::config::section::SectionTable;
+use crate::config::section::{OF_RESTART, RestartTable, SectionTable};
 use crate::policy::{OPTIONS, OptionOf, TakesEffect};
 
 /// Captures the keys of a struct, and fails.
