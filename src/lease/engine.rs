@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::memo::Memo;
-use super::record::LeaseRecord;
+use super::record::{LeaseRecord, Memo};
 pub(super) use crate::child::FencingToken;
 
 /// A store of leases: a locked file, a database, a coordination service.

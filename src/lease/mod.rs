@@ -10,32 +10,23 @@
 //! | file | what |
 //! | --- | --- |
 //! | `engine` | what an engine is asked and answers |
-//! | `record` | what a store knows of a lease |
-//! | `memo` | a few bytes that a store keeps with a lease |
+//! | `record` | what a store knows of a lease, and keeps with it |
 //! | `times` | how long a lease lasts, and when its guard acts |
 //! | `clock` | the time, with that of suspends |
-//! | `spec`, `of_child` | the lease of a child |
-//! | `change` | what a keeper reports |
+//! | `spec` | the lease of a child |
 //! | `guard` | the rules: what to ask next, and what an answer means |
-//! | `call` | calls of the user's code |
-//! | `holder` | the name under which a child asks |
-//! | `owner` | the address in such a name |
+//! | `owner` | the name under which a child asks, with its address |
 //! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
 //! | `shards` | which of many members has which of many leases |
 //! | `serde` | the serialised form of leases and shards |
 
-mod call;
-mod change;
 mod clock;
 mod engine;
 #[cfg(unix)]
 mod file;
 mod guard;
-mod holder;
 mod keeper;
-mod memo;
-mod of_child;
 mod owner;
 mod record;
 #[cfg(feature = "serde")]
@@ -55,15 +46,14 @@ mod times;
 /// ```
 pub use crate::child::FencingToken;
 
-pub(crate) use self::change::{LeaseChange, LeaseEnd};
 pub use self::engine::{Acquired, Claim, LeaseEngine, LeaseError, MemoWrite, Released, Renewed};
 #[cfg(unix)]
 pub use self::file::File;
-pub(crate) use self::holder::holder;
+pub(crate) use self::guard::{LeaseChange, LeaseEnd};
 pub(crate) use self::keeper::keep;
-pub use self::memo::{Memo, MemoTooLong};
 pub use self::owner::Owner;
-pub use self::record::LeaseRecord;
+pub(crate) use self::owner::holder;
+pub use self::record::{LeaseRecord, Memo, MemoTooLong};
 pub use self::shards::{Located, Shard, ShardAddress, ShardError, ShardKey, Sharded, ShardsStatus};
 pub use self::spec::Lease;
 pub use self::times::LeaseProblem;

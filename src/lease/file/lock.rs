@@ -9,9 +9,9 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use super::super::engine::{FencingToken, LeaseError};
 use super::problem;
 use super::record::{self, Record};
+use crate::lease::{FencingToken, LeaseError};
 
 /// How often a file is opened again because it was deleted or replaced before it was locked.
 const ATTEMPTS: u32 = 16;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::super::engine::LeaseError;
+use crate::lease::LeaseError;
 
 pub(super) fn open(path: &Path, error: io::Error) -> LeaseError {
     let directory = path.parent().unwrap_or(path).display();

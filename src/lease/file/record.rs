@@ -1,9 +1,11 @@
-//! The content of a lease's file: two slots, of which each grant overwrites the older one.
+//! The content of the files of a lease and of its memo.
 //!
-//! A slot is a line of text of 512 bytes, the unit in which disks write:
+//! The file of a lease has two slots, of which each grant overwrites the older one. A slot is a line of text of 512 bytes,
+//! the unit in which disks write. A memo is a line of text in a file beside it, which outlives each grant:
 //!
 //! ```text
 //! verger lease 1 token=00000000000000000007 sum=0a1b2c3d4e5f6071 holder=host-1/app
+//! verger memo 1 token=00000000000000000007 memo=696e766f6963652034373131
 //! ```
 //!
 //! # Invariants
@@ -11,6 +13,20 @@
 //! 1. The slot of a token is determined by its last bit, so the last two tokens are in different slots.
 //! 2. Before a slot is overwritten, the other one is on the disk. So a loss of power leaves one readable slot.
 //! 3. The next token is higher than all tokens that were granted, also if one slot can't be read.
+//! 4. The file of a memo is replaced as a whole, and never written in place. A loss of power leaves the old memo or the
+//!    new one.
+//! 5. Only the process that has the lock of the lease writes its memo, so that two never write the new file.
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::problem;
+use crate::lease::{FencingToken, LeaseError, Memo};
 
 /// The size of a slot, in bytes.
 const SLOT: usize = 512;
@@ -105,6 +121,71 @@ fn checksum(token: &str, holder: &str) -> u64 {
     })
 }
 
+const MEMO_HEAD: &str = "verger memo 1 token=";
+const BYTES: &str = " memo=";
+/// More bytes than a file may have.
+const TOO_LONG: u64 = 512;
+
+/// Writes the memo, with the token of its holder.
+///
+/// # Errors
+///
+/// If the file can't be written.
+pub(super) fn store_memo(
+    path: &Path,
+    new: &Path,
+    token: FencingToken,
+    memo: &Memo,
+) -> Result<(), LeaseError> {
+    let replace = || {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        // In a directory that others can write to, a link could lead to any file.
+        let mut file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(new)?;
+        file.write_all(line(token, memo).as_bytes())?;
+        file.sync_all()?;
+        fs::rename(new, path)?;
+        // The new name is on the disk only after this.
+        fs::File::open(path.parent().unwrap_or(path))?.sync_all()
+    };
+    replace().map_err(|error: io::Error| problem::write(path, error))
+}
+
+/// Reads the memo. Empty if there was none.
+///
+/// # Errors
+///
+/// If the file can't be read, or holds no memo.
+pub(super) fn load_memo(path: &Path) -> Result<Memo, LeaseError> {
+    let mut content = Vec::new();
+    let mut options = OpenOptions::new();
+    let opened = options.read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path);
+    match opened.and_then(|file| file.take(TOO_LONG).read_to_end(&mut content)) {
+        Ok(_) => parse(&content).ok_or_else(|| problem::damaged_memo(path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memo::default()),
+        Err(error) => Err(problem::read(path, error)),
+    }
+}
+
+fn line(token: FencingToken, memo: &Memo) -> String {
+    let mut line = format!("{MEMO_HEAD}{:020}{BYTES}", token.get());
+    for byte in memo.as_bytes() {
+        write!(line, "{byte:02x}").expect("a string accepts everything");
+    }
+    line.push('\n');
+    line
+}
+
+fn parse(content: &[u8]) -> Option<Memo> {
+    let line = str::from_utf8(content).ok()?.strip_suffix('\n')?;
+    let (token, digits) = line.strip_prefix(MEMO_HEAD)?.split_once(BYTES)?;
+    token.parse::<u64>().ok()?;
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    if rest.is_empty() { Memo::new(bytes?).ok() } else { None }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -180,6 +261,40 @@ mod tests {
         let (offset, slot) = last.slot();
         content[offset as usize..].copy_from_slice(&slot);
         assert_eq!(next_token(&content), None);
+    }
+
+    #[test]
+    fn a_memo_is_a_line_of_text() {
+        let memo = Memo::new("invoice 4711").unwrap();
+        let line = line(FencingToken::new(7), &memo);
+        assert_eq!(
+            line,
+            "verger memo 1 token=00000000000000000007 memo=696e766f6963652034373131\n"
+        );
+        assert_eq!(parse(line.as_bytes()), Some(memo));
+    }
+
+    #[test]
+    fn memos_of_all_lengths_and_bytes_can_be_read_again() {
+        for length in 0..=Memo::MAX_LENGTH {
+            for byte in [0, b'\n', 0x80, 0xff] {
+                let memo = Memo::new(vec![byte; length]).unwrap();
+                let line = line(FencingToken::new(u64::MAX), &memo);
+                assert!((line.len() as u64) < TOO_LONG);
+                assert_eq!(parse(line.as_bytes()), Some(memo));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_memo_is_damaged() {
+        let good = line(FencingToken::new(7), &Memo::new("a").unwrap());
+        let long = good.replace("memo=", &format!("memo={}", "61".repeat(64)));
+        for bad in
+            ["", "x", &good[..good.len() - 1], &good[1..], &good.replace("61", "6"), &long, "\n"]
+        {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
     }
 
     proptest! {

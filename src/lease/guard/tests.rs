@@ -454,3 +454,21 @@ fn an_answer_to_no_request_changes_nothing() {
     assert_eq!(world.answer(granted(9)), "wait 2500");
     assert_eq!(world.at(4_000), "renew 1, wait 4500");
 }
+
+#[test]
+fn a_loss_says_why() {
+    let within = Duration::from_secs(10);
+    let problem = Some("no answer within 3s".into());
+    let suspended = Duration::from_millis(20_500);
+    for (reason, text) in [
+        (LossReason::Refused, "not renewed: the lease has expired, or another holder has it"),
+        (LossReason::NotRenewed { within, problem }, "not renewed within 10s: no answer within 3s"),
+        (
+            LossReason::NotRenewed { within, problem: None },
+            "not renewed within 10s: the program was paused or blocked",
+        ),
+        (LossReason::Suspended { suspended }, "not renewed: the machine was suspended for 20.5s"),
+    ] {
+        assert_eq!(reason.to_string(), text);
+    }
+}

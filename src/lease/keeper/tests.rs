@@ -6,8 +6,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::*;
-use crate::lease::change::LossReason;
 use crate::lease::clock::SuspendedTime;
+use crate::lease::guard::LossReason;
 use crate::lease::{Acquired, FencingToken};
 use crate::sync::Mutex;
 use crate::testing::{LeaseRequest, MemoryLeases};

@@ -12,22 +12,19 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
-use tokio::time::sleep_until;
+use tokio::time::{sleep_until, timeout};
 
-use super::super::change::{LeaseChange, LeaseEnd};
-use super::super::holder::holder;
-use super::super::keeper;
-use super::super::owner::Owner;
 use super::children::Children;
-use super::look::{Sight, keep, look};
-use super::member::Member;
+use super::member::{Member, Seen, Step};
 use super::shared::{Notice, Shared};
-use super::steps::{Seen, Step};
 use super::table::Table;
 use crate::child::Context;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::handle::SupervisorHandle;
+use crate::lease::guard::{Answer, Request as LeaseRequest};
+use crate::lease::keeper::{Call, keep, look_up, request};
+use crate::lease::{Acquired, Claim, Lease, LeaseChange, LeaseEnd, Owner, holder};
 use crate::policy::later;
 
 /// From one look at the children to the next. It finds those that have ended by themselves.
@@ -141,7 +138,7 @@ impl Coordinator {
         match step {
             Step::Join(slot) => {
                 let holder = Arc::clone(&self.holder);
-                self.ask(step, Box::pin(keep(self.shared.slot_lease(slot), holder)));
+                self.ask(step, Box::pin(join(self.shared.slot_lease(slot), holder)));
             }
             Step::Look(slot) => {
                 self.ask(step, Box::pin(look(self.shared.slot_lease(slot))));
@@ -193,7 +190,7 @@ impl Coordinator {
                 let _ = sender.send(Notice::Slot { keeper: number, change });
             }
         };
-        let keeping = Box::pin(keeper::keep(lease, Arc::clone(&self.holder), ended, report));
+        let keeping = Box::pin(keep(lease, Arc::clone(&self.holder), ended, report));
         self.slot = Some(Slot { number, end, keeping });
     }
 
@@ -279,4 +276,55 @@ async fn answered(request: &mut Option<Request>) -> Sight {
     let sight = pending.await;
     *request = None;
     sight
+}
+
+/// What a request has shown.
+#[derive(Clone, Debug)]
+pub(super) struct Sight {
+    pub(super) seen: Seen,
+    /// Who has the lease, if it is taken and the engine knows that.
+    pub(super) holder: Option<Arc<str>>,
+    /// Why the answer is unknown, if it is.
+    pub(super) problem: Option<Arc<str>>,
+}
+
+/// Requests the lease for a holder that keeps it.
+async fn join(lease: Lease, holder: Arc<str>) -> Sight {
+    let claim = Claim::new(Arc::clone(lease.name()), holder, lease.times.ttl);
+    match in_time(&lease, request(&lease.engine, &claim, LeaseRequest::Acquire)).await {
+        Ok(Answer::Acquired(Acquired::Granted(_))) => {
+            Sight { seen: Seen::Mine, holder: None, problem: None }
+        }
+        Ok(Answer::Acquired(Acquired::Held { by })) => taken(by),
+        Ok(Answer::Unknown(problem)) | Err(problem) => unknown(problem),
+        Ok(Answer::Renewed(_) | Answer::Released(_)) => {
+            unknown("the answer to a different request".into())
+        }
+    }
+}
+
+/// Looks who has the lease. Cancel safe: it changes nothing in the store.
+pub(super) async fn look(lease: Lease) -> Sight {
+    match in_time(&lease, look_up(&lease.engine, lease.name())).await {
+        Ok(Ok(record)) if record.is_held() => taken(record.holder().cloned()),
+        Ok(Ok(_)) => Sight { seen: Seen::Free, holder: None, problem: None },
+        Ok(Err(problem)) | Err(problem) => unknown(problem),
+    }
+}
+
+async fn in_time<T>(lease: &Lease, call: Call<T>) -> Result<T, Arc<str>> {
+    let within = lease.times.request_timeout();
+    match timeout(within, call).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(panic)) => Err(format!("the engine panicked: {panic}").into()),
+        Err(_elapsed) => Err(format!("no answer within {within:?}").into()),
+    }
+}
+
+fn taken(holder: Option<Arc<str>>) -> Sight {
+    Sight { seen: Seen::Taken, holder, problem: None }
+}
+
+fn unknown(problem: Arc<str>) -> Sight {
+    Sight { seen: Seen::Unknown, holder: None, problem: Some(problem) }
 }

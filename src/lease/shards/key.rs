@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::hash;
-
 /// A shard: one of the parts that a [`Sharded`](super::Sharded) service consists of.
 ///
 /// ```
@@ -87,7 +85,7 @@ macro_rules! integers {
     ($($integer:ty),*) => {$(
         impl ShardKey for $integer {
             fn stable_hash(&self) -> u64 {
-                hash::bytes(&(*self as i128).to_le_bytes())
+                hash(&(*self as i128).to_le_bytes())
             }
         }
     )*};
@@ -97,13 +95,13 @@ integers!(u8, u16, u32, u64, usize, i8, i16, i32, i64, i128, isize);
 
 impl ShardKey for u128 {
     fn stable_hash(&self) -> u64 {
-        hash::bytes(&self.to_le_bytes())
+        hash(&self.to_le_bytes())
     }
 }
 
 impl ShardKey for [u8] {
     fn stable_hash(&self) -> u64 {
-        hash::bytes(self)
+        hash(self)
     }
 }
 
@@ -123,6 +121,25 @@ impl<K: ShardKey + ?Sized> ShardKey for &K {
     fn stable_hash(&self) -> u64 {
         (**self).stable_hash()
     }
+}
+
+/// Mixes the bits of a number: the finalizer of SplitMix64.
+///
+/// This hash and the next one are the same in each process, on each machine and in each version. Members of different
+/// versions have to agree about them, so neither may ever change.
+pub(super) const fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// Returns the hash of these bytes: FNV-1a with 64 bits, mixed.
+fn hash(bytes: &[u8]) -> u64 {
+    let fnv = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    mix(fnv)
 }
 
 #[cfg(test)]
@@ -156,5 +173,15 @@ mod tests {
             counts[Shard::of(&format!("user-{key}"), 16).number()] += 1;
         }
         assert!(counts.iter().all(|count| (1_800..2_200).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn the_hashes_never_change() {
+        // SplitMix64 with the seed 0 begins with this number.
+        assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(mix(1), 0x910a_2dec_8902_5cc1);
+        assert_eq!(hash(b""), mix(0xcbf2_9ce4_8422_2325));
+        // A test vector of FNV-1a.
+        assert_eq!(hash(b"foobar"), mix(0x8594_4171_f739_67e8));
     }
 }

@@ -25,12 +25,65 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::hash;
 use super::holdings::{Holding, Holdings};
-use super::steps::{Seen, Step, Times};
+use super::key::mix;
 use super::table::Table;
 use super::view::View;
 use crate::policy::later;
+
+/// The times of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Times {
+    /// The longest time between two requests is twice this one, and the shortest a fifth of it.
+    pub(super) poll: Duration,
+    /// How long the members have to be unchanged before shards are handed over.
+    pub(super) calm: Duration,
+}
+
+impl Times {
+    /// Returns how long the members have to be unchanged before a new member claims its first shards.
+    fn settle(self) -> Duration {
+        self.calm.min(4 * self.poll)
+    }
+
+    /// Returns the shortest time from one request to the next.
+    fn shortest(self) -> Duration {
+        self.poll / 5
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Request the lease of this slot, to keep it.
+    Join(usize),
+    /// Look who has the lease of this slot.
+    Look(usize),
+    /// Look who has the lease of this shard.
+    Find(usize),
+    /// Start the shard, as soon as its lease is granted.
+    Claim(usize),
+    /// Take back a claim that hasn't been granted.
+    Withdraw(usize),
+    /// Stop the shard, and release its lease.
+    Drain(usize),
+    /// Wait until this instant, or for a report.
+    Wait(Instant),
+    /// Wait for a report.
+    Rest,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// This member has the lease: it keeps it, or is about to release it.
+    Mine,
+    /// Nobody has the lease.
+    Free,
+    /// Another member has the lease.
+    Taken,
+    Unknown,
+}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -291,7 +344,7 @@ impl Member {
         let slots = u32::try_from(view.slots()).unwrap_or(u32::MAX);
         let pause = (10 * poll / slots).clamp(self.times.shortest(), 2 * poll);
         // Members that have started together don't go on looking at the same slot at the same moment.
-        let spread = hash::mix(view.own() as u64 ^ ((view.next() as u64) << 32)) % 16;
+        let spread = mix(view.own() as u64 ^ ((view.next() as u64) << 32)) % 16;
         pause + pause * u32::try_from(spread).unwrap_or_default() / 64
     }
 

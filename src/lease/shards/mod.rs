@@ -17,19 +17,15 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `hash` | hashes that never change |
 //! | `table` | the home of each shard: the slot that it belongs to |
 //! | `view` | which slots are taken |
 //! | `holdings` | the shards that a member waits for or has |
-//! | `steps` | what a member decides, and what it is told |
 //! | `member` | the rules: what to claim, what to hand over |
-//! | `key` | shards, and the keys that belong to them |
-//! | `look` | requests that show who has a lease |
+//! | `key` | shards, and the keys that belong to them, with hashes that never change |
 //! | `shared` | what a sharded service knows |
 //! | `children` | the shards of a member as children of their supervisor |
 //! | `coordinator` | carries out what a member decides |
-//! | `found` | where a shard is |
-//! | `sharded` | the service as a part of a tree |
+//! | `sharded` | the service as a part of a tree, and where a shard is |
 //!
 //! # What it doesn't know
 //!
@@ -38,20 +34,15 @@
 
 mod children;
 mod coordinator;
-mod found;
-mod hash;
 mod holdings;
 mod key;
-mod look;
 mod member;
 mod sharded;
 mod shared;
 #[cfg(test)]
 mod simulation;
-mod steps;
 mod table;
 mod view;
 
-pub use self::found::{Located, ShardAddress, ShardError, ShardsStatus};
 pub use self::key::{Shard, ShardKey};
-pub use self::sharded::Sharded;
+pub use self::sharded::{Located, ShardAddress, ShardError, Sharded, ShardsStatus};

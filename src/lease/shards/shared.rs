@@ -13,14 +13,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::super::change::LeaseChange;
-use super::super::owner::Owner;
-use super::super::spec::Lease;
 use super::key::Shard;
-use super::steps::Times;
-use crate::child::ChildSpec;
-use crate::child::MailboxControl;
+use super::member::Times;
+use crate::child::{ChildSpec, MailboxControl};
 use crate::handle::SupervisorHandle;
+use crate::lease::{Lease, LeaseChange, Owner};
 use crate::runtime::{Registration, SupervisorShared};
 use crate::sync::Mutex;
 

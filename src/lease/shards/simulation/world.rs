@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::holdings::Holding;
-use super::super::member::Member;
-use super::super::steps::{Seen, Step, Times};
+use super::super::member::{Member, Seen, Step, Times};
 use super::super::table::Table;
 
 pub(super) const TIMES: Times =
