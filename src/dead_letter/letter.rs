@@ -1,14 +1,15 @@
-//! A dead letter.
+//! A dead letter, its reason, and what it is made of: what a mailbox or the bus reports of a message that it can't deliver.
 
+use std::any::{Any, TypeId};
+use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
-use super::entry_id::EntryId;
 use super::payload::Payload;
-use super::reason::DeadLetterReason;
-use super::undelivered::{Redeliver, Undelivered};
+use super::store::EntryId;
 use crate::exit::ExitReason;
 use crate::path::Path;
+use crate::string_enum::string_enum;
 
 /// A message that was not delivered, or a child that was given up.
 ///
@@ -141,4 +142,137 @@ pub(crate) struct Provenance {
     pub(crate) entry: Option<EntryId>,
     /// The mailbox that the message was in, which is gone if there was none. `None` for a letter about a child.
     pub(crate) origin: Option<Weak<dyn Redeliver>>,
+}
+
+/// The reason of a [`DeadLetter`](crate::dead_letter::DeadLetter).
+///
+/// Displayed and serialised in snake case, such as `mailbox_full`.
+///
+/// The example of [`dead_letter`](crate::dead_letter) compares one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum DeadLetterReason {
+    /// The message caused a failure and is not tried again.
+    ///
+    /// A `WhileDown::reply` handler panicked, a handler on the
+    /// event bus failed, or the message [started](crate::ChildSpec::start_on_message) a child that
+    /// exited without making progress.
+    HandlerError,
+    /// The mailbox was full, and the overflow policy dropped the message; the
+    /// mailbox that it was forwarded to was full; or the queue of a handler on the event bus was full.
+    MailboxFull,
+    /// The mailbox that the message was forwarded to was closed.
+    MailboxClosed,
+    /// The mailbox was full while the child was down, and the overflow policy dropped
+    /// the message.
+    StashOverflow,
+    /// The child was down, and `WhileDown` dropped the message; or it was forwarded
+    /// twice; or the handler of the mailbox had sent it to its own mailbox.
+    DroppedWhileDown,
+    /// The message was delivered before and had to make room for a newer one.
+    Evicted,
+    /// All attempts to deliver the message have failed.
+    Poison,
+    /// The message was queued or held by the child when the child was down for good; or a handler on the
+    /// event bus ended before it had handled the event.
+    UndeliveredAtStop,
+    /// The supervisor gave up on the child. The letter is about the child itself, or about a message that
+    /// its mailbox still held.
+    GaveUp,
+    /// The child received the message with `recv` and failed, was killed or
+    /// leaked before it polled its inbox again.
+    ///
+    /// The same goes for a child that is aborted because its supervisor was aborted or dropped. If the whole
+    /// tree is dropped, subscriptions end with their supervisors: letters about children further down reach
+    /// only a [store](crate::dead_letter::DeadLetterStore) and the log.
+    ///
+    /// The letter has no message. Its [`error`](crate::dead_letter::DeadLetter::error) is the exit of the
+    /// child. A message that must survive a failure is received with
+    /// `deliver`.
+    LostInFailure,
+    /// No handler on the event bus was registered for the event or request.
+    ///
+    /// The target of the letter is the child or supervisor that has emitted it.
+    NoHandler,
+    /// The handler of a request on the event bus didn't answer in time.
+    Timeout,
+}
+
+string_enum!(
+    DeadLetterReason, "reason of a dead letter":
+    HandlerError = "handler_error",
+    MailboxFull = "mailbox_full",
+    MailboxClosed = "mailbox_closed",
+    StashOverflow = "stash_overflow",
+    DroppedWhileDown = "dropped_while_down",
+    Evicted = "evicted",
+    Poison = "poison",
+    UndeliveredAtStop = "undelivered_at_stop",
+    GaveUp = "gave_up",
+    LostInFailure = "lost_in_failure",
+    NoHandler = "no_handler",
+    Timeout = "timeout",
+);
+
+/// A message that can't be delivered.
+pub(crate) struct Undelivered {
+    pub(crate) reason: DeadLetterReason,
+    pub(crate) target: Path,
+    pub(crate) incarnation: u32,
+    pub(crate) event_type: &'static str,
+    /// The type that [`event_type`](Self::event_type) names, by which letters are suppressed.
+    pub(crate) type_id: TypeId,
+    /// What is taken out of the letter: the message, or an `Arc` of an event. `None` if the message itself is
+    /// gone.
+    pub(crate) payload: Option<Box<dyn Any + Send>>,
+    pub(crate) error: Option<Arc<ExitReason>>,
+    /// The loss is configured: the letter is logged at `DEBUG` only.
+    pub(crate) quiet: bool,
+    /// The entry of a store that the message was replayed from.
+    pub(crate) entry: Option<EntryId>,
+    /// The mailbox that the message was in.
+    pub(crate) origin: Weak<dyn Redeliver>,
+}
+
+/// A mailbox that accepts a message out of a dead letter.
+pub(crate) trait Redeliver: Send + Sync {
+    /// Queues the message as if it were sent now. If it becomes a dead letter again, the letter belongs to `entry`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message if it is refused, with the reason.
+    fn redeliver(
+        self: Arc<Self>,
+        payload: Box<dyn Any + Send>,
+        entry: EntryId,
+        now: Instant,
+    ) -> Result<(), (Box<dyn Any + Send>, Refused)>;
+}
+
+/// Why a mailbox has refused a message that was replayed.
+///
+/// The example of [`ReplayError`](crate::dead_letter::ReplayError) matches one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The mailbox is for messages of a different type.
+    OtherType,
+    /// The mailbox is closed: its child is down and will not be restarted.
+    Closed,
+    /// The mailbox is full.
+    Full,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OtherType => {
+                "is for messages of another type; replay it to an address of its own type"
+            }
+            Self::Closed => {
+                "is closed; start its child again, or replay the message to another address"
+            }
+            Self::Full => "is full; replay the message when there is room",
+        })
+    }
 }

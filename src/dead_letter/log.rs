@@ -1,7 +1,6 @@
 //! The log lines of dead letters.
 
-use super::letter::DeadLetter;
-use super::undelivered::Undelivered;
+use super::{DeadLetter, Undelivered};
 use crate::policy::LetterLine;
 use crate::subscriber::{debug, warn};
 

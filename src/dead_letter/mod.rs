@@ -40,10 +40,8 @@
 
 // | file | contents |
 // | --- | --- |
-// | `letter`, `reason` | a letter |
+// | `letter` | a letter, and what a mailbox or the bus reports |
 // | `payload` | the message of a letter, which all its clones share |
-// | `undelivered`, `entry_id` | what a mailbox or the bus reports, and how a message is sent again |
-// | `options` | what a supervisor configures |
 // | `log` | the log lines |
 // | `store` | letters that are kept, to be inspected and replayed |
 // | `serde` | the serialised form of letters and entries |
@@ -54,28 +52,28 @@
 // 2. A message is never dropped while a lock is held: its `Drop` may send messages that become letters.
 // 3. There is no letter about a letter.
 
-mod entry_id;
-mod kept;
 mod letter;
 pub(crate) mod log;
-mod options;
 mod payload;
-mod reason;
 #[cfg(feature = "serde")]
 mod serde;
 mod store;
 #[cfg(test)]
 mod tests;
-mod undelivered;
 
-pub use self::entry_id::EntryId;
-pub(crate) use self::kept::KeptMessages;
-pub use self::letter::DeadLetter;
-pub(crate) use self::letter::Provenance;
-pub(crate) use self::options::DeadLetterOptions;
-pub(crate) use self::payload::drop_afterwards;
-pub use self::reason::DeadLetterReason;
-pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, ReplayError};
-pub use self::undelivered::Refused;
-pub(crate) use self::undelivered::{Redeliver, Undelivered};
+use std::any::TypeId;
+
+pub use self::letter::{DeadLetter, DeadLetterReason, Refused};
+pub(crate) use self::letter::{Provenance, Redeliver, Undelivered};
+pub(crate) use self::payload::{KeptMessages, drop_afterwards};
+pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, EntryId, ReplayError};
 pub use crate::policy::dead_letter_log::DeadLetterLog;
+
+/// What a supervisor configures for the dead letters from itself and below.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeadLetterOptions {
+    pub(crate) log: Option<DeadLetterLog>,
+    pub(crate) stores: Vec<DeadLetterStore>,
+    /// The types of messages whose letters are suppressed.
+    pub(crate) suppressed: Vec<TypeId>,
+}

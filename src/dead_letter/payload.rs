@@ -2,8 +2,11 @@
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::{Arc, Weak};
 
+use super::letter::DeadLetter;
 use crate::panic::catch_panic;
 use crate::sync::Mutex;
 
@@ -125,5 +128,30 @@ impl Drop for Payload {
             }
         });
         catch_panic(|| drop(message));
+    }
+}
+
+/// How many letters keep their message.
+const KEPT: usize = 128;
+
+/// The messages of the last letters, which subscribers can still take.
+///
+/// A subscriber that doesn't read holds a thousand letters. Their messages may be large, so at most [`KEPT`] of the letters
+/// that were passed to [`keep`](Self::keep) hold their message. Letters in a store keep theirs: the store has a capacity.
+#[derive(Debug, Default)]
+pub(crate) struct KeptMessages(Mutex<VecDeque<Weak<Payload>>>);
+
+impl KeptMessages {
+    /// Keeps the message of a letter, and drops that of the oldest one if there are too many.
+    pub(crate) fn keep(&self, letter: &DeadLetter) {
+        let Some(payload) = letter.payload().map(Arc::downgrade) else { return };
+        let oldest = {
+            let mut kept = self.0.lock();
+            kept.push_back(payload);
+            if kept.len() > KEPT { kept.pop_front() } else { None }
+        };
+        if let Some(oldest) = oldest.and_then(|payload| payload.upgrade()) {
+            oldest.forget();
+        }
     }
 }

@@ -1,12 +1,11 @@
 //! The entries and the counts of a store, and the errors of a replay.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
-use crate::dead_letter::entry_id::EntryId;
-use crate::dead_letter::letter::DeadLetter;
-use crate::dead_letter::reason::DeadLetterReason;
-use crate::dead_letter::undelivered::Refused;
+use crate::dead_letter::{DeadLetter, DeadLetterReason, Refused};
 use crate::path::Path;
 
 /// A dead letter that is kept in a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore).
@@ -136,5 +135,62 @@ pub enum ReplayError {
 impl fmt::Debug for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// Identifies an entry of a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore).
+///
+/// Displayed and serialised as its [number](Self::number).
+///
+/// The example of [`ReplayError`](crate::dead_letter::ReplayError) replays an entry by it.
+// While a replayed message is in a mailbox its entry is gone, so the id carries the count of replays.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryId {
+    pub(super) store: u64,
+    pub(super) number: u64,
+    pub(super) replays: u32,
+}
+
+impl EntryId {
+    /// Returns the number of the entry in its store, counted from 1.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.number
+    }
+
+    fn identity(self) -> (u64, u64) {
+        (self.store, self.number)
+    }
+}
+
+impl PartialEq for EntryId {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for EntryId {}
+
+impl Ord for EntryId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl PartialOrd for EntryId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hash for EntryId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.number, f)
     }
 }

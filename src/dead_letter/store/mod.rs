@@ -3,22 +3,19 @@
 //! No lock is held while a message is sent again. Its entry is kept meanwhile, without the message.
 
 mod entry;
-mod ring;
 #[cfg(test)]
 mod tests;
 
 use std::any::Any;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-pub use self::entry::{DeadLetterCounts, DeadLetterEntry, ReplayError};
-use self::ring::{Ring, StoredLetter};
-use super::entry_id::EntryId;
-use super::letter::{DeadLetter, Provenance};
+pub use self::entry::{DeadLetterCounts, DeadLetterEntry, EntryId, ReplayError};
+use super::letter::{DeadLetter, Provenance, Redeliver};
 use super::payload::{Payload, drop_afterwards};
-use super::undelivered::Redeliver;
 use crate::clock::now;
 use crate::path::Path;
 use crate::sync::Mutex;
@@ -306,5 +303,107 @@ impl fmt::Debug for DeadLetterStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.with(|ring| ring.counts.total);
         f.debug_struct("DeadLetterStore").field("total", &total).finish_non_exhaustive()
+    }
+}
+
+/// The letters of a store. When the ring is full, a new letter replaces the oldest one.
+///
+/// Every letter is counted, whether or not it is kept. An entry is in `entries` if and only if its age is in `ages`.
+struct Ring {
+    capacity: usize,
+    retention: Duration,
+    max_replays: u32,
+    counts: DeadLetterCounts,
+    /// The number of the last entry.
+    last: u64,
+    entries: HashMap<u64, StoredLetter>,
+    /// When each entry last became a dead letter.
+    ages: BTreeSet<(Instant, u64)>,
+}
+
+struct StoredLetter {
+    letter: DeadLetter,
+    /// The mailbox that the message was in.
+    origin: Option<Weak<dyn Redeliver>>,
+    replays: u32,
+    since: Instant,
+}
+
+impl Ring {
+    fn new(capacity: usize, retention: Duration, max_replays: u32) -> Self {
+        Self {
+            capacity,
+            retention,
+            max_replays,
+            counts: DeadLetterCounts::default(),
+            last: 0,
+            entries: HashMap::new(),
+            ages: BTreeSet::new(),
+        }
+    }
+
+    fn get(&self, number: u64) -> Option<&StoredLetter> {
+        self.entries.get(&number)
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns the numbers of all entries, the oldest first.
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.ages.iter().map(|&(_, number)| number)
+    }
+
+    /// Returns the number for a new entry.
+    fn next_number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Inserts an entry and removes the oldest ones that exceed the capacity.
+    fn insert(&mut self, number: u64, stored: StoredLetter) {
+        // A replayed message may come back before the replay has removed its old entry.
+        self.remove(number);
+        self.ages.insert((stored.since, number));
+        self.entries.insert(number, stored);
+        while self.entries.len() > self.capacity {
+            self.forget_oldest();
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(stored) = self.entries.remove(&number) {
+            self.ages.remove(&(stored.since, number));
+        }
+    }
+
+    /// Removes the entries that are older than the retention.
+    fn expire(&mut self, now: Instant) {
+        while let Some(&(since, _)) = self.ages.first() {
+            if now.saturating_duration_since(since) < self.retention {
+                break;
+            }
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((_, number)) = self.ages.pop_first() {
+            self.entries.remove(&number);
+            self.counts.forgotten += 1;
+        }
+    }
+
+    /// Counts a replay, and removes its entry unless the message has become a dead letter again.
+    fn replayed(&mut self, number: u64, payload: &Arc<Payload>) {
+        self.counts.replayed += 1;
+        let is_same = |stored: &StoredLetter| {
+            stored.letter.payload().is_some_and(|it| Arc::ptr_eq(it, payload))
+        };
+        if self.entries.get(&number).is_some_and(is_same) {
+            self.remove(number);
+        }
     }
 }
