@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::facts::{below, declared};
+use super::facts::below;
 use super::plan::{Change, ChangeKind, Effect};
 use crate::child::ChildSpec;
 use crate::path::Path;
@@ -101,7 +101,9 @@ pub(super) fn compare(
                 }
                 Some(old) if is_replaced(old, spec) => started.push(name.to_owned()),
                 Some(old) => {
-                    if let (Some(old), Some(new)) = (declared(old), declared(spec)) {
+                    if let (Some(old), Some(new)) =
+                        (old.factory.blueprint(), spec.factory.blueprint())
+                    {
                         open.push((below(&path, name), full.join(name), old, new));
                     }
                 }
@@ -118,7 +120,7 @@ fn is_replaced(old: &ChildSpec, new: &ChildSpec) -> bool {
         let options = &spec.options;
         (
             options.supervisor.is_some(),
-            declared(spec).map(|it| it.is_dynamic()),
+            spec.factory.blueprint().map(|it| it.is_dynamic()),
             options.signals,
             options.signals_itself,
             options.on_message,

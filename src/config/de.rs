@@ -86,7 +86,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
 
 fn read<T: DeserializeOwned>(node: &Node, state: &ReadState) -> Result<T, ReadError> {
     secret::take_was_read();
-    let read = || NodeReader { node, state }.read(PhantomData);
+    let read = || NodeReader { node, key: None, state }.read(PhantomData);
     // The message is located while the panics of this thread are collected.
     let (value, _) = collect(|| catch_unwind(AssertUnwindSafe(read)).map_err(panic_message));
     value.unwrap_or_else(|panic| Err(ReadError::of_panic(&panic, state.innermost.get())))
@@ -238,10 +238,12 @@ fn address(node: &Node) -> usize {
     ptr::from_ref(node).addr()
 }
 
-/// Reads one node.
+/// Reads one node, or its key.
 #[derive(Clone, Copy)]
 struct NodeReader<'a> {
     node: &'a Node,
+    /// The key of the node in its table, if that is read and not the node.
+    key: Option<&'a str>,
     state: &'a ReadState,
 }
 
@@ -267,20 +269,22 @@ impl<'de> NodeReader<'de> {
     }
 
     fn text(&self) -> Option<&'de str> {
-        match &self.node.value {
-            Value::String(text) => Some(text),
+        match (self.key, &self.node.value) {
+            (Some(key), _) => Some(key),
+            (None, Value::String(text)) => Some(text),
             _ => None,
         }
     }
 
     fn wrong_type(self, expected: &dyn Expected) -> ReadError {
-        let found = match &self.node.value {
-            Value::Bool(value) => Unexpected::Bool(*value),
-            Value::Integer(value) => Unexpected::Signed(*value),
-            Value::Float(value) => Unexpected::Float(*value),
-            Value::String(text) => Unexpected::Str(text),
-            Value::Array(_) => Unexpected::Seq,
-            Value::Table(_) => Unexpected::Map,
+        let found = match (self.key, &self.node.value) {
+            (Some(key), _) => Unexpected::Str(key),
+            (_, Value::Bool(value)) => Unexpected::Bool(*value),
+            (_, Value::Integer(value)) => Unexpected::Signed(*value),
+            (_, Value::Float(value)) => Unexpected::Float(*value),
+            (_, Value::String(text)) => Unexpected::Str(text),
+            (_, Value::Array(_)) => Unexpected::Seq,
+            (_, Value::Table(_)) => Unexpected::Map,
         };
         ReadError::invalid_type(found, expected)
     }
@@ -326,20 +330,27 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     numbers! {}
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match &self.node.value {
-            Value::Bool(value) => visitor.visit_bool(*value),
-            Value::Integer(value) => visitor.visit_i64(*value),
-            Value::Float(value) => visitor.visit_f64(*value),
-            Value::String(text) => visitor.visit_borrowed_str(text),
-            Value::Array(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), of: self }),
-            Value::Table(table) => {
+        match (self.key, &self.node.value) {
+            (Some(key), _) => visitor.visit_borrowed_str(key),
+            (_, Value::Bool(value)) => visitor.visit_bool(*value),
+            (_, Value::Integer(value)) => visitor.visit_i64(*value),
+            (_, Value::Float(value)) => visitor.visit_f64(*value),
+            (_, Value::String(text)) => visitor.visit_borrowed_str(text),
+            (_, Value::Array(nodes)) => {
+                visitor.visit_seq(Elements { nodes: nodes.iter(), of: self })
+            }
+            (_, Value::Table(table)) => {
                 visitor.visit_map(Entries { entries: table.iter(), value: None, of: self })
             }
         }
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.node.as_bool() {
+        let value = match self.key {
+            Some(key) => key.parse().ok(),
+            None => self.node.as_bool(),
+        };
+        match value {
             Some(value) => visitor.visit_bool(value),
             None => self.deserialize_any(visitor),
         }
@@ -355,7 +366,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         match self.node.table() {
-            Some(table) if table.is_empty() => visitor.visit_unit(),
+            Some(table) if self.key.is_none() && table.is_empty() => visitor.visit_unit(),
             _ => Err(self.wrong_type(&visitor)),
         }
     }
@@ -365,7 +376,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        if name == secret::NAME {
+        if name == secret::NAME && self.key.is_none() {
             // The whole value, before a part of it takes the flag of a secret.
             self.state.secrets.borrow_mut().insert(address(self.node));
         }
@@ -377,8 +388,8 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         len: usize,
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        match &self.node.value {
-            Value::Array(nodes)
+        match (self.key, &self.node.value) {
+            (None, Value::Array(nodes))
                 if nodes.len() != len && nodes.iter().all(|node| self.state.shows(node)) =>
             {
                 Err(ReadError::invalid_length(nodes.len(), &visitor))
@@ -403,7 +414,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         // The visitor of a struct also takes an array, which has no keys that could be checked.
-        if self.node.table().is_none() {
+        if self.key.is_some() || self.node.table().is_none() {
             return Err(self.wrong_type(&visitor));
         }
         self.deserialize_any(visitor)
@@ -411,10 +422,13 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        _name: &'static str,
-        _variants: &'static [&'static str],
+        name: &'static str,
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
+        if let Some(key) = self.key {
+            return BorrowedStrDeserializer::new(key).deserialize_enum(name, variants, visitor);
+        }
         match &self.node.value {
             Value::String(word) => visitor.visit_enum(Choice { word, value: None, of: self }),
             Value::Table(table) if table.len() == 1 => {
@@ -440,58 +454,6 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     }
 }
 
-/// Reads the key of a table.
-struct KeyReader<'de>(&'de str);
-
-impl<'de> KeyReader<'de> {
-    fn text(&self) -> Option<&'de str> {
-        Some(self.0)
-    }
-}
-
-impl<'de> Deserializer<'de> for KeyReader<'de> {
-    type Error = ReadError;
-
-    numbers! {}
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        visitor.visit_borrowed_str(self.0)
-    }
-
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.0.parse() {
-            Ok(value) => visitor.visit_bool(value),
-            Err(_) => self.deserialize_any(visitor),
-        }
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, ReadError> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, ReadError> {
-        BorrowedStrDeserializer::new(self.0).deserialize_enum(name, variants, visitor)
-    }
-
-    forward_to_deserialize_any! {
-        char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
-        identifier ignored_any
-    }
-}
-
 struct Elements<'de> {
     nodes: std::slice::Iter<'de, Node>,
     of: NodeReader<'de>,
@@ -506,7 +468,7 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
     ) -> Result<Option<T::Value>, ReadError> {
         let NodeReader { state, .. } = self.of;
         let next = self.nodes.find(|node| state.shows(node));
-        next.map(|node| NodeReader { node, state }.read(seed)).transpose()
+        next.map(|node| NodeReader { node, key: None, state }.read(seed)).transpose()
     }
 }
 
@@ -528,7 +490,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         let next = self.entries.find(|(_, entry)| state.shows(&entry.node));
         let Some((key, entry)) = next else { return Ok(None) };
         self.value = Some(&entry.node);
-        let key = seed.deserialize(KeyReader(key));
+        let key = seed.deserialize(NodeReader { node: &entry.node, key: Some(key), state });
         key.map(Some).map_err(|error| error.at_key(address(&entry.node)))
     }
 

@@ -57,7 +57,7 @@ pub(super) enum Found<'a> {
 impl Facts {
     /// Describes a tree that isn't started, with everything that is declared below.
     pub(super) fn of_blueprint(blueprint: &Blueprint) -> Self {
-        let root = crate::path::Path::root(&blueprint.name);
+        let root = Path::root(&blueprint.name);
         let mut facts = Self { root, supervisors: BTreeMap::new() };
         let all = all_declared(Arc::new(blueprint.clone())).into_iter();
         facts.supervisors.extend(all.map(|(path, it)| (path, SupervisorFacts::declared(&it))));
@@ -210,17 +210,12 @@ impl SupervisorFacts {
     }
 }
 
-/// Returns the blueprint of a child that is a supervisor with declared children.
-pub(super) fn declared(spec: &ChildSpec) -> Option<Arc<Blueprint>> {
-    spec.factory.blueprint()
-}
-
 /// Returns the root and all supervisors that are declared below it, by their paths.
 fn all_declared(root: Arc<Blueprint>) -> Vec<(String, Arc<Blueprint>)> {
     let (mut all, mut open) = (Vec::new(), vec![(String::new(), root)]);
     while let Some((path, blueprint)) = open.pop() {
         for spec in blueprint.children.iter() {
-            open.extend(declared(spec).map(|it| (below(&path, spec.name()), it)));
+            open.extend(spec.factory.blueprint().map(|it| (below(&path, spec.name()), it)));
         }
         all.push((path, blueprint));
     }
@@ -230,7 +225,9 @@ fn all_declared(root: Arc<Blueprint>) -> Vec<(String, Arc<Blueprint>)> {
 /// Returns the declared supervisor at a path below `root`.
 fn declared_at(root: &Arc<Blueprint>, path: &str) -> Option<Arc<Blueprint>> {
     let names = path.split('/').filter(|name| !name.is_empty());
-    names.into_iter().try_fold(Arc::clone(root), |above, name| declared(above.child(name)?))
+    names
+        .into_iter()
+        .try_fold(Arc::clone(root), |above, name| above.child(name)?.factory.blueprint())
 }
 
 /// Returns the place of a child in the start order of the whole tree, as far as it is declared.
@@ -239,7 +236,7 @@ pub(super) fn start_order(root: &Arc<Blueprint>, path: &Path) -> Vec<usize> {
     let mut places = Vec::new();
     for name in path.as_str().split('/').skip(1) {
         let place = above.as_ref().and_then(|above| above.place(name));
-        above = above.and_then(|above| declared(above.child(name)?));
+        above = above.and_then(|above| above.child(name)?.factory.blueprint());
         places.push(place.unwrap_or(usize::MAX));
     }
     places

@@ -102,7 +102,7 @@ impl<'a> Planner<'a> {
         self.check_general(None, &written, layer.as_ref());
         let is_empty = *common == Node::default();
         self.draft.values.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
-        self.add_changes("common", before, common, &|_| None, false);
+        self.draft.changes.extend(listing::list("common", before, common, &|_| None, false));
     }
 
     /// A section for all children of one supervisor.
@@ -113,7 +113,13 @@ impl<'a> Planner<'a> {
             self.record.sections.remove(path);
             let old = self.before.sections.get(path).cloned().unwrap_or_default();
             self.draft.values.below.push((self.facts.full(above), None));
-            return self.add_changes(&shown, &old.merged, &self.config.common, &|_| None, false);
+            return self.draft.changes.extend(listing::list(
+                &shown,
+                &old.merged,
+                &self.config.common,
+                &|_| None,
+                false,
+            ));
         };
         let (own, merged) =
             (written.node.clone(), rules::over(written.node.clone(), &self.config.common));
@@ -134,7 +140,7 @@ impl<'a> Planner<'a> {
             let old = self.before.sections.get(path).map(|it| it.merged.clone());
             let old = old.unwrap_or_else(|| self.before.common.clone());
             self.draft.values.below.push((self.facts.full(above), Some(layer)));
-            self.add_changes(&shown, &old, &merged, &|_| None, false);
+            self.draft.changes.extend(listing::list(&shown, &old, &merged, &|_| None, false));
         }
         self.record.sections.insert(path.into(), Arc::new(recorded));
     }
@@ -210,7 +216,13 @@ impl<'a> Planner<'a> {
         }
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
         let old = self.before_of(path, is_supervisor);
-        self.add_changes(full.as_str(), &old, &merged, &code, restarts(&found));
+        self.draft.changes.extend(listing::list(
+            full.as_str(),
+            &old,
+            &merged,
+            &code,
+            restarts(&found),
+        ));
     }
 
     /// A section that was there before.
@@ -229,7 +241,13 @@ impl<'a> Planner<'a> {
         }
         let old = self.before_of(path, is_supervisor);
         let code = |key: &str| listing::code_value(&found, self.facts.supervisors.get(path), key);
-        self.add_changes(full.as_str(), &old, general, &code, restarts(&found));
+        self.draft.changes.extend(listing::list(
+            full.as_str(),
+            &old,
+            general,
+            &code,
+            restarts(&found),
+        ));
     }
 
     /// Notes a child that the values of its path take out or bring back.
@@ -305,18 +323,6 @@ impl<'a> Planner<'a> {
                 None
             }
         }
-    }
-
-    /// Lists the values of a section that differ.
-    fn add_changes(
-        &mut self,
-        path: &str,
-        old: &Node,
-        new: &Node,
-        code: &dyn Fn(&str) -> Option<String>,
-        restarts: bool,
-    ) {
-        self.draft.changes.extend(listing::list(path, old, new, code, restarts));
     }
 
     fn mistake(&mut self, written: &Written<'_>, message: String) {

@@ -47,6 +47,10 @@ impl ReadError {
         Self { kind, at: None, is_key: false }
     }
 
+    fn wrong(what: &'static str, found: String, expected: &dyn Expected) -> Self {
+        Self::new(Kind::Wrong { what, found, expected: without_types(&expected.to_string()) })
+    }
+
     pub(super) fn of_panic(panic: &impl Display, node: usize) -> Self {
         Self::new(Kind::Panic(panic.to_string())).at(node)
     }
@@ -108,18 +112,15 @@ impl Error for ReadError {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let (found, expected) = (in_words(found), without_types(&expected.to_string()));
-        Self::new(Kind::Wrong { what: "type", found, expected })
+        Self::wrong("type", in_words(found), expected)
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let (found, expected) = (in_words(found), without_types(&expected.to_string()));
-        Self::new(Kind::Wrong { what: "value", found, expected })
+        Self::wrong("value", in_words(found), expected)
     }
 
     fn invalid_length(found: usize, expected: &dyn Expected) -> Self {
-        let (found, expected) = (found.to_string(), without_types(&expected.to_string()));
-        Self::new(Kind::Wrong { what: "length", found, expected })
+        Self::wrong("length", found.to_string(), expected)
     }
 
     fn unknown_variant(word: &str, known: &'static [&'static str]) -> Self {
@@ -193,26 +194,7 @@ fn in_words(found: Unexpected<'_>) -> String {
 
 /// Describes what serde expected, without the names of types.
 fn without_types(expected: &str) -> String {
-    let known = match expected {
-        "u8" => "a whole number from 0 to 255",
-        "u16" => "a whole number from 0 to 65535",
-        "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" | "u128" => "a whole number that isn't negative",
-        "i8" => "a whole number from -128 to 127",
-        "i16" => "a whole number from -32768 to 32767",
-        "i32" => "a whole number from -2147483648 to 2147483647",
-        "i64" | "isize" | "i128" => "a whole number",
-        "f32" | "f64" => "a number",
-        "a boolean" => "`true` or `false`",
-        "a borrowed string" => "a string",
-        "a map" => "a table",
-        "a sequence" => "an array",
-        _ => "",
-    };
-    if !known.is_empty() {
-        return known.to_owned();
-    }
-    let prefixes = [
+    const PREFIXES: [(&str, &str); 14] = [
         ("a nonzero ", "a whole number that isn't zero"),
         ("struct variant ", "a table"),
         ("struct ", "a table"),
@@ -228,13 +210,28 @@ fn without_types(expected: &str) -> String {
         ("enum ", "a word, or a table with one key"),
         ("variant of enum ", "a word, or a table with one key"),
     ];
-    let mut prefixes = prefixes.iter().filter(|(prefix, _)| expected.starts_with(prefix));
-    let Some((_, words)) = prefixes.next() else { return expected.to_owned() };
+    let words = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" | "u128" => "a whole number that isn't negative",
+        "i8" => "a whole number from -128 to 127",
+        "i16" => "a whole number from -32768 to 32767",
+        "i32" => "a whole number from -2147483648 to 2147483647",
+        "i64" | "isize" | "i128" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "`true` or `false`",
+        "a borrowed string" => "a string",
+        "a map" => "a table",
+        "a sequence" => "an array",
+        _ => match PREFIXES.iter().find(|(prefix, _)| expected.starts_with(prefix)) {
+            Some((_, words)) => words,
+            None => expected,
+        },
+    };
     // `tuple struct Pair with 2 elements`, `a tuple of size 2`.
-    let mut words = (*words).to_owned();
-    let number = expected.split(' ').find(|word| word.parse::<usize>().is_ok());
-    if let Some(number) = number.filter(|_| words == "an array") {
-        words = format!("an array of {number}");
+    match expected.split(' ').find(|word| word.parse::<usize>().is_ok()) {
+        Some(number) if words == "an array" => format!("an array of {number}"),
+        _ => words.to_owned(),
     }
-    words
 }

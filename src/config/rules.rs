@@ -169,17 +169,19 @@ pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let key = join("", path);
     let own = Written { table: section, key: &key };
-    own.limits(&mut mistakes);
+    let limit = [("max_restarts", "max_restarts = 5"), ("period", "period = \"60s\"")];
+    own.pair(limit, "intensity", "set the same limit", &mut mistakes);
     own.unlimited("max_restarts", &mut mistakes);
     if let Some(entry) = section.entry("restart") {
         let key = entry.key(&key, "restart");
         let restart = Written { table: &entry.node, key: &key };
-        if restart.has("own_restarts") && restart.has("intensity") {
-            let message = "`own_restarts` and `intensity` set the same limit; remove one of them";
-            mistakes.push(restart.mistake("own_restarts", message));
-        }
+        restart.twice("own_restarts", "intensity", &mut mistakes);
         restart.unlimited("own_restarts", &mut mistakes);
+        let delays =
+            [("min_backoff", "min_backoff = \"5s\""), ("max_backoff", "max_backoff = \"30s\"")];
+        restart.pair(delays, "backoff", "exclude each other", &mut mistakes);
         restart.backoff(&mut mistakes);
+        restart.twice("max_retries", "consecutive_restarts", &mut mistakes);
     }
     mistakes
 }
@@ -201,19 +203,35 @@ impl Written<'_> {
         Mistake::new(location, join(self.key, key), message)
     }
 
-    fn limits(&self, mistakes: &mut Vec<Mistake>) {
-        let (max, period) = (self.has("max_restarts"), self.has("period"));
-        if self.has("intensity") && (max || period) {
-            let other = if max { "max_restarts" } else { "period" };
-            let message =
-                format!("`{other}` and `intensity` set the same limit; remove one of them");
-            mistakes.push(self.mistake(other, message));
-        } else if max && !period {
-            let message = "`max_restarts` needs a `period`; add period = \"60s\", for example";
-            mistakes.push(self.mistake("max_restarts", message));
-        } else if period && !max {
-            let message = "`period` needs `max_restarts`; add max_restarts = 5, for example";
-            mistakes.push(self.mistake("period", message));
+    /// Two keys that need each other, with examples, and one that replaces them both.
+    fn pair(
+        &self,
+        [first, second]: [(&str, &str); 2],
+        whole: &str,
+        why: &str,
+        mistakes: &mut Vec<Mistake>,
+    ) {
+        let (key, other) = match (self.has(first.0), self.has(second.0)) {
+            (false, false) => return,
+            (has_first, _) if self.has(whole) => {
+                let key = if has_first { first.0 } else { second.0 };
+                let message = format!("`{key}` and `{whole}` {why}; remove one of them");
+                return mistakes.push(self.mistake(key, message));
+            }
+            (true, true) => return,
+            (true, false) => (first.0, second),
+            (false, true) => (second.0, first),
+        };
+        let article = if other.0 == "period" { "a " } else { "" };
+        let message = format!("`{key}` needs {article}`{}`; add {}, for example", other.0, other.1);
+        mistakes.push(self.mistake(key, message));
+    }
+
+    /// Two keys of one limit.
+    fn twice(&self, key: &str, other: &str, mistakes: &mut Vec<Mistake>) {
+        if self.has(key) && self.has(other) {
+            let message = format!("`{key}` and `{other}` set the same limit; remove one of them");
+            mistakes.push(self.mistake(key, message));
         }
     }
 
@@ -233,19 +251,6 @@ impl Written<'_> {
 
     fn backoff(&self, mistakes: &mut Vec<Mistake>) {
         let (min, max) = (self.has("min_backoff"), self.has("max_backoff"));
-        if self.has("backoff") && (min || max) {
-            let other = if min { "min_backoff" } else { "max_backoff" };
-            let message = format!("`{other}` and `backoff` exclude each other; remove one of them");
-            mistakes.push(self.mistake(other, message));
-        } else if min && !max {
-            let message =
-                "`min_backoff` needs `max_backoff`; add max_backoff = \"30s\", for example";
-            mistakes.push(self.mistake("min_backoff", message));
-        } else if max && !min {
-            let message =
-                "`max_backoff` needs `min_backoff`; add min_backoff = \"5s\", for example";
-            mistakes.push(self.mistake("max_backoff", message));
-        }
         for (key, instead) in [("factor", "factor = 2.0"), ("auto_reset", "reset_after = \"5s\"")] {
             if !self.has(key) || min || max {
                 continue;
@@ -262,11 +267,6 @@ impl Written<'_> {
                 )
             };
             mistakes.push(self.mistake(key, message));
-        }
-        if self.has("max_retries") && self.has("consecutive_restarts") {
-            let message = "`max_retries` and `consecutive_restarts` set the same limit; remove one \
-                           of them";
-            mistakes.push(self.mistake("max_retries", message));
         }
     }
 }

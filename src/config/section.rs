@@ -118,8 +118,8 @@ impl SectionTable {
     fn section(self, node: &Node, path: &str) -> Result<Section, Mistake> {
         let mut places = Places::new();
         let policy = match (self.restart, node.get("restart")) {
-            (Some(restart), Some(node)) => {
-                restart.policy(node, &join(&join("", path), "restart"), &mut places)?
+            (Some(Restart(table)), Some(node)) => {
+                table.policy(node, &join(&join("", path), "restart"), &mut places)?
             }
             _ => RestartPolicy::new(),
         };
@@ -190,11 +190,8 @@ deserialize!(Positive: |duration: HumanDuration| match duration {
     HumanDuration(duration) => Ok(Self(duration)),
 });
 
-/// The value of `restart`.
-enum Restart {
-    Word(Trigger),
-    Table(Box<RestartTable>),
-}
+/// The value of `restart`. A word is a table with a restart type.
+struct Restart(Box<RestartTable>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table with a restart policy")]
@@ -216,17 +213,8 @@ pub(super) struct RestartTable {
     failure_log: Option<FailureLog>,
 }
 
-impl Restart {
-    /// Returns the policy. `node` is the value that was read, and `key` its key.
-    fn policy(self, node: &Node, key: &str, places: &mut Places) -> Result<RestartPolicy, Mistake> {
-        match self {
-            Self::Word(trigger) => Ok(RestartPolicy::new().restart(trigger)),
-            Self::Table(table) => table.policy(node, key, places),
-        }
-    }
-}
-
 impl RestartTable {
+    /// Returns the policy. `node` is the value that was read, and `key` its key.
     fn policy(self, node: &Node, key: &str, places: &mut Places) -> Result<RestartPolicy, Mistake> {
         let mut policy = RestartPolicy::new();
         policy.restart = self.when;
@@ -309,8 +297,10 @@ impl WordsAndTable for RestartTable {
 }
 
 deserialize!(Restart: |written: WordOrTable<RestartTable>| match written {
-    WordOrTable::Word(word) => word.parse::<RestartType>().map(|word| Self::Word(word.into())),
-    WordOrTable::Table(table) => Ok(Self::Table(Box::new(table))),
+    WordOrTable::Word(word) => word.parse::<RestartType>().map(|word| {
+        Self(Box::new(RestartTable { when: Some(word.into()), ..RestartTable::default() }))
+    }),
+    WordOrTable::Table(table) => Ok(Self(Box::new(table))),
 });
 
 /// The keys that only supervisors have.

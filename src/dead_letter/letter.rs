@@ -67,28 +67,17 @@ impl DeadLetter {
         at: SystemTime,
         suppressed: bool,
     ) -> (Self, Provenance) {
-        let Undelivered {
-            reason,
-            target,
-            incarnation,
-            event_type,
-            type_id,
-            payload,
-            error,
-            quiet: _,
-            entry,
-            origin,
-        } = undelivered;
         let letter = Self {
-            reason,
-            target,
-            incarnation,
-            event_type: Some(event_type),
-            error,
+            reason: undelivered.reason,
+            target: undelivered.target,
+            incarnation: undelivered.incarnation,
+            event_type: Some(undelivered.event_type),
+            error: undelivered.error,
             at,
             suppressed,
-            payload: Some(Arc::new(Payload::new(payload, type_id))),
+            payload: Some(Arc::new(Payload::new(undelivered.payload, undelivered.type_id))),
         };
+        let Undelivered { entry, origin, .. } = undelivered;
         (letter, Provenance { entry, origin: Some(origin) })
     }
 
@@ -128,10 +117,6 @@ impl DeadLetter {
     /// Whether the message is still in the letter.
     pub(crate) fn has_message(&self) -> bool {
         self.payload.as_ref().is_some_and(|payload| payload.is_present())
-    }
-
-    pub(super) fn payload(&self) -> Option<&Arc<Payload>> {
-        self.payload.as_ref()
     }
 }
 

@@ -144,7 +144,7 @@ pub(crate) struct KeptMessages(Mutex<VecDeque<Weak<Payload>>>);
 impl KeptMessages {
     /// Keeps the message of a letter, and drops that of the oldest one if there are too many.
     pub(crate) fn keep(&self, letter: &DeadLetter) {
-        let Some(payload) = letter.payload().map(Arc::downgrade) else { return };
+        let Some(payload) = letter.payload.as_ref().map(Arc::downgrade) else { return };
         let oldest = {
             let mut kept = self.0.lock();
             kept.push_back(payload);

@@ -151,15 +151,9 @@ pub(super) struct Guard {
     /// When the next request is due.
     next: Instant,
     /// What was reported last.
-    standby: Option<Standby>,
+    standby: Option<LeaseChange>,
     /// Steps to return before any others.
     steps: VecDeque<Step>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Standby {
-    holder: Option<Arc<str>>,
-    problem: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -254,7 +248,10 @@ impl Guard {
             }
             (Phase::Standby, Answer::Acquired(Acquired::Held { by })) => self.on_standby(by, None),
             (Phase::Standby, Answer::Unknown(problem)) => {
-                let holder = self.standby.as_ref().and_then(|standby| standby.holder.clone());
+                let holder = match &self.standby {
+                    Some(LeaseChange::Standby { holder, .. }) => holder.clone(),
+                    _ => None,
+                };
                 self.on_standby(holder, Some(problem));
             }
             (Phase::LastAnswer { until }, Answer::Acquired(Acquired::Granted(token))) => {
@@ -308,10 +305,10 @@ impl Guard {
 
     /// Reports that the child is on standby, if something about it has changed.
     fn on_standby(&mut self, holder: Option<Arc<str>>, problem: Option<Arc<str>>) {
-        let standby = Standby { holder, problem };
+        let standby = LeaseChange::Standby { holder, problem };
         if self.standby.as_ref() != Some(&standby) {
-            let Standby { holder, problem } = self.standby.insert(standby).clone();
-            self.steps.push_back(Step::Report(LeaseChange::Standby { holder, problem }));
+            self.standby = Some(standby.clone());
+            self.steps.push_back(Step::Report(standby));
         }
     }
 

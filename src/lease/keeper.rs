@@ -53,7 +53,7 @@ pub(crate) async fn keep(
         match keeper.guard.step(now) {
             Step::Report(change) => {
                 if matches!(change, LeaseChange::Granted(_)) {
-                    keeper.warm_up = WarmUp::default();
+                    (keeper.on_standby, keeper.preparing) = (None, Call::default());
                 }
                 if let Some(watch) = &watch {
                     watch(&change);
@@ -75,15 +75,9 @@ struct Keeper {
     guard: Guard,
     clock: LeaseClock,
     request: Call<Answer>,
-    warm_up: WarmUp,
-}
-
-/// Why a wait is over.
-enum Woken {
-    End(LeaseEnd),
-    Answered(Answer),
-    WarmedUp(Result<Exit, PanicMessage>),
-    Later,
+    /// Prepares a child on standby. Taken when it begins: it runs once for each standby.
+    on_standby: Option<StandbyHook>,
+    preparing: Call<Exit>,
 }
 
 impl Keeper {
@@ -97,35 +91,32 @@ impl Keeper {
             guard: Guard::new(times, fastrand::Rng::new(), now),
             clock,
             request: Call::default(),
-            warm_up: WarmUp { hook: on_standby, running: Call::default() },
+            on_standby,
+            preparing: Call::default(),
         }
     }
 
     async fn wait(&mut self, until: Instant, end: &mut Option<oneshot::Receiver<LeaseEnd>>) {
         // In the time of tokio, which the wait is in.
         let wait = until.saturating_duration_since(self.clock.now().at());
-        let woken = tokio::select! {
+        tokio::select! {
             biased;
             // First, so that a grant isn't reported to a caller that has ended the keeper.
-            how = ended(end) => Woken::End(how),
-            answer = &mut self.request => {
-                Woken::Answered(answer.unwrap_or_else(|panic| panicked(&panic)))
-            }
-            exit = &mut self.warm_up.running => Woken::WarmedUp(exit),
-            () = tokio::time::sleep_until(later(now(), wait).into()) => Woken::Later,
-        };
-        match woken {
-            Woken::End(how) => {
+            how = ended(end) => {
                 *end = None;
                 self.guard.end(how, self.clock.now());
             }
-            Woken::Answered(answer) => {
-                if matches!(answer, Answer::Acquired(Acquired::Held { .. })) {
-                    self.warm_up.begin();
+            answer = &mut self.request => {
+                let answer = answer.unwrap_or_else(|panic| panicked(&panic));
+                if matches!(answer, Answer::Acquired(Acquired::Held { .. }))
+                    && let Some(hook) = self.on_standby.take()
+                {
+                    // The call is inside of the future, where a panic is caught.
+                    self.preparing = Call::new(async move { hook().await });
                 }
                 self.guard.on_answer(answer, self.clock.now());
             }
-            Woken::WarmedUp(exit) => {
+            exit = &mut self.preparing => {
                 let error = match exit {
                     Ok(Ok(())) => return,
                     Ok(Err(error)) => error.to_string(),
@@ -134,7 +125,7 @@ impl Keeper {
                 let lease = &**self.claim.name();
                 warn!(target: "verger::lease", lease, error, "the preparation of the standby has failed");
             }
-            Woken::Later => {}
+            () = tokio::time::sleep_until(later(now(), wait).into()) => {}
         }
     }
 
@@ -152,23 +143,6 @@ impl Keeper {
                 let (error, expires_within) = (&**problem, self.claim.ttl());
                 warn!(target: "verger::lease", lease, error, ?expires_within, "can't release the lease");
             }
-        }
-    }
-}
-
-/// The preparation of a child on standby.
-#[derive(Default)]
-struct WarmUp {
-    /// Taken when it begins: it runs once for each standby.
-    hook: Option<StandbyHook>,
-    running: Call<Exit>,
-}
-
-impl WarmUp {
-    fn begin(&mut self) {
-        if let Some(hook) = self.hook.take() {
-            // The call is inside of the future, where a panic is caught.
-            self.running = Call::new(async move { hook().await });
         }
     }
 }

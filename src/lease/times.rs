@@ -72,18 +72,15 @@ impl LeaseTimes {
     /// [`LeaseProblem`] names the first value that is invalid.
     pub(crate) fn check(&self) -> Result<(), LeaseProblem> {
         let Self { ttl, renew_deadline, retry, poll, jitter } = *self;
-        let Self { ttl: fits, .. } = Self::default();
-        let times = [("ttl", ttl), ("renew_deadline", renew_deadline), ("retry", retry)];
-        let zero = times.into_iter().chain([("poll", poll)]).find(|(_, time)| time.is_zero());
-        if let Some((option, _)) = zero {
-            // A part of the lease, as by default.
-            let ttl = if ttl.is_zero() { fits } else { ttl };
-            let example = match option {
-                "ttl" => ttl,
-                "renew_deadline" => ttl * 2 / 3,
-                "retry" => ttl * 2 / 15,
-                _ => ttl / 30,
-            };
+        // Each with a part of the lease, as by default.
+        let of = if ttl.is_zero() { Self::default().ttl } else { ttl };
+        let times = [
+            ("ttl", ttl, of),
+            ("renew_deadline", renew_deadline, of.saturating_mul(2) / 3),
+            ("retry", retry, of.saturating_mul(2) / 15),
+            ("poll", poll, of / 30),
+        ];
+        if let Some((option, _, example)) = times.into_iter().find(|(_, time, _)| time.is_zero()) {
             return Err(LeaseProblem::Zero { option, example });
         }
         // Not the opposite comparison, which is false for NaN as well.

@@ -49,18 +49,14 @@ where
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
         let owner = if is_child_span(attributes.metadata()) {
-            let Some(owner) = Owner::read(attributes) else { return };
-            self.shared.store.lock().begin(&owner.path, owner.incarnation);
-            owner
+            let owner = Owner::read(attributes);
+            owner.inspect(|it| self.shared.store.lock().begin(&it.path, it.incarnation))
         } else if attributes.is_root() {
-            let Some(owner) = ctx.lookup_current().and_then(|span| owner_of(span.scope())) else {
-                return;
-            };
-            owner
+            ctx.lookup_current().and_then(|span| owner_of(span.scope()))
         } else {
-            return;
+            None
         };
-        if let Some(span) = ctx.span(id) {
+        if let (Some(owner), Some(span)) = (owner, ctx.span(id)) {
             span.extensions_mut().replace(owner);
         }
     }
@@ -80,21 +76,20 @@ where
             return;
         }
         let is_own = names_a_child(metadata);
-        let owner = match is_own {
-            true => None,
-            false => match ctx.event_scope(event).and_then(owner_of) {
-                Some(owner) => Some(owner),
-                None => return,
-            },
-        };
+        let owner = (!is_own).then(|| ctx.event_scope(event)).flatten().and_then(owner_of);
+        if owner.is_none() && !is_own {
+            return;
+        }
         let mut reader = Reader::new(is_own);
         event.record(&mut reader);
         let (path, of) = match owner {
-            Some(Owner { path, incarnation }) => (path, Of::Span(incarnation)),
+            Some(Owner { path, incarnation }) => {
+                (path, Of { incarnation: Some(incarnation), in_span: true })
+            }
             None => {
                 let named = reader.child.take().or(reader.supervisor.take());
                 let Some(path) = named.and_then(checked_path) else { return };
-                (path, reader.incarnation.map_or(Of::Newest, Of::Named))
+                (path, Of { incarnation: reader.incarnation, in_span: false })
             }
         };
         let target = reader.target.take().map_or(metadata.target().into(), Into::into);

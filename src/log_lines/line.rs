@@ -91,8 +91,6 @@ impl Write for Text {
 pub(super) struct Reader {
     message: Text,
     fields: Text,
-    /// The text of one value.
-    value: Text,
     /// Reads these fields, too, since the line is one of verger.
     is_own: bool,
     pub(super) child: Option<String>,
@@ -115,28 +113,20 @@ impl Reader {
     }
 
     fn read(&mut self, field: &Field, value: &dyn fmt::Display) {
-        let mut text = std::mem::take(&mut self.value);
-        text.text.clear();
-        text.is_cut = false;
+        let mut text = Text::default();
         if catch_panic(|| write!(text, "{}", Visible(value))).is_none() {
-            text.text.clear();
-            text.text.push_str("(panicked)");
+            text.text = "(panicked)".to_owned();
         }
-        self.take(field.name(), &text);
-        self.value = text;
+        self.take(field.name(), text);
     }
 
-    fn take(&mut self, name: &str, value: &Text) {
-        let text = || value.text.clone();
+    fn take(&mut self, name: &str, value: Text) {
         match name {
-            "message" => {
-                self.message = Text { text: text(), is_cut: value.is_cut };
-                return;
-            }
-            "child" if self.is_own => return self.child = Some(text()),
-            "supervisor" if self.is_own => self.supervisor = Some(text()),
+            "message" => return self.message = value,
+            "child" if self.is_own => return self.child = Some(value.text),
+            "supervisor" if self.is_own => self.supervisor = Some(value.text.clone()),
             "incarnation" if self.is_own => return self.incarnation = value.text.parse().ok(),
-            "log.target" => return self.target = Some(text()),
+            "log.target" => return self.target = Some(value.text),
             name if name.starts_with("log.") => return,
             _ => {}
         }

@@ -55,15 +55,13 @@ impl Block {
     }
 }
 
-/// An incarnation that a line belongs to.
+/// The incarnation that a line belongs to.
 #[derive(Clone, Copy)]
-pub(super) enum Of {
-    /// The line was logged in the span of this incarnation.
-    Span(u32),
-    /// A line of verger that names this incarnation.
-    Named(u32),
-    /// The newest one.
-    Newest,
+pub(super) struct Of {
+    /// `None`: the newest one.
+    pub(super) incarnation: Option<u32>,
+    /// Whether the line was logged in the span of the incarnation. If not, verger has named it.
+    pub(super) in_span: bool,
 }
 
 impl Store {
@@ -89,10 +87,7 @@ impl Store {
         log.last = seq;
         let (block, freed) = log.block(of);
         self.bytes -= freed;
-        line.incarnation = match of {
-            Of::Span(incarnation) | Of::Named(incarnation) => incarnation,
-            Of::Newest => block.incarnation,
-        };
+        line.incarnation = of.incarnation.unwrap_or(block.incarnation);
         self.bytes += line.bytes();
         block.lines.push_back((seq, Arc::new(line)));
         while block.lines.len() > self.limits.lines {
@@ -158,12 +153,9 @@ impl Store {
 
 impl ChildLog {
     fn new(of: Of) -> Self {
-        let (incarnation, has_begun) = match of {
-            Of::Span(incarnation) => (incarnation, true),
-            Of::Named(incarnation) => (incarnation, false),
-            Of::Newest => (0, false),
-        };
-        let current = Block { incarnation, has_begun, lines: VecDeque::new() };
+        let Of { incarnation, in_span } = of;
+        let incarnation = incarnation.unwrap_or_default();
+        let current = Block { incarnation, has_begun: in_span, lines: VecDeque::new() };
         Self { last: 0, current, previous: Block::default() }
     }
 
@@ -186,10 +178,8 @@ impl ChildLog {
 
     /// Returns the lines that a line joins, and the bytes that this frees.
     fn block(&mut self, of: Of) -> (&mut Block, usize) {
-        let (incarnation, in_span) = match of {
-            Of::Span(incarnation) => (incarnation, true),
-            Of::Named(incarnation) => (incarnation, false),
-            Of::Newest => return (&mut self.current, 0),
+        let Of { incarnation: Some(incarnation), in_span } = of else {
+            return (&mut self.current, 0);
         };
         if incarnation == self.current.incarnation {
             self.current.has_begun |= in_span;

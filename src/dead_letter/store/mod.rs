@@ -99,7 +99,8 @@ impl DeadLetterStore {
     pub fn ring(capacity: usize) -> Self {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-        let ring = Mutex::new(Ring::new(capacity, Self::RETENTION, Self::MAX_REPLAYS));
+        let (retention, max_replays) = (Self::RETENTION, Self::MAX_REPLAYS);
+        let ring = Mutex::new(Ring { capacity, retention, max_replays, ..Ring::default() });
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         Self { shared: Arc::new(StoreShared { serial, ring }) }
     }
@@ -140,13 +141,8 @@ impl DeadLetterStore {
     /// Returns the entries for a path such as `app/ingest` and for all paths below it, the oldest first.
     #[must_use]
     pub fn under(&self, path: impl AsRef<str>) -> Vec<DeadLetterEntry> {
-        let path = path.as_ref();
-        let is_within = |target: &str| {
-            let below = target.strip_prefix(path);
-            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-        };
         let mut entries = self.entries();
-        entries.retain(|entry| is_within(entry.letter.target.as_str()));
+        entries.retain(|entry| entry.letter.target.is_at_or_below(path.as_ref()));
         entries
     }
 
@@ -219,7 +215,7 @@ impl DeadLetterStore {
             if replays >= ring.max_replays {
                 return Err(ReplayError::Quarantined { id, path, replays });
             }
-            let payload = stored.letter.payload().map(Arc::clone);
+            let payload = stored.letter.payload.clone();
             let message = payload.as_ref().and_then(|payload| payload.remove());
             let (Some(payload), Some(message)) = (payload, message) else {
                 return Err(ReplayError::NoPayload { id, path });
@@ -309,6 +305,7 @@ impl fmt::Debug for DeadLetterStore {
 /// The letters of a store. When the ring is full, a new letter replaces the oldest one.
 ///
 /// Every letter is counted, whether or not it is kept. An entry is in `entries` if and only if its age is in `ages`.
+#[derive(Default)]
 struct Ring {
     capacity: usize,
     retention: Duration,
@@ -330,18 +327,6 @@ struct StoredLetter {
 }
 
 impl Ring {
-    fn new(capacity: usize, retention: Duration, max_replays: u32) -> Self {
-        Self {
-            capacity,
-            retention,
-            max_replays,
-            counts: DeadLetterCounts::default(),
-            last: 0,
-            entries: HashMap::new(),
-            ages: BTreeSet::new(),
-        }
-    }
-
     fn get(&self, number: u64) -> Option<&StoredLetter> {
         self.entries.get(&number)
     }
@@ -400,7 +385,7 @@ impl Ring {
     fn replayed(&mut self, number: u64, payload: &Arc<Payload>) {
         self.counts.replayed += 1;
         let is_same = |stored: &StoredLetter| {
-            stored.letter.payload().is_some_and(|it| Arc::ptr_eq(it, payload))
+            stored.letter.payload.as_ref().is_some_and(|it| Arc::ptr_eq(it, payload))
         };
         if self.entries.get(&number).is_some_and(is_same) {
             self.remove(number);

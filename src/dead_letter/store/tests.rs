@@ -118,7 +118,7 @@ async fn kin_131_a_store_for_metrics_counts_and_keeps_nothing() {
     let counts = store.counts();
     assert_eq!((counts.total, counts.of(MailboxClosed), counts.of(Poison)), (2, 2, 0));
     assert_eq!(counts.forgotten, 0, "nothing was kept that could be");
-    assert_eq!(Arc::strong_count(letter.payload().unwrap()), 1, "only ours is left");
+    assert_eq!(Arc::strong_count(letter.payload.as_ref().unwrap()), 1, "only ours is left");
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +163,7 @@ async fn kin_131_entries_that_are_too_old_are_removed() {
     assert_eq!(store.replay(id), Err(ReplayError::UnknownEntry { id }));
     assert!(store.remove(id).is_none());
     assert_eq!(store.counts().forgotten, 1);
-    assert_eq!(Arc::strong_count(first.payload().unwrap()), 1, "only ours is left");
+    assert_eq!(Arc::strong_count(first.payload.as_ref().unwrap()), 1, "only ours is left");
 
     let store = DeadLetterStore::ring(10).retention(Duration::MAX);
     capture(&store, &mailbox, "app/a", 1, None);

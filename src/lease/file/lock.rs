@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::problem;
 use super::record::{self, Record};
-use crate::lease::{FencingToken, LeaseError};
+use crate::lease::{FencingToken, LeaseError, LeaseRecord};
 
 /// How often a file is opened again because it was deleted or replaced before it was locked.
 const ATTEMPTS: u32 = 16;
@@ -24,19 +24,15 @@ pub(super) struct LockedFile {
     token: FencingToken,
 }
 
-/// Who has the lock of a file.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum LockOwner {
-    Nobody,
-    /// With the last grant, if it can be read.
-    Somebody(Option<Record>),
-}
-
 /// The answer to a request for a lock.
 #[derive(Debug)]
 pub(super) enum LockAttempt {
     Locked(LockedFile),
-    Held { by: Option<Arc<str>> },
+    /// Granted again, to the holder that has it.
+    Again(FencingToken),
+    Held {
+        by: Option<Arc<str>>,
+    },
 }
 
 impl LockedFile {
@@ -63,7 +59,7 @@ impl LockedFile {
     /// # Errors
     ///
     /// If the file can't be opened, locked or read.
-    pub(super) fn owner(path: &Path) -> Result<LockOwner, LeaseError> {
+    pub(super) fn owner(path: &Path) -> Result<LeaseRecord, LeaseError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
         let file = match options.open(path) {
@@ -72,7 +68,7 @@ impl LockedFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let directory = path.parent().unwrap_or(path);
                 return match fs::metadata(directory) {
-                    Ok(_) => Ok(LockOwner::Nobody),
+                    Ok(_) => Ok(LeaseRecord::free()),
                     Err(_) => Err(problem::open(path, error)),
                 };
             }
@@ -82,10 +78,16 @@ impl LockedFile {
             Ok(()) => {
                 // Not by closing alone, as in `drop` below.
                 let _ = flock(&file, FlockOperation::Unlock);
-                Ok(LockOwner::Nobody)
+                Ok(LeaseRecord::free())
             }
             Err(Errno::WOULDBLOCK) => {
-                Ok(LockOwner::Somebody(read(&file).ok().and_then(|it| record::last(&it))))
+                let held = LeaseRecord::held();
+                Ok(match read(&file).ok().and_then(|it| record::last(&it)) {
+                    Some(Record { token, holder }) => {
+                        held.with_holder(holder).with_token(FencingToken::new(token))
+                    }
+                    None => held,
+                })
             }
             Err(error) => Err(problem::lock(path, error)),
         }
@@ -132,7 +134,7 @@ impl LockedFile {
     ///
     /// If the file system doesn't answer this.
     pub(super) fn is_in_place(&self) -> Result<bool, LeaseError> {
-        let failed = |error| problem::check(&self.path, error);
+        let failed = |error| problem::failed("can't be checked", &self.path, error);
         let locked = self.file.metadata().map_err(failed)?;
         match fs::symlink_metadata(&self.path) {
             Ok(found) => Ok((found.dev(), found.ino()) == (locked.dev(), locked.ino())),
@@ -147,11 +149,12 @@ impl LockedFile {
     ///
     /// If the file can't be read or written, or if its content isn't that of a lease.
     pub(super) fn grant(&mut self, holder: &str) -> Result<FencingToken, LeaseError> {
-        let content = read(&self.file).map_err(|error| problem::read(&self.path, error))?;
+        let content = read(&self.file)
+            .map_err(|error| problem::failed("can't be read", &self.path, error))?;
         let token = record::next_token(&content).ok_or_else(|| problem::damaged(&self.path))?;
         let next = Record { token, holder: holder.to_owned() };
         let written = if content.is_empty() { self.create(&next) } else { self.overwrite(&next) };
-        written.map_err(|error| problem::write(&self.path, error))?;
+        written.map_err(|error| problem::failed("can't be written", &self.path, error))?;
         self.token = FencingToken::new(token);
         Ok(self.token)
     }

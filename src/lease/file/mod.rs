@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use self::lock::{LockAttempt, LockOwner, LockedFile};
+use self::lock::{LockAttempt, LockedFile};
 use super::engine::{
     Acquired, Claim, FencingToken, LeaseEngine, LeaseError, MemoWrite, Released, Renewed,
 };
@@ -116,13 +116,6 @@ struct HeldFile {
     file: Mutex<Option<LockedFile>>,
 }
 
-/// What a blocking `acquire` returns.
-enum Attempt {
-    New(LockedFile),
-    Again(FencingToken),
-    Held { by: Option<Arc<str>> },
-}
-
 impl File {
     /// Creates an engine that keeps its files in this directory. Nothing is read or written before the first request.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
@@ -171,22 +164,19 @@ impl LeaseEngine for File {
                 && let Some(file) = &mut *held.file.lock()
                 && file.is_in_place()?
             {
-                return file.grant(&holder).map(Attempt::Again);
+                return file.grant(&holder).map(LockAttempt::Again);
             }
-            Ok(match LockedFile::lock(&path, &holder)? {
-                LockAttempt::Locked(file) => Attempt::New(file),
-                LockAttempt::Held { by } => Attempt::Held { by },
-            })
+            LockedFile::lock(&path, &holder)
         });
         // If this future is dropped meanwhile, what the thread returns is dropped as well, and with it the lock.
         Ok(match attempt.await? {
-            Attempt::New(file) => {
+            LockAttempt::Locked(file) => {
                 let token = file.token();
                 self.keep(claim, file);
                 Acquired::Granted(token)
             }
-            Attempt::Again(token) => Acquired::Granted(token),
-            Attempt::Held { by } => Acquired::Held { by },
+            LockAttempt::Again(token) => Acquired::Granted(token),
+            LockAttempt::Held { by } => Acquired::Held { by },
         })
     }
 
@@ -224,13 +214,7 @@ impl LeaseEngine for File {
         let names = file_names(name)?;
         let directory = self.shared.directory.clone();
         let look = move || {
-            let record = match LockedFile::owner(&directory.join(names.lease))? {
-                LockOwner::Nobody => LeaseRecord::free(),
-                LockOwner::Somebody(None) => LeaseRecord::held(),
-                LockOwner::Somebody(Some(grant)) => LeaseRecord::held()
-                    .with_holder(grant.holder)
-                    .with_token(FencingToken::new(grant.token)),
-            };
+            let record = LockedFile::owner(&directory.join(names.lease))?;
             // Afterwards, so that it isn't older than the grant.
             Ok(record.with_memo(record::load_memo(&directory.join(names.memo))?))
         };

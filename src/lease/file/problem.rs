@@ -18,7 +18,7 @@ pub(super) fn open(path: &Path, error: io::Error) -> LeaseError {
             .with_hint("give `lease::File` the directory of the files"),
         Some(Errno::LOOP) => LeaseError::new(format!("`{}` is a symbolic link", path.display()))
             .with_hint("delete it; only the directory may be reached through links"),
-        _ => failed("can't be opened", path, &error),
+        _ => return failed("can't be opened", path, error),
     }
     .with_source(error)
 }
@@ -26,23 +26,11 @@ pub(super) fn open(path: &Path, error: io::Error) -> LeaseError {
 pub(super) fn lock(path: &Path, error: Errno) -> LeaseError {
     let is_unsupported = [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NOLCK, Errno::INVAL];
     if !is_unsupported.contains(&error) {
-        return failed("can't be locked", path, &error.into()).with_source(io::Error::from(error));
+        return failed("can't be locked", path, error.into());
     }
     LeaseError::new(format!("the file system of `{}` has no locks", path.display()))
         .with_hint("use a directory on a local file system")
         .with_source(io::Error::from(error))
-}
-
-pub(super) fn check(path: &Path, error: io::Error) -> LeaseError {
-    failed("can't be checked", path, &error).with_source(error)
-}
-
-pub(super) fn read(path: &Path, error: io::Error) -> LeaseError {
-    failed("can't be read", path, &error).with_source(error)
-}
-
-pub(super) fn write(path: &Path, error: io::Error) -> LeaseError {
-    failed("can't be written", path, &error).with_source(error)
 }
 
 pub(super) fn replaced(path: &Path) -> LeaseError {
@@ -64,17 +52,16 @@ pub(super) fn damaged_memo(path: &Path) -> LeaseError {
         .with_hint("delete it, so that the next holder of the lease finds no memo")
 }
 
-fn failed(what: &str, path: &Path, error: &io::Error) -> LeaseError {
-    let problem = format!("`{}` {what} ({error})", path.display());
-    match Errno::from_io_error(error) {
-        Some(Errno::ACCESS | Errno::PERM) => LeaseError::new(problem)
+pub(super) fn failed(what: &str, path: &Path, error: io::Error) -> LeaseError {
+    let problem = LeaseError::new(format!("`{}` {what} ({error})", path.display()));
+    match Errno::from_io_error(&error) {
+        Some(Errno::ACCESS | Errno::PERM) => problem
             .with_hint("let the user of this process read and write the directory and its files"),
-        Some(Errno::ROFS) => {
-            LeaseError::new(problem).with_hint("use a directory that can be written")
-        }
-        Some(Errno::NOSPC | Errno::DQUOT) => LeaseError::new(problem).with_hint("free some space"),
-        _ => LeaseError::new(problem),
+        Some(Errno::ROFS) => problem.with_hint("use a directory that can be written"),
+        Some(Errno::NOSPC | Errno::DQUOT) => problem.with_hint("free some space"),
+        _ => problem,
     }
+    .with_source(error)
 }
 
 #[cfg(test)]
@@ -104,11 +91,11 @@ mod tests {
             "the file system of `/var/lib/app/billing.lease` has no locks: use a directory on a local file system"
         );
         assert_eq!(
-            text(write(path, os(Errno::NOSPC))),
+            text(failed("can't be written", path, os(Errno::NOSPC))),
             "`/var/lib/app/billing.lease` can't be written (No space left on device (os error 28)): free some space"
         );
         assert_eq!(
-            text(read(path, os(Errno::IO))),
+            text(failed("can't be read", path, os(Errno::IO))),
             "`/var/lib/app/billing.lease` can't be read (Input/output error (os error 5))"
         );
     }

@@ -148,7 +148,7 @@ pub(super) fn store_memo(
         // The new name is on the disk only after this.
         fs::File::open(path.parent().unwrap_or(path))?.sync_all()
     };
-    replace().map_err(|error: io::Error| problem::write(path, error))
+    replace().map_err(|error: io::Error| problem::failed("can't be written", path, error))
 }
 
 /// Reads the memo. Empty if there was none.
@@ -163,7 +163,7 @@ pub(super) fn load_memo(path: &Path) -> Result<Memo, LeaseError> {
     match opened.and_then(|file| file.take(TOO_LONG).read_to_end(&mut content)) {
         Ok(_) => parse(&content).ok_or_else(|| problem::damaged_memo(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memo::default()),
-        Err(error) => Err(problem::read(path, error)),
+        Err(error) => Err(problem::failed("can't be read", path, error)),
     }
 }
 

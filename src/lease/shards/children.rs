@@ -147,19 +147,12 @@ impl Children {
         named_task::spawn_in(&mut self.calls, || "list the shards".to_owned(), list);
     }
 
-    /// Notes that the lease of a claim is granted. Returns whether the claim is current.
-    pub(super) fn on_granted(&mut self, shard: usize, claim: u64) -> bool {
+    /// Notes that the lease of a claim is granted, or waited for. Returns whether the claim is current.
+    pub(super) fn on_lease(&mut self, shard: usize, claim: u64, is_granted: bool) -> bool {
         let is_current = self.is_current(shard, claim);
-        if is_current {
+        if is_current && is_granted {
             self.running.insert(shard);
-        }
-        is_current
-    }
-
-    /// Notes that a claim waits for its lease. Returns whether the claim is current.
-    pub(super) fn on_standby(&mut self, shard: usize, claim: u64) -> bool {
-        let is_current = self.is_current(shard, claim);
-        if is_current {
+        } else if is_current {
             self.running.remove(&shard);
         }
         is_current

@@ -214,13 +214,13 @@ impl Coordinator {
                     self.lose_slot();
                 }
             }
-            Notice::Granted { shard, claim } => {
-                if self.children.on_granted(shard, claim) {
-                    self.member.on_granted(shard);
+            Notice::Shard { shard, claim, is_granted } => {
+                if !self.children.on_lease(shard, claim, is_granted) {
+                    return;
                 }
-            }
-            Notice::Standby { shard, claim } => {
-                if self.children.on_standby(shard, claim) {
+                if is_granted {
+                    self.member.on_granted(shard);
+                } else {
                     self.member.on_standby(shard);
                 }
             }

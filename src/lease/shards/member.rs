@@ -117,6 +117,15 @@ enum Place {
     },
 }
 
+impl Place {
+    fn view(&self) -> Option<&View> {
+        match self {
+            Self::Joining { .. } => None,
+            Self::Joined { view, .. } => Some(view),
+        }
+    }
+}
+
 /// The shard that is being handed over.
 #[derive(Clone, Copy, Debug)]
 enum Handing {
@@ -160,10 +169,7 @@ impl Member {
 
     /// Returns what is known of the slots, if the member has one.
     pub(super) fn view(&self) -> Option<&View> {
-        match &self.place {
-            Place::Joining { .. } => None,
-            Place::Joined { view, .. } => Some(view),
-        }
+        self.place.view()
     }
 
     #[cfg(test)]
@@ -377,10 +383,7 @@ impl Member {
         let by_decision = self.holdings.get(shard) == Some(Holding::Ending);
         // A shard that ends by itself may do so again.
         let rest = (!by_decision).then(|| later(now, self.times.calm));
-        let at = match &self.place {
-            Place::Joined { view, .. } => Some((&*self.table, view)),
-            Place::Joining { .. } => None,
-        };
+        let at = self.place.view().map(|view| (&*self.table, view));
         self.holdings.remove(shard, rest, at);
         if matches!(self.handing, Some(Handing::Draining(draining)) if draining == shard) {
             self.handing = Some(Handing::Released(shard, later(now, self.times.poll)));
@@ -403,10 +406,7 @@ impl Member {
 
     /// Sorts the shards after a change of the view.
     fn on_view(&mut self) {
-        let view = match &self.place {
-            Place::Joined { view, .. } => Some(view),
-            Place::Joining { .. } => None,
-        };
+        let view = self.place.view();
         if let Some(view) = view
             && view.slots() > self.table.slots()
         {

@@ -76,10 +76,8 @@ pub(super) enum Phase {
 pub(super) enum Notice {
     /// A change of the lease of the slot, from the keeper with this number.
     Slot { keeper: u64, change: LeaseChange },
-    /// The lease of a claimed shard is granted.
-    Granted { shard: usize, claim: u64 },
-    /// A different member has a claimed shard.
-    Standby { shard: usize, claim: u64 },
+    /// The lease of a claimed shard is granted, or a different member has it.
+    Shard { shard: usize, claim: u64, is_granted: bool },
 }
 
 impl Shared {
@@ -169,23 +167,21 @@ impl Shared {
             let Some(here) = state.here.get_mut(&shard).filter(|here| here.claim == claim) else {
                 return;
             };
-            let (phase, notice) = match change {
-                LeaseChange::Granted(_) => (Phase::Running, Notice::Granted { shard, claim }),
-                LeaseChange::Lost(_) => {
-                    (Phase::Waiting { holder: None }, Notice::Standby { shard, claim })
-                }
+            let phase = match change {
+                LeaseChange::Granted(_) => Phase::Running,
+                LeaseChange::Lost(_) => Phase::Waiting { holder: None },
                 LeaseChange::Standby { problem: Some(_), .. } => return,
                 LeaseChange::Standby { holder, problem: None } => {
-                    let holder = holder.clone().map(Owner::of);
-                    (Phase::Waiting { holder }, Notice::Standby { shard, claim })
+                    Phase::Waiting { holder: holder.clone().map(Owner::of) }
                 }
             };
+            let is_granted = phase == Phase::Running;
             if here.phase != Phase::Ending {
                 here.phase = phase;
             }
             if let Some(notices) = &state.notices {
                 // A coordinator that has ended reads the state when it starts again.
-                let _ = notices.send(notice);
+                let _ = notices.send(Notice::Shard { shard, claim, is_granted });
             }
         });
     }
