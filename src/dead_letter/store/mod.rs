@@ -6,7 +6,6 @@ mod entry;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,17 +73,6 @@ struct StoreShared {
     /// The number of the store, which its entry ids contain.
     serial: u64,
     ring: Mutex<Ring>,
-}
-
-/// A message that is being replayed.
-struct Replay {
-    /// The id that the message has in the mailbox, with this replay counted.
-    id: EntryId,
-    path: Path,
-    message: Box<dyn Any + Send>,
-    /// Takes the message back if it is refused.
-    payload: Arc<Payload>,
-    origin: Option<Weak<dyn Redeliver>>,
 }
 
 impl DeadLetterStore {
@@ -182,15 +170,7 @@ impl DeadLetterStore {
     /// Returns a [`ReplayError`] if there is no such entry, or if its message can't be sent. The entry is
     /// then kept, and no replay is counted.
     pub fn replay(&self, id: EntryId) -> Result<(), ReplayError> {
-        let now = now();
-        let replay = self.begin_replay(id, now)?;
-        match replay.origin.as_ref().and_then(Weak::upgrade) {
-            Some(mailbox) => self.finish_replay(replay, mailbox, now),
-            None => {
-                replay.payload.put_back(replay.message);
-                Err(ReplayError::Unresolved { id: replay.id, path: replay.path })
-            }
-        }
+        self.send(id, None, now())
     }
 
     /// Sends the message of an entry to a different mailbox.
@@ -200,13 +180,18 @@ impl DeadLetterStore {
         mailbox: Arc<dyn Redeliver>,
         now: Instant,
     ) -> Result<(), ReplayError> {
-        let replay = self.begin_replay(id, now)?;
-        self.finish_replay(replay, mailbox, now)
+        self.send(id, Some(mailbox), now)
     }
 
-    /// Takes the message out of its entry, if it may be replayed.
-    fn begin_replay(&self, id: EntryId, now: Instant) -> Result<Replay, ReplayError> {
-        self.with(|ring| {
+    /// Sends the message of an entry to this mailbox, or to the one that it was in. If that fails, the message returns to
+    /// its entry.
+    fn send(
+        &self,
+        id: EntryId,
+        mailbox: Option<Arc<dyn Redeliver>>,
+        now: Instant,
+    ) -> Result<(), ReplayError> {
+        let (path, replays, message, payload, origin) = self.with(|ring| {
             ring.expire(now);
             let stored = self.number(id).and_then(|number| ring.get(number));
             let stored = stored.ok_or(ReplayError::UnknownEntry { id })?;
@@ -220,28 +205,20 @@ impl DeadLetterStore {
             let (Some(payload), Some(message)) = (payload, message) else {
                 return Err(ReplayError::NoPayload { id, path });
             };
-            let id = EntryId { replays: replays + 1, ..id };
-            Ok(Replay { id, path, message, payload, origin: stored.origin.clone() })
-        })
-    }
-
-    fn finish_replay(
-        &self,
-        replay: Replay,
-        mailbox: Arc<dyn Redeliver>,
-        now: Instant,
-    ) -> Result<(), ReplayError> {
-        let Replay { id, path, message, payload, origin: _ } = replay;
-        match mailbox.redeliver(message, id, now) {
-            Ok(()) => {
-                self.with(|ring| ring.replayed(id.number, &payload));
-                Ok(())
-            }
-            Err((message, why)) => {
-                payload.put_back(message);
-                Err(ReplayError::Refused { id, path, why })
-            }
+            Ok((path, replays, message, payload, stored.origin.clone()))
+        })?;
+        // The id that the message has in the mailbox, with this replay counted.
+        let id = EntryId { replays: replays + 1, ..id };
+        let Some(mailbox) = mailbox.or_else(|| origin?.upgrade()) else {
+            payload.put_back(message);
+            return Err(ReplayError::Unresolved { id, path });
+        };
+        if let Err((message, why)) = mailbox.redeliver(message, id, now) {
+            payload.put_back(message);
+            return Err(ReplayError::Refused { id, path, why });
         }
+        self.with(|ring| ring.replayed(id.number, &payload));
+        Ok(())
     }
 
     /// Adds a letter, or returns one to its entry after a replay.
