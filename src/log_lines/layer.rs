@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};
-use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
-use tracing_subscriber::layer::{Context, Filter};
+use tracing_subscriber::filter::{FilterFn, filter_fn};
+use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, Scope, SpanRef};
 
 use super::line::{LogLine, Reader};
@@ -34,13 +34,7 @@ struct Owner {
 }
 
 pub(super) struct LineLayer {
-    shared: Arc<Shared>,
-}
-
-impl LineLayer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
-    }
+    pub(super) shared: Arc<Shared>,
 }
 
 impl<S> Layer<S> for LineLayer
@@ -161,30 +155,12 @@ impl Visit for Fields {
     }
 }
 
-/// Keeps lines from a level up, and the spans of children.
-pub(super) struct Keep(LevelFilter);
-
-impl Keep {
-    pub(super) fn from_level(level: LogLevel) -> Self {
-        Self(LevelFilter::from_level(as_tracing(level)))
-    }
-
-    fn keeps(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == CHILD || *metadata.level() <= self.0
-    }
-}
-
-impl<S> Filter<S> for Keep {
-    fn enabled(&self, metadata: &Metadata<'_>, _ctx: &Context<'_, S>) -> bool {
-        self.keeps(metadata)
-    }
-
-    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if self.keeps(metadata) { Interest::always() } else { Interest::never() }
-    }
-
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        // The spans of children are `INFO`.
-        Some(self.0.max(LevelFilter::INFO))
-    }
+/// Returns a filter that keeps lines from a level up, and the spans of children, which are `INFO`.
+pub(super) fn keep(level: LogLevel) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+    let level = LevelFilter::from_level(as_tracing(level));
+    let most = level.max(LevelFilter::INFO);
+    let keeps = move |metadata: &Metadata<'_>| {
+        *metadata.level() <= level || metadata.target() == CHILD && *metadata.level() <= most
+    };
+    filter_fn(keeps).with_max_level_hint(most)
 }

@@ -83,7 +83,7 @@ use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use self::layer::{Keep, LineLayer};
+use self::layer::{LineLayer, keep};
 pub use self::line::LogLine;
 use self::store::Store;
 use crate::clock::Clocks;
@@ -173,7 +173,7 @@ impl LogLines {
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
-        LineLayer::new(Arc::clone(&self.shared)).with_filter(Keep::from_level(self.level))
+        LineLayer { shared: Arc::clone(&self.shared) }.with_filter(keep(self.level))
     }
 
     /// Returns the lines of the child with this path. They are empty if nothing of it is kept.
