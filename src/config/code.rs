@@ -159,7 +159,9 @@ fn list_options(
             ("requires", requires, later),
         ]
     };
-    list_texts(path, texts(old), texts(new), changes);
+    for ((key, old, effect), (_, new, _)) in texts(old).into_iter().zip(texts(new)) {
+        list_text(path, key, (old, new), effect, changes);
+    }
     let ((old, _), (new, _)) = (old, new);
     // Those that have no word.
     let differs = [
@@ -193,23 +195,22 @@ fn list_table(
     texts: impl Fn(OptionText) -> (Option<String>, Option<String>),
 ) {
     for option in OPTIONS.iter().filter(|it| !matches!(it.key, "max_restarts" | "period")) {
-        let ((old, new), effect) = (texts(option.text), Effect::of(option.takes_effect));
-        list_texts(path, [(option.key, old, effect)], [(option.key, new, effect)], changes);
+        let effect = Effect::of(option.takes_effect);
+        list_text(path, option.key, texts(option.text), effect, changes);
     }
 }
 
-/// Lists the texts that differ.
-fn list_texts<const N: usize>(
+/// Lists a value if its text differs.
+fn list_text(
     path: &Path,
-    old: [(&str, Option<String>, Effect); N],
-    new: [(&str, Option<String>, Effect); N],
+    key: &str,
+    (old, new): (Option<String>, Option<String>),
+    effect: Effect,
     changes: &mut Vec<Change>,
 ) {
-    for ((key, old, effect), (_, new, _)) in old.into_iter().zip(new) {
-        if old != new {
-            let text = |it: Option<String>| Some(it.unwrap_or_else(|| "none".to_owned()));
-            let change = Change::new(path, ChangeKind::Changed, key, effect);
-            changes.push(Change { old: text(old), new: text(new), ..change });
-        }
+    if old != new {
+        let text = |it: Option<String>| Some(it.unwrap_or_else(|| "none".to_owned()));
+        let change = Change::new(path, ChangeKind::Changed, key, effect);
+        changes.push(Change { old: text(old), new: text(new), ..change });
     }
 }

@@ -337,10 +337,10 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
             (_, Value::Float(value)) => visitor.visit_f64(*value),
             (_, Value::String(text)) => visitor.visit_borrowed_str(text),
             (_, Value::Array(nodes)) => {
-                visitor.visit_seq(Elements { nodes: nodes.iter(), of: self })
+                visitor.visit_seq(Elements { nodes: nodes.iter(), state: self.state })
             }
             (_, Value::Table(table)) => {
-                visitor.visit_map(Entries { entries: table.iter(), value: None, of: self })
+                visitor.visit_map(Entries { entries: table.iter(), value: None, state: self.state })
             }
         }
     }
@@ -456,7 +456,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
 
 struct Elements<'de> {
     nodes: std::slice::Iter<'de, Node>,
-    of: NodeReader<'de>,
+    state: &'de ReadState,
 }
 
 impl<'de> SeqAccess<'de> for Elements<'de> {
@@ -466,7 +466,7 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, ReadError> {
-        let NodeReader { state, .. } = self.of;
+        let state = self.state;
         let next = self.nodes.find(|node| state.shows(node));
         next.map(|node| NodeReader { node, key: None, state }.read(seed)).transpose()
     }
@@ -475,7 +475,7 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
 struct Entries<'de> {
     entries: btree_map::Iter<'de, String, Box<Entry>>,
     value: Option<&'de Node>,
-    of: NodeReader<'de>,
+    state: &'de ReadState,
 }
 
 impl<'de> MapAccess<'de> for Entries<'de> {
@@ -485,7 +485,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, ReadError> {
-        let state = self.of.state;
+        let state = self.state;
         // Not filtered ahead: a table can be large, and is read again after each mistake.
         let next = self.entries.find(|(_, entry)| state.shows(&entry.node));
         let Some((key, entry)) = next else { return Ok(None) };
@@ -497,7 +497,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {
         let value = self.value.take();
         let node = value.ok_or_else(|| ReadError::custom("a value was read before its key"))?;
-        NodeReader { node, ..self.of }.read(seed)
+        NodeReader { node, key: None, state: self.state }.read(seed)
     }
 }
 

@@ -18,7 +18,7 @@ use toml::de::{DeInteger, DeString, DeTable, DeValue, Error};
 
 use super::Config;
 use super::mistake::{KEPT, Location, Mistake, Source, may_hold_secret};
-use super::node::{Entry, Node, Table, Value};
+use super::node::{Entry, Node, Table, Value, out_of_range};
 use crate::Application;
 
 /// The largest file that is read.
@@ -180,14 +180,9 @@ impl Reader<'_> {
     fn node(&mut self, written: &Spanned<DeValue<'_>>) -> Node {
         let value = match written.get_ref() {
             DeValue::String(text) => Value::String(text.clone().into_owned()),
-            DeValue::Integer(number) => integer(number).unwrap_or_else(|| {
-                let message = format!(
-                    "the number {number} is out of range; write one from {} to {}",
-                    i64::MIN,
-                    i64::MAX
-                );
-                self.out_of_range(written, &message)
-            }),
+            DeValue::Integer(number) => {
+                integer(number).unwrap_or_else(|| self.out_of_range(written, &out_of_range(number)))
+            }
             DeValue::Float(number) => match number.as_str().parse::<f64>() {
                 Ok(float) if float.is_finite() || !number.as_str().contains(char::is_numeric) => {
                     Value::Float(float)

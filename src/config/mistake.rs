@@ -15,6 +15,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::plan::joined;
 use super::section::{OF_RESTART, keys};
 use crate::invisible::{Visible, is_invisible};
 use crate::start_of::start_of;
@@ -212,9 +213,7 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, mistake) in self.mistakes.iter().take(SHOWN).enumerate() {
-            write!(f, "{}{mistake}", if index == 0 { "" } else { "\n\n" })?;
-        }
+        f.write_str(&joined(&self.mistakes[..self.mistakes.len().min(SHOWN)], "\n\n"))?;
         match self.mistakes.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more if self.mistakes.len() < KEPT => write!(f, "\n\n… and {more} more"),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::mistake::Location;
+use super::plan::joined;
 use crate::invisible::is_invisible;
 
 /// A value with its location.
@@ -208,11 +209,7 @@ impl fmt::Display for Node {
             Value::Float(value) => write!(f, "{value:?}"),
             Value::String(text) => write_text(f, text),
             Value::Array(nodes) => {
-                f.write_str("[")?;
-                for (index, node) in nodes.iter().enumerate() {
-                    write!(f, "{}{node}", if index == 0 { "" } else { ", " })?;
-                }
-                f.write_str("]")
+                write!(f, "[{}]", joined(nodes, ", "))
             }
             Value::Table(table) if table.is_empty() => f.write_str("{}"),
             Value::Table(table) => {
@@ -288,17 +285,17 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
+/// Says that an integer has no place in a [`Value`].
+pub(super) fn out_of_range(number: impl fmt::Display) -> String {
+    let (least, most) = (i64::MIN, i64::MAX);
+    format!("the number {number} is out of range; write one from {least} to {most}")
+}
+
 struct NodeVisitor;
 
 impl NodeVisitor {
     fn integer<E: Error>(number: impl TryInto<i64> + fmt::Display + Copy) -> Result<Written, E> {
-        let value = number.try_into().map_err(|_| {
-            E::custom(format!(
-                "the number {number} is out of range; write one from {} to {}",
-                i64::MIN,
-                i64::MAX
-            ))
-        })?;
+        let value = number.try_into().map_err(|_| E::custom(out_of_range(number)))?;
         Ok(Self::node(Value::Integer(value)))
     }
 

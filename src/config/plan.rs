@@ -70,11 +70,7 @@ impl fmt::Display for Plan {
         if self.is_empty() {
             return f.write_str("no changes");
         }
-        for (index, change) in self.changes().iter().enumerate() {
-            let line_break = if index == 0 { "" } else { "\n" };
-            write!(f, "{line_break}{change}")?;
-        }
-        Ok(())
+        f.write_str(&joined(self.changes(), "\n"))
     }
 }
 
@@ -139,11 +135,11 @@ pub enum ApplyError {
     #[error(transparent)]
     Invalid(#[from] ConfigError),
     /// Children have refused their values.
-    #[error("{}", Lines("refused by", .0))]
+    #[error("refused by {}", joined(.0, "; "))]
     Refused(Vec<Refusal>),
     /// Children didn't become active with the new values, and everything that was restarted for the plan was
     /// started again with the old ones.
-    #[error("{}", Lines("rolled back, not active:", .0))]
+    #[error("rolled back, not active: {}", joined(.0, "; "))]
     RolledBack(Vec<Refusal>),
     /// The configuration can't be read, for a reason that isn't in it.
     #[error("can't read the configuration: {0}")]
@@ -204,17 +200,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-struct Lines<'a>(&'static str, &'a [Refusal]);
-
-impl fmt::Display for Lines<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(what, refusals) = self;
-        write!(f, "{what} ")?;
-        for (index, refusal) in refusals.iter().enumerate() {
-            write!(f, "{}{refusal}", if index == 0 { "" } else { "; " })?;
-        }
-        Ok(())
-    }
+/// Joins the texts of values.
+pub(super) fn joined(values: &[impl fmt::Display], separator: &str) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(separator)
 }
 
 impl From<ApplyError> for crate::RunError {

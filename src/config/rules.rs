@@ -169,7 +169,10 @@ pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let key = join("", path);
     let own = Written { table: section, key: &key };
-    let limit = [("max_restarts", "max_restarts = 5"), ("period", "period = \"60s\"")];
+    let limit = [
+        ("max_restarts", "`max_restarts`; add max_restarts = 5"),
+        ("period", "a `period`; add period = \"60s\""),
+    ];
     own.pair(limit, "intensity", "set the same limit", &mut mistakes);
     own.unlimited("max_restarts", &mut mistakes);
     if let Some(entry) = section.entry("restart") {
@@ -177,8 +180,10 @@ pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
         let restart = Written { table: &entry.node, key: &key };
         restart.twice("own_restarts", "intensity", &mut mistakes);
         restart.unlimited("own_restarts", &mut mistakes);
-        let delays =
-            [("min_backoff", "min_backoff = \"5s\""), ("max_backoff", "max_backoff = \"30s\"")];
+        let delays = [
+            ("min_backoff", "`min_backoff`; add min_backoff = \"5s\""),
+            ("max_backoff", "`max_backoff`; add max_backoff = \"30s\""),
+        ];
         restart.pair(delays, "backoff", "exclude each other", &mut mistakes);
         restart.backoff(&mut mistakes);
         restart.twice("max_retries", "consecutive_restarts", &mut mistakes);
@@ -203,7 +208,7 @@ impl Written<'_> {
         Mistake::new(location, join(self.key, key), message)
     }
 
-    /// Two keys that need each other, with examples, and one that replaces them both.
+    /// Two keys that need each other, each with what to add for it, and one that replaces them both.
     fn pair(
         &self,
         [first, second]: [(&str, &str); 2],
@@ -211,19 +216,16 @@ impl Written<'_> {
         why: &str,
         mistakes: &mut Vec<Mistake>,
     ) {
-        let (key, other) = match (self.has(first.0), self.has(second.0)) {
+        let (key, message) = match (self.has(first.0), self.has(second.0)) {
             (false, false) => return,
             (has_first, _) if self.has(whole) => {
                 let key = if has_first { first.0 } else { second.0 };
-                let message = format!("`{key}` and `{whole}` {why}; remove one of them");
-                return mistakes.push(self.mistake(key, message));
+                (key, format!("`{key}` and `{whole}` {why}; remove one of them"))
             }
             (true, true) => return,
-            (true, false) => (first.0, second),
-            (false, true) => (second.0, first),
+            (true, false) => (first.0, format!("`{}` needs {}, for example", first.0, second.1)),
+            (false, true) => (second.0, format!("`{}` needs {}, for example", second.0, first.1)),
         };
-        let article = if other.0 == "period" { "a " } else { "" };
-        let message = format!("`{key}` needs {article}`{}`; add {}, for example", other.0, other.1);
         mistakes.push(self.mistake(key, message));
     }
 
