@@ -18,7 +18,6 @@ use tokio::sync::oneshot;
 use super::clock::LeaseClock;
 use super::engine::{Acquired, Claim, LeaseEngine};
 use super::guard::{Answer, Guard, LeaseChange, LeaseEnd, Line, Request, Step};
-use super::record::LeaseRecord;
 use super::spec::{Lease, StandbyHook};
 use crate::clock::now;
 use crate::exit::{Exit, ExitError};
@@ -107,7 +106,8 @@ impl Keeper {
                 self.guard.end(how, self.clock.now());
             }
             answer = &mut self.request => {
-                let answer = answer.unwrap_or_else(|panic| panicked(&panic));
+                let answer = answer
+                    .unwrap_or_else(|panic| unknown(format_args!("the engine panicked: {panic}")));
                 if matches!(answer, Answer::Acquired(Acquired::Held { .. }))
                     && let Some(hook) = self.on_standby.take()
                 {
@@ -194,11 +194,7 @@ impl<T> Drop for Call<T> {
 }
 
 /// Sends a request.
-pub(super) fn request(
-    engine: &Foreign<dyn LeaseEngine>,
-    claim: &Claim,
-    request: Request,
-) -> Call<Answer> {
+fn request(engine: &Foreign<dyn LeaseEngine>, claim: &Claim, request: Request) -> Call<Answer> {
     let (engine, claim) = (engine.clone(), claim.clone());
     Call::new(async move {
         let answer = match request {
@@ -208,23 +204,6 @@ pub(super) fn request(
         };
         answer.unwrap_or_else(|error| unknown(ExitError::from(error)))
     })
-}
-
-/// Asks who has the lease with this name. The error is the reason why that is unknown.
-pub(super) fn look_up(
-    engine: &Foreign<dyn LeaseEngine>,
-    name: &Arc<str>,
-) -> Call<Result<LeaseRecord, Arc<str>>> {
-    let (engine, name) = (engine.clone(), Arc::clone(name));
-    Call::new(async move {
-        let record = engine.holder(&name).await;
-        record.map_err(|error| Arc::from(ExitError::from(error).to_string()))
-    })
-}
-
-/// Returns the answer of a request whose engine has panicked.
-fn panicked(panic: &PanicMessage) -> Answer {
-    unknown(format_args!("the engine panicked: {panic}"))
 }
 
 fn unknown(problem: impl ToString) -> Answer {

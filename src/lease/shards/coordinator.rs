@@ -20,11 +20,10 @@ use super::shared::{Notice, Shared};
 use super::table::Table;
 use crate::child::Context;
 use crate::clock::now;
-use crate::exit::Exit;
+use crate::exit::{Exit, ExitError};
 use crate::handle::SupervisorHandle;
-use crate::lease::guard::{Answer, Request as LeaseRequest};
-use crate::lease::keeper::{Call, keep, look_up, request};
-use crate::lease::{Acquired, Claim, Lease, LeaseChange, LeaseEnd, Owner, holder};
+use crate::lease::keeper::{Call, keep};
+use crate::lease::{Acquired, Claim, Lease, LeaseChange, LeaseEnd, LeaseError, Owner, holder};
 use crate::policy::later;
 
 /// From one look at the children to the next. It finds those that have ended by themselves.
@@ -291,40 +290,40 @@ pub(super) struct Sight {
 /// Requests the lease for a holder that keeps it.
 async fn join(lease: Lease, holder: Arc<str>) -> Sight {
     let claim = Claim::new(Arc::clone(lease.name()), holder, lease.times.ttl);
-    match in_time(&lease, request(&lease.engine, &claim, LeaseRequest::Acquire)).await {
-        Ok(Answer::Acquired(Acquired::Granted(_))) => {
-            Sight { seen: Seen::Mine, holder: None, problem: None }
-        }
-        Ok(Answer::Acquired(Acquired::Held { by })) => taken(by),
-        Ok(Answer::Unknown(problem)) | Err(problem) => unknown(problem),
-        Ok(Answer::Renewed(_) | Answer::Released(_)) => {
-            unknown("the answer to a different request".into())
-        }
-    }
+    let engine = lease.engine.clone();
+    let request = async move {
+        Ok(match engine.acquire(&claim).await? {
+            Acquired::Granted(_) => (Seen::Mine, None),
+            Acquired::Held { by } => (Seen::Taken, by),
+        })
+    };
+    in_time(&lease, request).await
 }
 
 /// Looks who has the lease. Cancel safe: it changes nothing in the store.
 pub(super) async fn look(lease: Lease) -> Sight {
-    match in_time(&lease, look_up(&lease.engine, lease.name())).await {
-        Ok(Ok(record)) if record.is_held() => taken(record.holder().cloned()),
-        Ok(Ok(_)) => Sight { seen: Seen::Free, holder: None, problem: None },
-        Ok(Err(problem)) | Err(problem) => unknown(problem),
-    }
+    let (engine, name) = (lease.engine.clone(), Arc::clone(lease.name()));
+    let request = async move {
+        let record = engine.holder(&name).await?;
+        let seen = if record.is_held() { Seen::Taken } else { Seen::Free };
+        Ok((seen, record.holder().filter(|_| record.is_held()).cloned()))
+    };
+    in_time(&lease, request).await
 }
 
-async fn in_time<T>(lease: &Lease, call: Call<T>) -> Result<T, Arc<str>> {
+/// Waits for the answer to a request, and who has the lease. An error, a panic or no answer is unknown.
+async fn in_time(
+    lease: &Lease,
+    request: impl Future<Output = Result<(Seen, Option<Arc<str>>), LeaseError>> + Send + 'static,
+) -> Sight {
     let within = lease.times.request_timeout();
-    match timeout(within, call).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(panic)) => Err(format!("the engine panicked: {panic}").into()),
-        Err(_elapsed) => Err(format!("no answer within {within:?}").into()),
-    }
-}
-
-fn taken(holder: Option<Arc<str>>) -> Sight {
-    Sight { seen: Seen::Taken, holder, problem: None }
-}
-
-fn unknown(problem: Arc<str>) -> Sight {
-    Sight { seen: Seen::Unknown, holder: None, problem: Some(problem) }
+    // The message is made in the call, which catches the panic of a source as well.
+    let call = async { request.await.map_err(|error| ExitError::from(error).to_string()) };
+    let problem = match timeout(within, Call::new(call)).await {
+        Ok(Ok(Ok((seen, holder)))) => return Sight { seen, holder, problem: None },
+        Ok(Ok(Err(problem))) => problem,
+        Ok(Err(panic)) => format!("the engine panicked: {panic}"),
+        Err(_elapsed) => format!("no answer within {within:?}"),
+    };
+    Sight { seen: Seen::Unknown, holder: None, problem: Some(problem.into()) }
 }
