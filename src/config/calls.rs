@@ -418,8 +418,7 @@ async fn draft(
                 declared.mark_new(&new.path, name);
             }
         }
-        declared
-            .extend(std::mem::replace(&mut facts, Facts { root, supervisors: Default::default() }));
+        declared.extend(facts);
         facts = declared;
     }
     let config = Arc::clone(config);

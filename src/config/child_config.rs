@@ -225,15 +225,6 @@ impl Reader {
     ) -> Result<Decoded<ConfigValue>, Vec<Mistake>> {
         (self.decode)(node, key)
     }
-
-    /// Checks a value, if there is a function for that.
-    fn check(&self, value: &ConfigValue) -> Option<impl Future<Output = Exit> + Send + use<>> {
-        self.check.clone().map(|check| {
-            let value = Arc::clone(value);
-            // The function runs in the future, so that its panic is caught with that of its future.
-            async move { check(value).await }
-        })
-    }
 }
 
 impl Context {
@@ -377,9 +368,11 @@ pub(super) async fn validate(configs: &[ConfigChange]) -> Result<(), Vec<Refusal
     let mut checks = tokio::task::JoinSet::new();
     for (number, change) in configs.iter().enumerate() {
         let reader = Reader::of(&change.spec);
-        let Some(check) = change.state.value.as_ref().and_then(|value| reader.check(value)) else {
+        let Some((check, value)) = reader.check.clone().zip(change.state.value.clone()) else {
             continue;
         };
+        // The function runs in the future, so that its panic is caught with that of its future.
+        let check = async move { check(value).await };
         let (path, place, within) = (change.path.clone(), change.place(), reader.within);
         let name = || format!("{} (validate)", change.path);
         named_task::spawn_in(&mut checks, name, async move {

@@ -97,9 +97,8 @@ impl<'a> Planner<'a> {
         if !self.difference.all {
             return;
         }
-        let layer = self.general_layer(common, "common");
         let written = Written { key: "common", location: common.location.as_ref(), node: common };
-        self.check_general(None, &written, layer.as_ref());
+        let layer = self.general_layer(None, &written, common);
         let is_empty = *common == Node::default();
         self.draft.values.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
         self.draft.changes.extend(listing::list("common", before, common, &|_| None, false));
@@ -134,9 +133,7 @@ impl<'a> Planner<'a> {
             };
             return self.mistake(written, message);
         }
-        let layer = self.general_layer(&merged, written.key);
-        self.check_general(Some(above), written, layer.as_ref());
-        if let Some(layer) = layer {
+        if let Some(layer) = self.general_layer(Some(above), written, &merged) {
             let old = self.before.sections.get(path).map(|it| it.merged.clone());
             let old = old.unwrap_or_else(|| self.before.common.clone());
             self.draft.values.below.push((self.facts.full(above), Some(layer)));
@@ -301,21 +298,18 @@ impl<'a> Planner<'a> {
         self.config.section(self.facts.root.as_str(), path)
     }
 
-    fn check_general(
+    /// Reads a section for several children, and checks it with the code of those that have no section.
+    fn general_layer(
         &mut self,
         above: Option<&str>,
         written: &Written<'_>,
-        layer: Option<&GeneralLayer>,
-    ) {
-        let (facts, config) = (self.facts, self.config);
-        let mistake = layer.and_then(|it| check_general(facts, config, above, written, &it.child));
-        self.mistakes.extend(mistake);
-    }
-
-    fn general_layer(&mut self, merged: &Node, key: &str) -> Option<GeneralLayer> {
-        match Section::read(merged, key) {
-            Ok(Section { mut child, supervisor, .. }) => {
+        merged: &Node,
+    ) -> Option<GeneralLayer> {
+        match Section::read(merged, written.key) {
+            Ok(Section { mut child, supervisor }) => {
                 child.for_workers = ForWorkers::ALL;
+                let mistake = check_general(self.facts, self.config, above, written, &child);
+                self.mistakes.extend(mistake);
                 Some(GeneralLayer { child: Arc::new(child), supervisor: Arc::new(supervisor) })
             }
             Err(mistakes) => {

@@ -155,7 +155,9 @@ impl SectionTable {
             intensity: if is_unlimited {
                 Some(None)
             } else {
-                intensity(self.max_restarts, self.period, self.intensity).map(Some)
+                let restarts = self.max_restarts.zip(self.period);
+                let sliding = restarts.map(|(max, Period(period))| Intensity::sliding(max, period));
+                sliding.or(self.intensity).map(Some)
             },
             count_failed_starts: self.count_failed_starts,
             on_exhausted: self.on_exhausted,
@@ -167,16 +169,6 @@ impl SectionTable {
         };
         Ok(Section { child, supervisor })
     }
-}
-
-/// Returns the limit that `max_restarts` and `period` set, or `intensity`.
-fn intensity(
-    max_restarts: Option<u32>,
-    period: Option<Period>,
-    intensity: Option<Intensity>,
-) -> Option<Intensity> {
-    let restarts = max_restarts.zip(period);
-    restarts.map(|(max, Period(period))| Intensity::sliding(max, period)).or(intensity)
 }
 
 /// A duration above zero.

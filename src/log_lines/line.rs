@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use tracing::field::{Field, Visit};
 
+use crate::exit::with_causes;
 use crate::invisible::Visible;
 use crate::panic::catch_panic;
 use crate::path::Path;
@@ -155,14 +156,8 @@ struct Chain<'a>(&'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// An error may be its own source.
-        const SOURCES: usize = 32;
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        for _ in 0..SOURCES {
-            let Some(error) = source else { break };
-            write!(f, ": {error}")?;
-            source = error.source();
+        for (index, error) in with_causes(self.0).enumerate() {
+            write!(f, "{}{error}", if index == 0 { "" } else { ": " })?;
         }
         Ok(())
     }

@@ -232,7 +232,10 @@ impl DeadLetterStore {
             }
             let (number, replays) = match replayed {
                 Some(id) => (id.number, id.replays),
-                None => (ring.next_number(), 0),
+                None => {
+                    ring.last += 1;
+                    (ring.last, 0)
+                }
             };
             let (letter, origin) = (letter.clone(), from.origin.clone());
             ring.insert(number, StoredLetter { letter, origin, replays, since: now });
@@ -316,12 +319,6 @@ impl Ring {
     /// Returns the numbers of all entries, the oldest first.
     fn numbers(&self) -> impl Iterator<Item = u64> {
         self.ages.iter().map(|&(_, number)| number)
-    }
-
-    /// Returns the number for a new entry.
-    fn next_number(&mut self) -> u64 {
-        self.last += 1;
-        self.last
     }
 
     /// Inserts an entry and removes the oldest ones that exceed the capacity.
