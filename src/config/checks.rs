@@ -25,25 +25,18 @@ pub(super) fn check_keys(
 ) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let (of_supervisors, of_children) = keys();
-    let dynamic = match found {
-        Found::Root(supervisor) => Some(supervisor.is_dynamic),
-        Found::Child(..) if is_supervisor => {
-            facts.supervisors.get(path).map(|supervisor| supervisor.is_dynamic)
-        }
-        _ => None,
+    let child = match found {
+        Found::Child(child, _) => Some(*child),
+        Found::Root(_) | Found::Possible | Found::Unknown => None,
     };
+    let is_root = matches!(found, Found::Root(_));
+    let supervisor = facts.supervisors.get(path);
+    let supervisor = supervisor.filter(|_| is_root || child.is_some() && is_supervisor);
+    let dynamic = supervisor.map(|supervisor| supervisor.is_dynamic);
     let is_known = !matches!(found, Found::Possible);
-    let has_no_config = match found {
-        Found::Child(child, _) => child.config.is_none(),
-        Found::Root(_) => true,
-        Found::Possible | Found::Unknown => false,
-    };
-    let elsewhere = match found {
-        Found::Child(child, _) if !is_shared => {
-            child.config.as_ref().and_then(|config| config.section.as_deref())
-        }
-        _ => None,
-    };
+    let has_no_config = is_root || child.is_some_and(|child| child.config.is_none());
+    let config = child.filter(|_| !is_shared).and_then(|child| child.config.as_ref());
+    let elsewhere = config.and_then(|config| config.section.as_deref());
     for (key, entry) in written.node.table().into_iter().flatten() {
         let key = key.as_str();
         let of = option(key).map(|option| option.of);
@@ -56,7 +49,7 @@ pub(super) fn check_keys(
             format!("`{key}` is for supervisors, and this is a worker; remove it")
         } else if key == "config" && is_shared {
             continue;
-        } else if of_children.contains(&key) && matches!(found, Found::Root(_)) {
+        } else if of_children.contains(&key) && is_root {
             format!(
                 "`{key}` is for children, and this is the root, which has no supervisor; remove it"
             )

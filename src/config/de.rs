@@ -24,10 +24,10 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{iter, ptr};
 
-use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
+use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer,
-    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, Expected, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -292,13 +292,6 @@ impl<'de> NodeReader<'de> {
 
 /// The methods that read a number, also from a text.
 macro_rules! numbers {
-    () => {
-        numbers! {
-            deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
-            deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
-            deserialize_f32 deserialize_f64
-        }
-    };
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
             match self.text() {
@@ -327,7 +320,11 @@ fn number<'de, V: Visitor<'de>>(text: &'de str, visitor: V) -> Result<V::Value, 
 impl<'de> Deserializer<'de> for NodeReader<'de> {
     type Error = ReadError;
 
-    numbers! {}
+    numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+        deserialize_f32 deserialize_f64
+    }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match (self.key, &self.node.value) {
@@ -429,20 +426,16 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         if let Some(key) = self.key {
             return BorrowedStrDeserializer::new(key).deserialize_enum(name, variants, visitor);
         }
-        match &self.node.value {
-            Value::String(word) => visitor.visit_enum(Choice { word, value: None, of: self }),
+        let choice = match &self.node.value {
+            Value::String(word) => Some((word, None)),
             Value::Table(table) if table.len() == 1 => {
                 let mut shown = table.iter().filter(|(_, entry)| self.state.shows(&entry.node));
-                match shown.next() {
-                    Some((word, entry)) => {
-                        let value = Some(Self { node: &entry.node, ..self });
-                        visitor.visit_enum(Choice { word, value, of: self })
-                    }
-                    None => Err(self.wrong_type(&visitor)),
-                }
+                shown.next().map(|(word, entry)| (word, Some(&entry.node)))
             }
-            _ => Err(self.wrong_type(&visitor)),
-        }
+            _ => None,
+        };
+        let (word, value) = choice.ok_or_else(|| self.wrong_type(&visitor))?;
+        visitor.visit_enum(Choice { word, value, of: self })
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
@@ -504,7 +497,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
 /// A variant of an enum: a word, or a table with one key.
 struct Choice<'de> {
     word: &'de str,
-    value: Option<NodeReader<'de>>,
+    value: Option<&'de Node>,
     of: NodeReader<'de>,
 }
 
@@ -513,9 +506,9 @@ impl<'de> EnumAccess<'de> for Choice<'de> {
     type Variant = Self;
 
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), ReadError> {
-        let word: StrDeserializer<'_, ReadError> = self.word.into_deserializer();
-        let variant = seed.deserialize(word).map_err(|error| match self.value {
-            Some(value) => error.at_key(address(value.node)),
+        let word = BorrowedStrDeserializer::new(self.word);
+        let variant = seed.deserialize(word).map_err(|error: ReadError| match self.value {
+            Some(value) => error.at_key(address(value)),
             None => error,
         })?;
         Ok((variant, self))
@@ -527,7 +520,7 @@ impl<'de> VariantAccess<'de> for Choice<'de> {
 
     fn unit_variant(self) -> Result<(), ReadError> {
         match self.value {
-            Some(NodeReader { node, .. }) if node.table().is_none_or(|table| !table.is_empty()) => {
+            Some(node) if node.table().is_none_or(|table| !table.is_empty()) => {
                 let word = self.word;
                 let error = format!("`{word}` has no value; write \"{word}\" instead");
                 Err(ReadError::custom(error).at(address(node)))
@@ -555,10 +548,11 @@ impl<'de> VariantAccess<'de> for Choice<'de> {
 
 impl<'de> Choice<'de> {
     fn value(&self) -> Result<NodeReader<'de>, ReadError> {
-        self.value.ok_or_else(|| {
+        let node = self.value.ok_or_else(|| {
             let word = self.word;
             let error = format!("`{word}` needs a value; write {{ {word} = … }}");
             ReadError::custom(error).at(address(self.of.node))
-        })
+        })?;
+        Ok(NodeReader { node, ..self.of })
     }
 }

@@ -72,14 +72,12 @@ impl Section {
         let mut node = merged.clone();
         let table = values(&mut node, path);
         let mut mistakes = rules::check(&node, path);
-        match table {
+        match table.map_err(|more| mistakes.extend(more)) {
             Ok(table) if mistakes.is_empty() => {
-                return table.section(&node, path).map_err(|mistake| vec![mistake]);
+                table.section(&node, path).map_err(|mistake| vec![mistake])
             }
-            Ok(_) => {}
-            Err(more) => mistakes.extend(more),
+            _ => Err(mistakes),
         }
-        Err(mistakes)
     }
 }
 
@@ -91,13 +89,10 @@ pub(super) fn values(node: &mut Node, path: &str) -> Result<SectionTable, Vec<Mi
     mistakes.extend(rules::take_nested(node, path, &known));
     mistakes.extend(rules::take_shared_limit(node, path));
     unquote(node, &["restart", "backoff", "jitter"]);
-    match decode::<SectionTable>(node, &join("", path)) {
+    let decoded = decode::<SectionTable>(node, &join("", path));
+    match decoded.map_err(|more| mistakes.extend(more)) {
         Ok(decoded) if mistakes.is_empty() => Ok(decoded.value),
-        Ok(_) => Err(mistakes),
-        Err(more) => {
-            mistakes.extend(more);
-            Err(mistakes)
-        }
+        _ => Err(mistakes),
     }
 }
 
