@@ -56,11 +56,7 @@ struct Coordinator {
     member: Member,
     /// The name under which the member keeps its slot.
     holder: Arc<str>,
-    /// What the names of holders of its own shards begin with.
-    own: String,
     slot: Option<Slot>,
-    /// How many slots there were.
-    slots: u64,
     request: Option<Request>,
     asked: Option<Step>,
     notices: UnboundedReceiver<Notice>,
@@ -71,7 +67,8 @@ struct Coordinator {
 
 /// The slot of the member, which it keeps.
 struct Slot {
-    number: u64,
+    /// Receives a value if another member has the lease of the slot.
+    lost: UnboundedReceiver<()>,
     end: oneshot::Sender<LeaseEnd>,
     keeping: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
@@ -80,20 +77,14 @@ impl Coordinator {
     fn new(ctx: &Context, shared: Arc<Shared>, supervisor: SupervisorHandle) -> Self {
         let (sender, notices) = mpsc::unbounded_channel();
         shared.listen(sender);
-        let address = shared.lease.address();
-        let holder_of_slot = holder(&ctx.path(), 0, address);
-        let own = format!("{}/", holder(&supervisor.path(), 0, address));
-        let options = shared.options();
         let table = Arc::new(Table::new(shared.shards.get()));
-        let member = Member::new(table, shared.times(), options.max_members, now());
+        let max_members = shared.options().max_members;
         Self {
             children: Children::new(Arc::clone(&shared), supervisor),
+            member: Member::new(table, shared.times(), max_members, now()),
+            holder: holder(&ctx.path(), 0, shared.lease.address()),
             shared,
-            member,
-            holder: holder_of_slot,
-            own,
             slot: None,
-            slots: 0,
             request: None,
             asked: None,
             notices,
@@ -162,7 +153,7 @@ impl Coordinator {
                 self.keep_slot(slot);
                 Seen::Mine
             }
-            (Some(Step::Find(_)), Some(holder)) if holder.starts_with(&*self.own) => Seen::Mine,
+            (Some(Step::Find(_)), Some(holder)) if self.shared.is_own(holder) => Seen::Mine,
             (Some(Step::Join(slot) | Step::Look(slot)), holder) => {
                 let owner = holder.clone().map(Owner::of);
                 self.shared.with(|state| match sight.seen {
@@ -179,18 +170,17 @@ impl Coordinator {
 
     /// Renews the lease of the slot, which was granted a moment ago.
     fn keep_slot(&mut self, slot: usize) {
-        self.slots += 1;
-        let number = self.slots;
         let (end, ended) = oneshot::channel();
-        let (sender, lease) = (self.shared.sender(), self.shared.slot_lease(slot));
+        let (sender, lost) = mpsc::unbounded_channel();
         let report = move |change| {
-            if let Some(sender) = &sender {
+            if matches!(change, LeaseChange::Standby { problem: None, .. } | LeaseChange::Lost(_)) {
                 // A coordinator that has ended keeps no slot.
-                let _ = sender.send(Notice::Slot { keeper: number, change });
+                let _ = sender.send(());
             }
         };
-        let keeping = Box::pin(keep(lease, Arc::clone(&self.holder), ended, report));
-        self.slot = Some(Slot { number, end, keeping });
+        let (lease, holder) = (self.shared.slot_lease(slot), Arc::clone(&self.holder));
+        let keeping = Box::pin(keep(lease, holder, ended, report));
+        self.slot = Some(Slot { lost, end, keeping });
     }
 
     fn lose_slot(&mut self) {
@@ -199,30 +189,14 @@ impl Coordinator {
         self.member.on_slot_lost(now());
     }
 
-    fn on_notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::Slot { keeper, change } => {
-                let is_current = self.slot.as_ref().is_some_and(|slot| slot.number == keeper);
-                let is_lost = match &change {
-                    LeaseChange::Granted(_) | LeaseChange::Standby { problem: Some(_), .. } => {
-                        false
-                    }
-                    LeaseChange::Standby { problem: None, .. } | LeaseChange::Lost(_) => true,
-                };
-                if is_current && is_lost {
-                    self.lose_slot();
-                }
-            }
-            Notice::Shard { shard, claim, is_granted } => {
-                if !self.children.on_lease(shard, claim, is_granted) {
-                    return;
-                }
-                if is_granted {
-                    self.member.on_granted(shard);
-                } else {
-                    self.member.on_standby(shard);
-                }
-            }
+    fn on_notice(&mut self, Notice { shard, claim, is_granted }: Notice) {
+        if !self.children.on_lease(shard, claim, is_granted) {
+            return;
+        }
+        if is_granted {
+            self.member.on_granted(shard);
+        } else {
+            self.member.on_standby(shard);
         }
     }
 
@@ -263,9 +237,11 @@ impl Coordinator {
 
 /// Waits until the slot is lost. Forever if there is none. Cancel safe.
 async fn kept(slot: &mut Option<Slot>) {
-    match slot {
-        Some(slot) => (&mut slot.keeping).await,
-        None => std::future::pending().await,
+    let Some(Slot { lost, keeping, .. }) = slot else { return std::future::pending().await };
+    tokio::select! {
+        biased;
+        Some(()) = lost.recv() => {}
+        () = keeping => {}
     }
 }
 

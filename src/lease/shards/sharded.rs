@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
 
-use super::coordinator::{Sight, coordinate, look};
+use super::coordinator::{coordinate, look};
 use super::key::{Shard, ShardKey};
 use super::member::Seen;
 use super::shared::{Phase, Shared};
 use crate::child::{ChildSpec, worker};
 use crate::clock::now;
 use crate::error::ControlError;
-use crate::lease::{Lease, LeaseError, Owner, holder};
+use crate::lease::{Lease, LeaseError, Owner};
 use crate::mailbox::Address;
 use crate::path::Path;
 use crate::policy::Strategy;
@@ -312,7 +312,10 @@ impl Sharded {
         }
         let sight = look(self.shared.shard_lease(number)).await;
         let located = match sight.seen {
-            Seen::Taken if self.is_own(&sight) => Located::Nowhere,
+            // This member is about to release the lease, or to start the shard with it.
+            Seen::Taken if sight.holder.as_deref().is_some_and(|it| self.shared.is_own(it)) => {
+                Located::Nowhere
+            }
             Seen::Taken => Located::Elsewhere { owner: sight.holder.map(Owner::of) },
             Seen::Unknown => {
                 let problem = sight.problem.as_deref().unwrap_or("the store gives no answer");
@@ -329,17 +332,6 @@ impl Sharded {
             }
         });
         Ok(located)
-    }
-
-    /// Returns whether this member has the lease, which it is about to release or to start the shard with.
-    fn is_own(&self, sight: &Sight) -> bool {
-        let Some(supervisor) = self.shared.supervisor() else { return false };
-        let own = holder(&supervisor.path(), 0, self.shared.lease.address());
-        sight
-            .holder
-            .as_deref()
-            .and_then(|it| it.strip_prefix(&*own))
-            .is_some_and(|rest| rest.starts_with('/'))
     }
 }
 

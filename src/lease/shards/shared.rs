@@ -17,7 +17,7 @@ use super::key::Shard;
 use super::member::Times;
 use crate::child::{ChildSpec, MailboxControl};
 use crate::handle::SupervisorHandle;
-use crate::lease::{Lease, LeaseChange, Owner};
+use crate::lease::{Lease, LeaseChange, Owner, holder};
 use crate::runtime::{Registration, SupervisorShared};
 use crate::sync::Mutex;
 
@@ -71,13 +71,12 @@ pub(super) enum Phase {
     Ending,
 }
 
-/// What the coordinator is told.
+/// Tells the coordinator that the lease of a claimed shard is granted, or that a different member has it.
 #[derive(Debug)]
-pub(super) enum Notice {
-    /// A change of the lease of the slot, from the keeper with this number.
-    Slot { keeper: u64, change: LeaseChange },
-    /// The lease of a claimed shard is granted, or a different member has it.
-    Shard { shard: usize, claim: u64, is_granted: bool },
+pub(super) struct Notice {
+    pub(super) shard: usize,
+    pub(super) claim: u64,
+    pub(super) is_granted: bool,
 }
 
 impl Shared {
@@ -134,8 +133,11 @@ impl Shared {
         self.with(|state| state.notices.replace(notices));
     }
 
-    pub(super) fn sender(&self) -> Option<UnboundedSender<Notice>> {
-        self.with(|state| state.notices.clone())
+    /// Returns whether this is the name under which a shard of this member asks for its lease.
+    pub(super) fn is_own(&self, name: &str) -> bool {
+        let Some(supervisor) = self.supervisor() else { return false };
+        let own = holder(&supervisor.path(), 0, self.lease.address());
+        name.strip_prefix(&*own).is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// Notes a claim, and returns the spec of its child.
@@ -181,7 +183,7 @@ impl Shared {
             }
             if let Some(notices) = &state.notices {
                 // A coordinator that has ended reads the state when it starts again.
-                let _ = notices.send(Notice::Shard { shard, claim, is_granted });
+                let _ = notices.send(Notice { shard, claim, is_granted });
             }
         });
     }
