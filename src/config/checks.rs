@@ -27,9 +27,9 @@ pub(super) fn check_keys(
     let (of_supervisors, of_children) = keys();
     let child = match found {
         Found::Child(child, _) => Some(*child),
-        Found::Root(_) | Found::Possible | Found::Unknown => None,
+        Found::Root | Found::Possible | Found::Unknown => None,
     };
-    let is_root = matches!(found, Found::Root(_));
+    let is_root = matches!(found, Found::Root);
     let supervisor = facts.supervisors.get(path);
     let supervisor = supervisor.filter(|_| is_root || child.is_some() && is_supervisor);
     let dynamic = supervisor.map(|supervisor| supervisor.is_dynamic);

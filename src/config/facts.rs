@@ -47,7 +47,7 @@ pub(super) struct KnownChild {
 
 /// What is at a path.
 pub(super) enum Found<'a> {
-    Root(&'a SupervisorFacts),
+    Root,
     Child(&'a KnownChild, &'a SupervisorFacts),
     /// Nothing yet. A child may come.
     Possible,
@@ -108,7 +108,7 @@ impl Facts {
     /// Returns what is at a path below the root.
     pub(super) fn find(&self, path: &str) -> Found<'_> {
         let Some((above, name)) = split(path) else {
-            return self.supervisors.get("").map_or(Found::Unknown, Found::Root);
+            return self.supervisors.get("").map_or(Found::Unknown, |_| Found::Root);
         };
         let Some(supervisor) = self.supervisors.get(above) else {
             return if self.may_have_children(above) { Found::Possible } else { Found::Unknown };
@@ -126,7 +126,7 @@ impl Facts {
         match self.find(path) {
             Found::Child(child, _) => child.rules.is_supervisor(),
             Found::Possible => true,
-            Found::Root(_) | Found::Unknown => false,
+            Found::Root | Found::Unknown => false,
         }
     }
 

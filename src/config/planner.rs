@@ -146,7 +146,7 @@ impl<'a> Planner<'a> {
     fn own(&mut self, path: &str) {
         let found = self.facts.find(path);
         let is_supervisor = match found {
-            Found::Root(_) => true,
+            Found::Root => true,
             Found::Child(child, _) => child.rules.is_supervisor(),
             // Nothing was asked about a section that hasn't changed.
             Found::Possible | Found::Unknown => {
