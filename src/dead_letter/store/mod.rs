@@ -16,7 +16,6 @@ pub use self::entry::{DeadLetterCounts, DeadLetterEntry, EntryId, ReplayError};
 use super::letter::{DeadLetter, Provenance, Redeliver};
 use super::payload::{Payload, drop_afterwards};
 use crate::clock::now;
-use crate::path::Path;
 use crate::sync::Mutex;
 
 /// Keeps dead letters, so that they can be counted, inspected and replayed.

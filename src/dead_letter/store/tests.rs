@@ -11,6 +11,7 @@ use super::*;
 use crate::dead_letter::DeadLetterReason::{GaveUp, MailboxClosed, Poison};
 use crate::dead_letter::payload::Message;
 use crate::dead_letter::{DeadLetter, Provenance, Refused, Undelivered};
+use crate::path::Path;
 
 /// A mailbox of messages, each with the entry that it was replayed from.
 #[derive(Default)]
