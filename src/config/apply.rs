@@ -272,19 +272,16 @@ async fn start(handle: &SupervisorHandle, toggled: &Toggled, trial: bool) -> Opt
     for supervisor in supervisors(handle, toggled) {
         let mut failed = None;
         for segment in &toggled.segments {
-            let started = handle.configure_child(&supervisor, segment.clone(), trial);
-            let started = timeout(ACTIVE_WITHIN, started).await;
-            failed = started.map_or_else(|_| Some(too_late()), failure);
+            failed = activated(handle.configure_child(&supervisor, segment.clone(), trial)).await;
             if failed.is_some() {
                 break;
             }
         }
-        // The others are held until they are taken back.
-        if trial && failed.is_some() {
-            return failed;
+        // In a trial, the others are held until they are taken back.
+        if !trial || failed.is_none() {
+            // Also those that were added meanwhile, or that come after one that failed.
+            let _ = handle.refresh_named(&supervisor, &[toggled.path.name().to_owned()]).await;
         }
-        // Also those that were added meanwhile, or that come after one that failed.
-        let _ = handle.refresh_named(&supervisor, &[toggled.path.name().to_owned()]).await;
         if failed.is_some() {
             return failed;
         }
@@ -387,8 +384,7 @@ async fn start_added(
         let Some(supervisor) = handle.running_at(&code.full) else { continue };
         for name in which(code).iter().filter(|name| !idle.contains(&code.full.join(name))) {
             let started = handle.start_added(&supervisor, name.clone());
-            let started = timeout(ACTIVE_WITHIN, started).await;
-            if let Some(reason) = started.map_or_else(|_| Some(too_late()), failure) {
+            if let Some(reason) = activated(started).await {
                 return vec![Refusal::new(&code.full.join(name), reason)];
             }
         }
@@ -412,16 +408,13 @@ async fn idle(handle: &SupervisorHandle, draft: &Draft) -> HashSet<Path> {
     idle
 }
 
-fn too_late() -> String {
-    format!("not active within {ACTIVE_WITHIN:?}")
-}
-
-/// Returns why a child didn't become active.
-fn failure<T>(result: Result<T, ControlError>) -> Option<String> {
-    match result {
-        Err(ControlError::ActivationFailed { reason, .. }) => Some(reason.to_string()),
-        Err(ControlError::Stopped { .. }) => Some("stopped before it was active".to_owned()),
-        Ok(_) | Err(_) => None,
+/// Waits until a child is active. Returns why it isn't.
+async fn activated<T>(started: impl Future<Output = Result<T, ControlError>>) -> Option<String> {
+    match timeout(ACTIVE_WITHIN, started).await {
+        Err(_elapsed) => Some(format!("not active within {ACTIVE_WITHIN:?}")),
+        Ok(Err(ControlError::ActivationFailed { reason, .. })) => Some(reason.to_string()),
+        Ok(Err(ControlError::Stopped { .. })) => Some("stopped before it was active".to_owned()),
+        Ok(_) => None,
     }
 }
 

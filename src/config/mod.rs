@@ -53,8 +53,6 @@ mod read_error;
 mod rules;
 mod secret;
 mod section;
-#[cfg(feature = "console")]
-mod set_values;
 #[cfg(test)]
 mod tests;
 
