@@ -75,30 +75,21 @@
 // | file | what it is |
 // | --- | --- |
 // | `list` | which metrics exist |
-// | `recorder` | calls of the recorder, which may panic |
-// | `scope` | under which path a child is counted |
-// | `children` | the metrics of one supervisor's children |
+// | `recorder` | calls of the recorder, which may panic; configurations that were applied or not |
+// | `children` | the metrics of one supervisor's children, and under which path a child is counted |
 // | `sample` | gauges, from a snapshot |
-// | `reloads` | configurations that were applied or not |
-// | `runs` | failed runs of periodic children |
 
 mod children;
 mod list;
 mod recorder;
-#[cfg(feature = "config")]
-mod reloads;
-#[cfg(feature = "periodic")]
-mod runs;
 mod sample;
-mod scope;
 
-pub(crate) use self::children::ChildMetrics;
+pub(crate) use self::children::{ChildMetrics, Scope};
 pub use self::list::{ALL, Metric, MetricKind};
 pub(crate) use self::recorder::is_installed;
 #[cfg(feature = "config")]
-pub(crate) use self::reloads::reloaded;
+pub(crate) use self::recorder::reloaded;
 pub use self::sample::record;
-pub(crate) use self::scope::Scope;
 
 /// Describes all metrics to the recorder: kinds, units and help texts.
 ///

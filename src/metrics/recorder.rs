@@ -13,8 +13,9 @@ use ::metrics::{
     with_recorder,
 };
 
-use super::list::{Metric, MetricKind};
+use super::list::{Metric, MetricKind, RELOADS};
 use crate::panic::Installed;
+use crate::path::Path;
 
 const METADATA: Metadata<'static> = Metadata::new("verger", Level::INFO, Some("verger"));
 
@@ -65,4 +66,13 @@ pub(super) fn describe(recorder: &dyn Recorder, metric: Metric) {
         MetricKind::Gauge => recorder.describe_gauge(name, unit, help),
         MetricKind::Histogram => recorder.describe_histogram(name, unit, help),
     }
+}
+
+/// Counts a configuration that was applied, or wasn't.
+pub(crate) fn reloaded(root: &Path, result: &'static str) {
+    with(|recorder| {
+        let path = Label::new("path", shared(root.as_str()));
+        let labels = vec![path, Label::from_static_parts("result", result)];
+        counter(recorder, RELOADS, labels).increment(1);
+    });
 }
