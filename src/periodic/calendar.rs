@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use super::options::Overrun;
-use super::step::{Draw, Now, Step};
+use super::plan::{Draw, Now, Step};
 use crate::policy::later;
 
 /// How long a child sleeps at most before it reads the wall clock again.

@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::life::{Job, LazyLife};
-use super::options::{Clock, Overrun, RunOptions, bad, positive, run_setters};
-use super::plan::Plan;
-use super::problem::ScheduleProblem;
-use super::rate::Rate;
+use super::options::{Clock, Overrun, RunOptions, ScheduleProblem, bad, positive, run_setters};
+use super::plan::{Plan, Rate};
 use super::record::JobRecord;
 use super::run::RunContext;
 use crate::child::spec::IncarnationFactory;

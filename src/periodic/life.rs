@@ -20,13 +20,12 @@ use std::time::{Duration, Instant, SystemTime};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
-use super::limit::{LimitStep, RunLimit};
 use super::options::RunOptions;
-use super::plan::Plan;
+use super::plan::{Now, Plan, Step};
 use super::record::{BegunRun, JobPlan, JobRecord};
-use super::report::{count_failed, log_skipped};
-use super::run::{Ended, RunContext, call, poll_run};
-use super::step::{Now, Step};
+use super::run::{
+    Ended, LimitStep, RunContext, RunLimit, call, count_failed, log_skipped, poll_run,
+};
 use crate::child::{Cancelled, Context};
 use crate::clock;
 use crate::exit::{Exit, Outcome};

@@ -71,35 +71,25 @@
 // | file | what it is |
 // | --- | --- |
 // | `every`, `cron` | the builders of specs |
-// | `options` | what they have in common |
-// | `rate`, `calendar` | when the next run is due, without effects |
-// | `step` | what plans are asked with, and what they answer |
-// | `plan` | one of both, with its state |
+// | `options` | what they have in common, and why a schedule is refused |
+// | `calendar` | when the next run is due at points of the wall clock, without effects |
+// | `plan` | the same by a rate; one of both, with its state |
 // | `record` | what is kept of a child over its incarnations, and shown in the status |
 // | `life` | the future of one incarnation |
-// | `run` | one run: its context, its outcome |
-// | `report` | log lines, health and metrics of runs |
-// | `problem` | why a schedule is refused |
-// | `limit` | when a run that takes too long is cancelled and dropped |
+// | `run` | one run: its context, its limit, its outcome, its log lines, health and metrics |
 
 mod calendar;
 #[cfg(feature = "cron")]
 mod cron;
 mod every;
 mod life;
-mod limit;
 mod options;
 mod plan;
-mod problem;
-mod rate;
 mod record;
-mod report;
 mod run;
-mod step;
 
 #[cfg(feature = "cron")]
 pub use self::cron::{Cron, Missed, cron};
 pub use self::every::{Every, every};
-pub use self::options::Overrun;
-pub use self::problem::ScheduleProblem;
+pub use self::options::{Overrun, ScheduleProblem};
 pub use self::run::RunContext;

@@ -10,8 +10,7 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use super::plan::{Plan, PlanState};
-use super::step::{Now, Step};
+use super::plan::{Now, Plan, PlanState, Step};
 use crate::child::ShownProperty;
 use crate::lifecycle::Lifecycle;
 use crate::status::{ChildInfo, LastRun, RunOutcome, ScheduleInfo};
@@ -235,7 +234,7 @@ mod tests {
 
     use super::*;
     use crate::periodic::Overrun;
-    use crate::periodic::rate::Rate;
+    use crate::periodic::plan::Rate;
 
     #[test]
     fn a_run_of_an_earlier_incarnation_changes_nothing_in_the_count_of_failed_runs() {

@@ -1,10 +1,15 @@
-//! One run of a periodic child: its context, and how it has ended.
+//! One run of a periodic child: its context, its limit, how it has ended, and what is reported of that.
+//!
+//! The limit knows no task and no timer: the time is an argument.
 //!
 //! # Invariants
 //!
 //! 1. A run that has failed is reported by one line: by `a run has failed`, or by the line about the failure of its
 //!    child. A panic that is its failure has no other line, unless it fails the child.
 //! 2. A panic that isn't the failure of its run, for example because the run has caught it, has a line.
+//! 3. A run is cancelled once, when its limit is reached.
+//! 4. From its cancellation on, a run has the whole grace of its child, even if the limit was noticed late. Without a
+//!    grace it is dropped immediately, and with an infinite one never.
 
 use std::fmt;
 use std::future::Future;
@@ -15,16 +20,22 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
+use tracing::field;
 
-use super::limit::RunLimit;
 use super::options::RunOptions;
-use super::record::BegunRun;
-use super::report::{count_failed, log_failure, report_health};
+use super::record::{BegunRun, HealthChange};
 use crate::child::task::{catch, drop_after, log_recorded, panicked};
 use crate::child::{Cancelled, Context};
+use crate::clock::now;
 use crate::exit::{Exit, ExitError, ExitReason, Outcome};
-use crate::panic::{RecordedPanic, catch_panic_message, collect};
+use crate::handle::supervisor_of;
+use crate::metrics::is_installed;
+use crate::panic::{RecordedPanic, catch_panic, catch_panic_message, collect};
+use crate::path::Path;
+use crate::policy::LetterLine;
+use crate::runtime::log_bounds::LineKind;
 use crate::status::RunOutcome;
+use crate::subscriber::warn;
 
 /// What a run is given: the [`Context`] of its child, the time for which it was planned, and its own cancellation.
 ///
@@ -61,7 +72,7 @@ impl RunContext {
     }
 
     /// Sets what cancels the run.
-    pub(super) fn cancelled_by(&mut self, token: CancellationToken) {
+    fn cancelled_by(&mut self, token: CancellationToken) {
         self.token = Some(token);
     }
 
@@ -169,7 +180,7 @@ impl Ended {
     }
 
     /// Replaces what the run has returned.
-    pub(super) fn with_exit(self, exit: Exit) -> Self {
+    fn with_exit(self, exit: Exit) -> Self {
         Self { exit, ..self }
     }
 
@@ -244,5 +255,154 @@ impl RunOptions {
     pub(super) fn over_limit(&self, is_over: bool, ended: Ended) -> Ended {
         let Some(limit) = self.limit.filter(|_| is_over) else { return ended };
         ended.with_exit(Err(ExitError::from_reason(ExitReason::TimedOut(limit))))
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct RunLimit {
+    /// Cancelled at the limit, and with the child.
+    token: CancellationToken,
+    /// When the run is over its limit.
+    at: Instant,
+    /// The grace of the child. `None` if it is infinite.
+    grace: Option<Duration>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Within,
+    /// The run was cancelled. It is dropped at this instant.
+    Over(Option<Instant>),
+}
+
+/// What to do with a run now.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LimitStep {
+    WaitUntil(Instant),
+    /// Wait until the run has ended, without a bound.
+    WaitForEnd,
+    /// The run was just cancelled: poll it, so that it can react.
+    Poll,
+    Drop,
+}
+
+impl RunLimit {
+    pub(super) fn new(token: CancellationToken, at: Instant, grace: Option<Duration>) -> Self {
+        Self { token, at, grace, state: State::Within }
+    }
+
+    /// Whether the run is over its limit, and so has failed.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.state, State::Over(_))
+    }
+
+    /// Returns what to do now. Cancels the run if its limit is reached.
+    pub(super) fn step(&mut self, now: Instant) -> LimitStep {
+        match self.state {
+            State::Within if now < self.at => LimitStep::WaitUntil(self.at),
+            State::Within => {
+                let drop_at = self.grace.and_then(|grace| now.checked_add(grace));
+                self.state = State::Over(drop_at);
+                if drop_at == Some(now) {
+                    return LimitStep::Drop;
+                }
+                // The wakers may be a user's.
+                catch_panic(|| self.token.cancel());
+                LimitStep::Poll
+            }
+            State::Over(Some(at)) if at <= now => LimitStep::Drop,
+            State::Over(Some(at)) => LimitStep::WaitUntil(at),
+            State::Over(None) => LimitStep::WaitForEnd,
+        }
+    }
+}
+
+/// Adds to the number of failed runs. Zero registers the metric.
+pub(super) fn count_failed(ctx: &Context, count: u64) {
+    if is_installed() {
+        supervisor_of(ctx).scope.failed_runs(&ctx.path(), count);
+    }
+}
+
+fn report_health(ctx: &Context, change: HealthChange) {
+    let problem = match change {
+        HealthChange::None => return,
+        HealthChange::Healthy => None,
+        HealthChange::Unhealthy(problem) => Some(problem),
+    };
+    supervisor_of(ctx).publish_health(now(), ctx.path(), ctx.incarnation(), problem);
+}
+
+/// Logs a failed run, with the panics that it has failed with.
+fn log_failure(ctx: &Context, cause: &str, failed_in_a_row: u64, panics: Vec<RecordedPanic>) {
+    // The cause of a panic contains its message.
+    let (mut own, others): (Vec<_>, Vec<_>) =
+        panics.into_iter().partition(|recorded| cause.contains(recorded.panic.message()));
+    log_recorded(&ctx.incarnation, others);
+    let (child, incarnation) = (ctx.path(), ctx.incarnation());
+    let Some(line) = line(ctx, &child, true) else { return };
+    let note = line.note();
+    let backtrace = own.pop().and_then(|recorded| recorded.backtrace).map(field::display);
+    warn!(
+        target: "verger::periodic",
+        %child, incarnation, cause, failed_in_a_row, backtrace, "a run has failed{note}"
+    );
+}
+
+/// Logs that runs were skipped.
+pub(super) fn log_skipped(ctx: &Context, count: u64, total: u64, cause: &str) {
+    let (child, incarnation) = (ctx.path(), ctx.incarnation());
+    let Some(line) = line(ctx, &child, false) else { return };
+    let note = line.note();
+    warn!(
+        target: "verger::periodic",
+        %child, incarnation, count, total, cause, "skipped planned runs{note}"
+    );
+}
+
+/// Counts a log line about a run that has failed or was skipped. Returns how it is logged, or `None` if it isn't.
+fn line(ctx: &Context, child: &Path, has_failed: bool) -> Option<LetterLine> {
+    supervisor_of(ctx).tree.log_bounds.count(child, LineKind::Run { has_failed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn limited(grace: Option<Duration>) -> (RunLimit, CancellationToken, Instant) {
+        let (token, now) = (CancellationToken::new(), crate::clock::now());
+        (RunLimit::new(token.clone(), now + 5 * SECOND, grace), token, now)
+    }
+
+    #[test]
+    fn a_run_is_cancelled_at_its_limit_and_dropped_when_the_grace_is_over() {
+        let (mut limit, token, now) = limited(Some(2 * SECOND));
+        assert_eq!(limit.step(now), LimitStep::WaitUntil(now + 5 * SECOND));
+        assert!(!limit.is_over() && !token.is_cancelled());
+        assert_eq!(limit.step(now + 5 * SECOND), LimitStep::Poll);
+        assert!(limit.is_over() && token.is_cancelled());
+        assert_eq!(limit.step(now + 6 * SECOND), LimitStep::WaitUntil(now + 7 * SECOND));
+        assert_eq!(limit.step(now + 7 * SECOND), LimitStep::Drop);
+    }
+
+    #[test]
+    fn a_run_whose_limit_is_noticed_late_has_the_whole_grace() {
+        let (mut limit, _token, now) = limited(Some(2 * SECOND));
+        assert_eq!(limit.step(now + 60 * SECOND), LimitStep::Poll);
+        assert_eq!(limit.step(now + 60 * SECOND), LimitStep::WaitUntil(now + 62 * SECOND));
+    }
+
+    #[test]
+    fn without_a_grace_a_run_is_dropped_immediately_and_with_an_infinite_one_never() {
+        let (mut limit, token, now) = limited(Some(Duration::ZERO));
+        assert_eq!(limit.step(now + 5 * SECOND), LimitStep::Drop);
+        assert!(!token.is_cancelled());
+        let (mut limit, _token, now) = limited(None);
+        assert_eq!(limit.step(now + 5 * SECOND), LimitStep::Poll);
+        assert_eq!(limit.step(now + 1_000_000 * SECOND), LimitStep::WaitForEnd);
     }
 }
