@@ -10,11 +10,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::error::{BusError, CallError};
 use super::events::{EventHandler, EventLoop, EventTopic};
-use super::letter_handlers::LetterHandling;
-use super::letters::Member;
-use super::publisher::Publisher;
+use super::letters::{LetterHandling, Member};
+use super::publisher::{BusError, CallError, Publisher};
 use super::registration::{EndOnDrop, Entry, Inlet, Registration, queue};
 use super::requests::{Answerer, Request, RequestTopic, answer_all};
 use super::topics::TopicKey;

@@ -14,9 +14,8 @@ use std::sync::{Arc, Weak};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::handling::run;
 use super::letters::Member;
-use super::registration::Inlet;
+use super::registration::{Inlet, run};
 use super::topics::{BusShared, HandlerId, Topic, TopicKey};
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::{Exit, Outcome};

@@ -1,20 +1,26 @@
-//! The users of a bus, and the dead letters of what they emit.
+//! The users of a bus, the dead letters of what they emit, and handlers of dead letters.
 
 use std::any::{Any, TypeId, type_name};
 use std::cell::Cell;
 use std::fmt;
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::handling::MessageSpan;
+use tokio_util::sync::CancellationToken;
+
+use super::registration::{EndOnDrop, MessageSpan, run};
+use super::topics::BusShared;
 use crate::child::mailbox::message_span;
 use crate::child::{Incarnation, MailboxOwner};
 use crate::clock::now;
-use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
-use crate::exit::ExitReason;
+use crate::dead_letter::{DeadLetter, DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
+use crate::exit::{ExitError, ExitReason, Outcome};
 use crate::panic::{Foreign, catch_panic};
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
+use crate::status::Subscription;
 use crate::subscriber;
 
 /// A child, or a supervisor whose handle is used.
@@ -119,7 +125,7 @@ thread_local! {
 
 /// Calls `poll`, which polls a handler of dead letters: what it emits makes no letters. Otherwise a handler that
 /// emits an event without a handler would never come to rest.
-pub(super) fn while_handling_letter<T>(poll: impl FnOnce() -> T) -> T {
+fn while_handling_letter<T>(poll: impl FnOnce() -> T) -> T {
     struct Restore(bool);
 
     impl Drop for Restore {
@@ -130,4 +136,69 @@ pub(super) fn while_handling_letter<T>(poll: impl FnOnce() -> T) -> T {
 
     let _restore = Restore(HANDLING_LETTER.replace(true));
     poll()
+}
+
+/// A subscription to the dead letters of a tree, and what counts the failures of its handler.
+pub(super) struct LetterHandling {
+    pub(super) letters: Subscription<DeadLetter>,
+    /// Cancelled when the handler is unregistered.
+    pub(super) stopped: CancellationToken,
+    pub(super) _entry: EndOnDrop,
+    pub(super) shared: Arc<BusShared>,
+    pub(super) owner: Member,
+}
+
+impl LetterHandling {
+    /// Calls the handler for one letter after another, until its registration or the tree ends.
+    pub(super) async fn run<F, Fut>(mut self, mut handler: F)
+    where
+        F: FnMut(DeadLetter) -> Fut,
+        Fut: Future<Output: Outcome>,
+    {
+        let mut missed = 0;
+        while let Some(letter) = self.next().await {
+            self.report_missed(&mut missed);
+            let call = || {
+                let future = handler(letter);
+                async move { future.await.into_exit() }
+            };
+            let mut handling = pin!(run(self.owner.message_span::<DeadLetter>(), call, pending()));
+            let poll = poll_fn(|cx| while_handling_letter(|| handling.as_mut().poll(cx)));
+            if let Some(Err(error)) = poll.await {
+                self.failed(error);
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<DeadLetter> {
+        tokio::select! {
+            biased;
+            () = self.stopped.cancelled() => None,
+            letter = self.letters.next() => letter,
+        }
+    }
+
+    fn failed(&self, error: ExitError) {
+        if error.is_ignore() {
+            return;
+        }
+        self.shared.letter_handler_failed();
+        let (child, cause) = (self.owner.path(), error.into_reason().to_string());
+        subscriber::debug!(
+            target: "verger::dead_letter", %child, cause, "a dead-letter handler has failed"
+        );
+    }
+
+    /// Logs letters that this handler has missed because it lags behind.
+    fn report_missed(&self, reported: &mut u64) {
+        let total = self.letters.missed();
+        if total > *reported {
+            let (child, missed) = (self.owner.path(), total - *reported);
+            subscriber::warn!(
+                target: "verger::dead_letter",
+                %child, missed, "a dead-letter handler is too slow: letters missed"
+            );
+            *reported = total;
+        }
+    }
 }

@@ -80,12 +80,11 @@
 
 // | file | contents |
 // | --- | --- |
-// | `child_bus`, `publisher`, `error` | what users call |
+// | `child_bus`, `publisher` | what users call |
 // | `topics` | the handlers of a tree, by channel and type |
-// | `events`, `requests`, `letter_handlers` | the three kinds of handlers: how they are found, and the loops that call them |
-// | `registration` | how a handler ends, and its queue |
-// | `handling` | the call of a handler, with its panics caught |
-// | `letters` | the emitter of an event, and the dead letters of its events |
+// | `events`, `requests` | handlers of events and of requests: how they are found, and the loops that call them |
+// | `registration` | how a handler ends, its queue, and its call, with its panics caught |
+// | `letters` | the emitter of an event, the dead letters of its events, and their handlers |
 //
 // Invariants:
 //
@@ -96,10 +95,7 @@
 //    behind the end of its handler is dropped with the last sender, which fails the call.
 
 mod child_bus;
-mod error;
 mod events;
-mod handling;
-mod letter_handlers;
 mod letters;
 mod publisher;
 mod registration;
@@ -107,8 +103,7 @@ mod requests;
 mod topics;
 
 pub use self::child_bus::Bus;
-pub use self::error::{BusError, CallError};
-pub use self::publisher::Publisher;
+pub use self::publisher::{BusError, CallError, Publisher};
 pub use self::registration::Registration;
 pub use self::requests::Request;
 pub(crate) use self::topics::BusShared;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
-use super::handling::run;
 use super::letters::Member;
-use super::registration::Inlet;
+use super::registration::{Inlet, run};
 use super::topics::{BusShared, HandlerId, Topic, TopicKey};
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::{CatchWakerPanic, Foreign, catch_panic};
