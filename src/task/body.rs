@@ -1,4 +1,4 @@
-//! What the child of a task runs: the future of the user's, until it ends or has to.
+//! What the child of a task runs: the future or the closure of the user's, until it ends or has to.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -7,9 +7,9 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::error::TaskError;
-use super::report::Report;
+use super::report::{Report, TaskError};
 use crate::child::Context;
+use crate::child::closures::run_closure;
 use crate::child::helpers::HelperGuard;
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::{PanicMessage, panic_message};
@@ -108,4 +108,25 @@ async fn until_ended<F: Future>(
         }
     })
     .await
+}
+
+/// Runs `closure`, and reports its outcome unless the child is aborted before.
+pub(super) async fn run_blocking<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
+    ctx: Context,
+    mut report: Report<T>,
+    closure: F,
+) -> Exit {
+    let token = report.token();
+    match run_closure(&ctx, token.cancelled(), closure).await {
+        Some(Ok(value)) => {
+            report.deliver(Ok(value));
+            Ok(())
+        }
+        Some(Err(panic)) => {
+            let (reason, error) = panicked(panic);
+            report.deliver(Err(TaskError::Failed { path: ctx.path(), reason }));
+            Err(error)
+        }
+        None => Ok(()),
+    }
 }

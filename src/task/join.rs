@@ -1,4 +1,8 @@
-//! The value of a task, for the code that has spawned it.
+//! The value of a task, for the code that has spawned it, and the start of its child, which is awaited later.
+//!
+//! # Invariants
+//!
+//! 1. A start is about one incarnation of the supervisor. The next one may have another child of that name.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -8,13 +12,18 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
-use super::error::TaskError;
-use super::pending_start::PendingStart;
 use super::place::Place;
-use super::report::{TaskResult, TaskShared};
+use super::report::{TaskError, TaskResult, TaskShared};
+use crate::child::ChildSpec;
+use crate::core;
 use crate::error::ControlError;
 use crate::exit::ExitReason;
+use crate::handle::control::admit;
+use crate::handle::observe::ended;
+use crate::handle::{ChildRef, SupervisorHandle};
 use crate::path::Path;
+use crate::runtime::SupervisorShared;
+use crate::runtime::request::{Request, Started};
 
 /// A task that runs under a [`TaskSupervisor`](super::TaskSupervisor), and whose value can be awaited.
 ///
@@ -231,5 +240,61 @@ impl<T> Drop for Task<T> {
 impl<T> fmt::Debug for Task<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task").field("finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct PendingStart {
+    supervisor: Arc<SupervisorShared>,
+    answered: oneshot::Receiver<Result<Started, ControlError>>,
+    /// The answer, once there is one.
+    answer: Option<StartAnswer>,
+}
+
+/// `None`: the supervisor has ended before it took the request.
+pub(crate) type StartAnswer = Option<Result<ChildRef, ControlError>>;
+
+impl SupervisorHandle {
+    /// Requests the start of a child, which the running incarnation of this supervisor answers.
+    pub(crate) fn request_start(&self, spec: ChildSpec) -> Result<PendingStart, ControlError> {
+        let supervisor = self.current();
+        let spec = admit(&supervisor, spec)?;
+        let (answer, answered) = oneshot::channel();
+        // A request that an ended supervisor returns is dropped here, which drops its answer.
+        drop(supervisor.inbox.push_request(Request::Start { spec, answer }));
+        Ok(PendingStart { supervisor, answered, answer: None })
+    }
+}
+
+impl PendingStart {
+    /// Resolves to the answer.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<&StartAnswer> {
+        if self.answer.is_none() {
+            let answer = ready!(Pin::new(&mut self.answered).poll(cx)).ok();
+            let child = |started| ChildRef::new(&self.supervisor, started);
+            self.answer = Some(answer.map(|it| it.map(child)));
+        }
+        Poll::Ready(self.answer.get_or_insert_default())
+    }
+
+    /// Stops the child that was started, and waits until it has ended.
+    pub(crate) async fn terminate(&self) {
+        let Some(Some(Ok(child))) = &self.answer else { return };
+        let (segment, call) = (child.name().to_owned(), "terminate_child");
+        let request = core::ChildRequest::Terminate;
+        let stopped = SupervisorHandle::new(Arc::clone(&self.supervisor))
+            .call(&self.supervisor, |answer| Request::Act {
+                segment,
+                call,
+                note: None,
+                request,
+                answer,
+            })
+            .await;
+        if let Err(ControlError::ShuttingDown { .. }) = stopped {
+            // How it ends is of no interest here.
+            drop(ended(&self.supervisor).await);
+        }
     }
 }

@@ -25,25 +25,16 @@
 //! # }
 //! ```
 
-mod blocking;
 mod body;
-mod error;
-mod find;
 mod join;
-mod map;
-mod partition_key;
 mod partitions;
-mod pending_start;
 mod place;
-mod ready;
 mod report;
 mod stream;
 mod supervisor;
 
-pub use self::error::TaskError;
 pub use self::join::Task;
-pub use self::map::TaskMap;
-pub use self::partition_key::{ByHash, PartitionKey};
-pub use self::partitions::PartitionedSupervisor;
-pub use self::stream::TaskStream;
+pub use self::partitions::{ByHash, PartitionKey, PartitionedSupervisor};
+pub use self::report::TaskError;
+pub use self::stream::{TaskMap, TaskStream};
 pub use self::supervisor::TaskSupervisor;

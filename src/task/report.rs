@@ -5,17 +5,21 @@
 //! 1. A failure of a linked task is returned by its `Task`, or fails the child that it is linked to, or both
 //!    if no code has awaited the `Task` by then. The child is failed once.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::error::TaskError;
 use crate::child::Context;
 use crate::child::task::log_failure;
+use crate::error::ControlError;
 use crate::exit::{ExitError, ExitReason};
+use crate::invisible::Visible;
 use crate::panic::catch_panic;
+use crate::path::Path;
 
 pub(super) type TaskResult<T> = Result<T, TaskError>;
 
@@ -123,5 +127,46 @@ impl<T> Drop for Report<T> {
         self.shared.finished.store(true, Ordering::Release);
         let sender = self.sender.take();
         catch_panic(|| drop(sender));
+    }
+}
+
+/// The reason why a [`Task`](super::Task) has no value.
+///
+/// `Debug` prints the same text as `Display`.
+///
+/// The example of [`Task`](super::Task) matches three kinds.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The task has panicked.
+    #[error("`{path}` {}", Visible(.reason))]
+    Failed {
+        /// The task.
+        path: Path,
+        /// The reason of its exit, as its supervisor records it.
+        reason: ExitReason,
+    },
+    /// The task was aborted or terminated, or its supervisor has stopped.
+    #[error("`{path}` was stopped before it had a value")]
+    Stopped {
+        /// The task.
+        path: Path,
+    },
+    /// The task took longer than its timeout, and was aborted.
+    #[error("`{path}` was aborted after its timeout of {after:?}")]
+    TimedOut {
+        /// The task.
+        path: Path,
+        /// The timeout.
+        after: Duration,
+    },
+    /// The supervisor of the tasks has refused the task, or doesn't run.
+    #[error("a task was refused: {0}")]
+    Refused(#[from] ControlError),
+}
+
+impl fmt::Debug for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

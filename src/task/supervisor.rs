@@ -4,7 +4,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::blocking;
 use super::body::{self, Limits};
 use super::join::Task;
 use super::place::Place;
@@ -210,7 +209,7 @@ impl TaskSupervisor {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let run = |ctx, report, _linked| blocking::run(ctx, report, closure);
+        let run = |ctx, report, _linked| body::run_blocking(ctx, report, closure);
         self.start(name.into(), None, run)
     }
 
