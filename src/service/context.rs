@@ -1,15 +1,16 @@
-//! What a child calls to provide and to use services.
+//! What children, and code outside of them, call to provide and to use services.
 
 use std::any::{TypeId, type_name};
+use std::fmt;
 use std::sync::Arc;
 
-use super::error::ServiceError;
-use super::scopes::{Lookup, cloned, own_scope};
-use super::values::ServiceKey;
-use super::watch::Service;
+use super::values::{Lookup, ServiceKey, cloned, own_scope};
+use super::watch::{Service, Waiter, Watch};
 use crate::child::Context;
+use crate::error::ControlError;
 use crate::exit::ExitError;
-use crate::handle::supervisor_of;
+use crate::handle::{SupervisorHandle, supervisor_of};
+use crate::path::Path;
 
 impl Context {
     /// Provides a value to the children of this child's supervisor, and to everything below them.
@@ -196,5 +197,197 @@ impl Context {
     #[must_use]
     pub fn watch_service_named<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Service<T> {
         Service::new(self, Lookup::of_child::<T>(self, Some(name)))
+    }
+}
+
+/// The reason why a child can't provide a value.
+///
+/// `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use verger::service::ServiceError;
+/// use verger::{Context, Exit};
+///
+/// #[derive(Clone)]
+/// struct Pool(&'static str);
+///
+/// async fn replica(ctx: Context) -> Exit {
+///     if let Err(ServiceError::AlreadyProvided { provider, .. }) = ctx.provide(Pool("db-2")) {
+///         println!("`{provider}` provides the primary");
+///         ctx.provide_named("replica", Pool("db-2"))?;
+///     }
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+/// # drop((replica, Pool("").0));
+/// ```
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// A different child provides a value of this type and name to the same supervisor's children.
+    #[error(
+        "`{path}` can't provide {}: `{provider}` does already; give each a name of its own with \
+         `provide_named`",
+        Named(.service, .name.as_deref())
+    )]
+    AlreadyProvided {
+        /// The child that can't.
+        path: Path,
+        /// The child that provides the value.
+        provider: Path,
+        /// The name of the type.
+        service: &'static str,
+        /// The name of the value, if it has one.
+        name: Option<String>,
+    },
+}
+
+impl fmt::Debug for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A type, and the name of a value.
+struct Named<'a>(pub(super) &'a str, pub(super) Option<&'a str>);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self(service, None) => write!(f, "`{service}`"),
+            Self(service, Some(name)) => {
+                write!(f, "`{service}` named `{}`", crate::invisible::Visible(name))
+            }
+        }
+    }
+}
+
+/// A value that a child provides.
+///
+/// ```
+/// use verger::{Context, Exit, Readiness, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// async fn settings(ctx: Context) -> Exit {
+///     ctx.provide(42_u16)?;
+///     ctx.ready();
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+///
+/// let settings = worker("settings", settings).readiness(Readiness::Signal);
+/// let app = Supervisor::builder("app").child(settings).build()?.start().await?;
+///
+/// let services = app.services();
+/// assert_eq!(services[0].service, "u16");
+/// assert_eq!(services[0].provider.as_str(), "app/settings");
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceInfo {
+    /// The supervisor whose children, and all below them, find the value.
+    pub scope: Path,
+    /// The name of the type.
+    pub service: &'static str,
+    /// The name of the value, if it has one.
+    pub name: Option<String>,
+    /// The child that provides the value.
+    pub provider: Path,
+    /// The incarnation of that child.
+    pub incarnation: u32,
+}
+
+impl SupervisorHandle {
+    /// Returns a clone of the value of type `T` that a child of this supervisor, or of one above, provides now.
+    ///
+    /// See the module [`service`](crate::service).
+    #[must_use]
+    pub fn try_service<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        let lookup = Lookup::of_supervisor::<T>(self.current(), None);
+        lookup.find().as_ref().map(cloned)
+    }
+
+    /// Waits until a child of this supervisor, or of one above, provides a value of type `T`, and returns a clone
+    /// of it.
+    ///
+    /// A wait of 10 s is logged.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use verger::{Context, Exit, Supervisor, worker};
+    ///
+    /// struct Pool;
+    ///
+    /// async fn pool(ctx: Context) -> Exit {
+    ///     ctx.provide(Arc::new(Pool))?;
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").child(worker("pool", pool)).build()?.start().await?;
+    ///
+    /// // Waits for the first poll of the child.
+    /// let pool: Arc<Pool> = app.service().await?;
+    /// # drop(pool);
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Ended`] or [`ControlError::NotRunning`] if the supervisor ends before, or has ended.
+    ///
+    /// # Panics
+    ///
+    /// If it has to wait outside of a tokio runtime with a timer.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe.
+    pub async fn service<T: Clone + Send + Sync + 'static>(&self) -> Result<T, ControlError> {
+        tokio::task::coop::consume_budget().await;
+        let supervisor = self.here().await?;
+        let lookup = Lookup::of_supervisor::<T>(supervisor.clone(), None);
+        if let Some(value) = lookup.find() {
+            return Ok(cloned(&value));
+        }
+        let mut watch = Watch::new(lookup);
+        tokio::select! {
+            biased;
+            value = watch.get(Waiter::Handle(&supervisor)) => Ok(value),
+            _ = supervisor.progress.until_ended() => Err(self.not_running(supervisor.path()).await),
+        }
+    }
+
+    /// Returns all values that the children of the tree provide now, ordered by scope, type and name.
+    #[must_use]
+    pub fn services(&self) -> Vec<ServiceInfo> {
+        let provided = self.current().tree.service.values.provided().into_iter();
+        let mut services: Vec<_> = provided
+            .map(|it| ServiceInfo {
+                scope: it.key.scope,
+                service: it.type_name,
+                name: it.key.name.map(|name| name.to_string()),
+                provider: it.provider.path(),
+                incarnation: it.provider.number,
+            })
+            .collect();
+        services.sort_by(|a, b| {
+            (&a.scope, a.service, &a.name, &a.provider).cmp(&(
+                &b.scope,
+                b.service,
+                &b.name,
+                &b.provider,
+            ))
+        });
+        services
     }
 }

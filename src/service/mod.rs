@@ -85,24 +85,18 @@
 //! # Ok::<_, verger::BuildError>(())
 //! ```
 
-use std::sync::Arc;
-
 mod context;
-mod error;
-mod handle;
 mod lock;
-mod locks;
-mod scopes;
 #[cfg(feature = "serde")]
 mod serde;
-mod slow;
 mod values;
 mod watch;
 
-pub use self::error::ServiceError;
-pub use self::handle::ServiceInfo;
+use std::sync::Arc;
+
+pub use self::context::{ServiceError, ServiceInfo};
 pub use self::lock::Lock;
-use self::locks::Locks;
+use self::lock::Locks;
 use self::values::Services;
 pub use self::watch::Service;
 
