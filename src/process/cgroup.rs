@@ -1,20 +1,20 @@
-//! A cgroup for each incarnation, which contains all of its processes. Linux only, cgroup v2.
+//! The processes that belong to a child besides its group: those of a cgroup v2, and those that `/proc` shows to have
+//! the child's mark. Linux only.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io, process};
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 use tokio::io::Interest;
 
-use super::ended::register;
 use super::error::CommandError;
-use super::members;
+use super::group::register;
 
 /// Returns the directory of the cgroup v2 in which this program runs, for
 /// [`CommandSpec::cgroup`](super::CommandSpec::cgroup).
@@ -99,7 +99,7 @@ impl Cgroup {
     /// Returns the processes in it, but not those in cgroups below.
     pub(super) fn processes(&self) -> Vec<OwnedFd> {
         let numbers = fs::read_to_string(self.path.join("cgroup.procs"));
-        members::listed(&numbers.unwrap_or_default())
+        listed(&numbers.unwrap_or_default())
     }
 
     /// Kills all processes in it, and in cgroups below it.
@@ -138,6 +138,84 @@ fn remove_below(path: &Path) {
     let _ = fs::remove_dir(path);
 }
 
+/// The variable that marks the processes of one incarnation. Its name is unique, so that a program which has
+/// children of its own adds its mark and doesn't replace this one.
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    pub(super) variable: String,
+}
+
+impl Mark {
+    pub(super) fn new() -> Self {
+        Self { variable: format!("VERGER_CHILD_{:032x}", fastrand::u128(..)) }
+    }
+}
+
+/// Returns the processes of a group, also those that have ended and aren't reaped. Blocks.
+pub(super) fn of_group(leader: Pid) -> Vec<OwnedFd> {
+    let in_group = |pid: Pid| {
+        fs::read_to_string(in_proc(pid, "stat"))
+            .is_ok_and(|stat| group_of(&stat) == Some(leader.as_raw_pid()))
+    };
+    processes().filter_map(|pid| open_if(pid, in_group)).collect()
+}
+
+/// Reaps a process that has ended, if it is a child of this program. It is if its parent has ended before, and this
+/// program is the first process of a container.
+pub(super) fn reap_if_adopted(process: &OwnedFd) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    let _ = waitid(WaitId::PidFd(process.as_fd()), options);
+}
+
+/// Kills the processes with this mark, and returns them. Blocks.
+pub(super) fn kill_marked(mark: &Mark) -> Vec<OwnedFd> {
+    let variable = format!("{}=", mark.variable);
+    let is_marked = |pid: Pid| {
+        fs::read(in_proc(pid, "environ")).is_ok_and(|environment| {
+            environment.split(|&byte| byte == 0).any(|it| it.starts_with(variable.as_bytes()))
+        })
+    };
+    let marked = processes().filter_map(|pid| open_if(pid, is_marked));
+    marked.filter(|process| pidfd_send_signal(process, Signal::KILL).is_ok()).collect()
+}
+
+/// Opens the processes with these numbers, one in each line.
+pub(super) fn listed(numbers: &str) -> Vec<OwnedFd> {
+    let pids = numbers.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
+    pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect()
+}
+
+fn processes() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        Pid::from_raw(entry.file_name().to_str()?.parse().ok().filter(|&raw: &i32| raw > 1)?)
+    })
+}
+
+fn in_proc(pid: Pid, file: &str) -> PathBuf {
+    format!("/proc/{}/{file}", pid.as_raw_pid()).into()
+}
+
+/// Opens a process if it is one of those that are looked for.
+///
+/// It is opened before it is looked at. If its number belongs to a new process by then, the descriptor is that of one
+/// that has ended, to which no signal can be sent.
+fn open_if(pid: Pid, is_one: impl Fn(Pid) -> bool) -> Option<OwnedFd> {
+    // Most processes are others, and cost no descriptor.
+    if !is_one(pid) {
+        return None;
+    }
+    let process: io::Result<OwnedFd> = pidfd_open(pid, PidfdFlags::empty()).map_err(Into::into);
+    process.ok().filter(|_| is_one(pid))
+}
+
+/// Returns the group of a process, from its `/proc/PID/stat`.
+fn group_of(stat: &str) -> Option<i32> {
+    // The name before it may contain blanks and brackets. Then come the state, the parent and the group.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(2)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +233,17 @@ mod tests {
         assert_eq!(place_of("0::/elsewhere", contained), None);
         assert_eq!(place_of("5:memory:/a", hybrid), None);
         assert_eq!(place_of(groups, ""), None);
+    }
+
+    #[test]
+    fn a_line_of_stat_says_the_group() {
+        assert_eq!(group_of("42 (a) b) S 7 40 39 0 -1 4194304 1 2 3"), Some(40));
+        assert_eq!(group_of("42 (a) S"), None);
+        assert_eq!(group_of(""), None);
+    }
+
+    #[test]
+    fn marks_differ() {
+        assert_ne!(Mark::new().variable, Mark::new().variable);
     }
 }

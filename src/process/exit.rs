@@ -1,4 +1,4 @@
-//! How a process has ended, and whether that is a failure. Pure.
+//! How a process has ended, whether that is a failure, and the signals by name. Pure.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-use super::signal::{self, StopSignal};
+use rustix::process::Signal;
+
 use crate::invisible::Visible;
 
 /// The most bytes of the last lines in the text of a failure.
@@ -78,7 +79,7 @@ impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => write!(f, "exited with code {code}")?,
-            (None, Some(number)) => match signal::name(number) {
+            (None, Some(number)) => match name(number) {
                 Some(name) => write!(f, "killed by {name} ({number})")?,
                 None => write!(f, "killed by signal {number}")?,
             },
@@ -145,6 +146,90 @@ impl Successes {
     }
 }
 
+/// A signal that stops a process, or with which a process may end in order.
+///
+/// For other signals, such as `SIGRTMIN + 3`, put a wrapper in front of the program that translates one of these.
+///
+/// ```
+/// use std::process::Command;
+///
+/// use verger::command;
+/// use verger::process::{Output, StopSignal};
+///
+/// let proxy = command("proxy", || Command::new("nginx"))
+///     .stop_signal(StopSignal::Quit)
+///     .success_signals([StopSignal::Quit])
+///     .stdout(Output::Null);
+/// # drop(proxy);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopSignal {
+    /// `SIGTERM`, the default.
+    Term,
+    /// `SIGINT`, as Ctrl-C sends it. PostgreSQL's *fast* shutdown.
+    Int,
+    /// `SIGQUIT`. The orderly stop of nginx and PHP-FPM.
+    Quit,
+    /// `SIGHUP`.
+    Hup,
+    /// `SIGUSR1`.
+    Usr1,
+    /// `SIGUSR2`.
+    Usr2,
+    /// `SIGWINCH`. The orderly stop of Apache httpd.
+    Winch,
+}
+
+impl StopSignal {
+    pub(super) fn to_signal(self) -> Signal {
+        match self {
+            Self::Term => Signal::TERM,
+            Self::Int => Signal::INT,
+            Self::Quit => Signal::QUIT,
+            Self::Hup => Signal::HUP,
+            Self::Usr1 => Signal::USR1,
+            Self::Usr2 => Signal::USR2,
+            Self::Winch => Signal::WINCH,
+        }
+    }
+
+    /// Returns the name of the signal, such as `SIGTERM`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        name(self.to_signal().as_raw()).expect("each of them has a name")
+    }
+}
+
+/// Returns the name of a signal, or `None` for one without, such as a real-time signal.
+pub(super) fn name(number: i32) -> Option<&'static str> {
+    const NAMES: [(Signal, &str); 22] = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::USR1, "SIGUSR1"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::USR2, "SIGUSR2"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XCPU, "SIGXCPU"),
+        (Signal::XFSZ, "SIGXFSZ"),
+        (Signal::VTALARM, "SIGVTALRM"),
+        (Signal::PROF, "SIGPROF"),
+        (Signal::WINCH, "SIGWINCH"),
+        (Signal::IO, "SIGIO"),
+        (Signal::SYS, "SIGSYS"),
+    ];
+    NAMES.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| *name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +284,23 @@ mod tests {
         assert!(successes.include(signal(2), false));
         assert!(!successes.include(code(2), false));
         assert!(!successes.include(signal(15), false));
+    }
+
+    #[test]
+    fn each_stop_signal_has_its_name() {
+        let names = [
+            (StopSignal::Term, "SIGTERM"),
+            (StopSignal::Int, "SIGINT"),
+            (StopSignal::Quit, "SIGQUIT"),
+            (StopSignal::Hup, "SIGHUP"),
+            (StopSignal::Usr1, "SIGUSR1"),
+            (StopSignal::Usr2, "SIGUSR2"),
+            (StopSignal::Winch, "SIGWINCH"),
+        ];
+        for (signal, name) in names {
+            assert_eq!(signal.name(), name);
+        }
+        assert_eq!(name(9), Some("SIGKILL"));
+        assert_eq!(name(40), None);
     }
 }

@@ -1,16 +1,32 @@
-//! The process group of a child, and the signals to it.
+//! The process group of a child: the signals to it, the end of its leader, and the table of all groups.
+//!
+//! A process leads a separate group, so a signal of the terminal doesn't reach it, and it would outlive the program.
+//! The table is for an end of this program that waits for nothing.
 //!
 //! # Invariants
 //!
 //! 1. A signal is sent only before the leader is reaped. Until then its number belongs to no other process or group.
 //! 2. No signal is sent to 0 or 1, which would be this program's own group, or every process.
 
-use rustix::io::Errno;
+use std::collections::HashMap;
+use std::io;
 #[cfg(target_os = "linux")]
-use rustix::process::test_kill_process_group;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, LazyLock};
+
+#[cfg(target_os = "linux")]
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpgid, kill_process, kill_process_group, waitid,
 };
+#[cfg(target_os = "linux")]
+use rustix::process::{PidfdFlags, pidfd_open, test_kill_process_group};
+#[cfg(target_os = "linux")]
+use tokio::io::Interest;
+#[cfg(target_os = "linux")]
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::sync::Mutex;
 
@@ -58,7 +74,7 @@ impl Group {
     }
 
     /// Returns whether the leader has ended, reaped or not.
-    pub(super) fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(self.leader), options) {
             Ok(ended) => ended.is_some(),
@@ -73,8 +89,83 @@ impl Group {
     }
 }
 
+/// Resolves when the leader of the group has ended. It isn't reaped, so its number stays its own.
+///
+/// # Errors
+///
+/// If neither a descriptor of the process nor a handler of `SIGCHLD` can be had.
+pub(super) async fn leader_ended(group: &Group) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let Ok(process) = pidfd_open(group.leader(), PidfdFlags::empty()) {
+        process_ended(process).await?;
+        return Ok(());
+    }
+    // Linux before 5.3, a sandbox, or a different system.
+    any_child_ended(group).await
+}
+
+async fn any_child_ended(group: &Group) -> io::Result<()> {
+    // First the handler, so that no end is missed.
+    let mut any_child = signal(SignalKind::child())?;
+    while !group.has_ended() {
+        any_child.recv().await;
+    }
+    Ok(())
+}
+
+/// Resolves to the descriptor when a process has ended, whether or not it has been reaped.
+#[cfg(target_os = "linux")]
+pub(super) async fn process_ended(process: OwnedFd) -> io::Result<OwnedFd> {
+    let process = register(process, Interest::READABLE)?;
+    process.readable().await?.retain_ready();
+    Ok(process.into_inner())
+}
+
+/// Registers a file with the runtime.
+#[cfg(target_os = "linux")]
+pub(super) fn register<T: AsRawFd>(file: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    #[allow(
+        deprecated,
+        reason = "its successor is unsafe, for files that may be replaced; these aren't"
+    )]
+    AsyncFd::with_interest(file, interest)
+}
+
+static LIVE: LazyLock<Mutex<HashMap<Pid, Arc<Group>>>> = LazyLock::new(Mutex::default);
+
+/// Until this is dropped, the group is killed if the program ends at once.
+#[derive(Debug)]
+pub(super) struct Live(Arc<Group>);
+
+impl Live {
+    pub(super) fn new(group: &Arc<Group>) -> Self {
+        LIVE.lock().insert(group.leader(), Arc::clone(group));
+        Self(Arc::clone(group))
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let (mut live, leader) = (LIVE.lock(), self.0.leader());
+        // Once the leader is reaped, its number may be that of the next process.
+        if live.get(&leader).is_some_and(|group| Arc::ptr_eq(group, &self.0)) {
+            live.remove(&leader);
+        }
+    }
+}
+
+/// Kills all groups. The program ends now.
+pub(crate) fn kill_all() {
+    for group in LIVE.lock().values() {
+        // A group that can't be signalled is left as it is: there is no time to say so.
+        let _ = group.signal(Signal::KILL);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -83,5 +174,23 @@ mod tests {
             assert!(Group::led_by(pid).is_none(), "{pid}");
         }
         assert_eq!(Group::led_by(2).map(|it| it.leader().as_raw_pid()), Some(2));
+    }
+
+    #[tokio::test]
+    async fn an_end_is_noticed_without_a_descriptor_and_the_process_is_not_reaped() {
+        let mut process = Command::new("sleep").arg("1000").spawn().unwrap();
+        let group = Group::led_by(process.id()).unwrap();
+        assert!(!group.has_ended());
+        let ((), ended) = tokio::join!(
+            async {
+                tokio::task::yield_now().await;
+                process.kill().unwrap();
+            },
+            any_child_ended(&group),
+        );
+        ended.unwrap();
+        assert!(group.has_ended());
+        leader_ended(&group).await.unwrap();
+        assert!(!process.wait().unwrap().success());
     }
 }

@@ -8,27 +8,27 @@
 //! 4. If the task itself is dropped, with its runtime, the group is killed then.
 //! 5. If the program ends at once, at a second signal for example, the group is killed before.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
 use rustix::fd::OwnedFd;
 use rustix::process::Signal;
-use tokio::process::Child;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 #[cfg(target_os = "linux")]
-use super::cgroup::Cgroup;
-use super::ended;
-use super::error::CommandError;
-use super::group::Group;
-use super::live::Live;
-#[cfg(target_os = "linux")]
-use super::members::{self, Mark};
+use super::cgroup::{self, Cgroup, Mark};
+use super::error::{CommandError, diagnose};
+use super::group::{self, Group, Live};
+use crate::child::Context;
 use crate::child::helpers::HelperGuard;
 use crate::named_task;
+use crate::panic::Foreign;
 use crate::path::Path;
 use crate::subscriber::warn;
 
@@ -88,7 +88,7 @@ struct Keeper {
 }
 
 /// Keeps a process that leads a group from now on.
-pub(super) fn keep(
+fn keep(
     leader: Child,
     group: Group,
     containment: Containment,
@@ -128,10 +128,10 @@ impl Keeper {
     async fn until_nothing_is_left(&mut self, kill: CancellationToken) -> io::Result<ExitStatus> {
         let waited = tokio::select! {
             biased;
-            waited = ended::leader_ended(&self.group) => waited,
+            waited = group::leader_ended(&self.group) => waited,
             () = kill.cancelled() => {
                 self.kill();
-                ended::leader_ended(&self.group).await
+                group::leader_ended(&self.group).await
             }
         };
         if let Err(error) = waited {
@@ -169,7 +169,7 @@ impl Keeper {
     async fn until_others_have_ended(&mut self) {
         if !self.group.is_empty() {
             let leader = self.group.leader();
-            all_ended(search(&self.path, move || members::of_group(leader)).await).await;
+            all_ended(search(&self.path, move || cgroup::of_group(leader)).await).await;
         }
         if let Some(cgroup) = self.containment.cgroup.take() {
             if let Err(error) = cgroup.emptied().await {
@@ -182,7 +182,7 @@ impl Keeper {
             // Until none is found: a process may have started the next one while they were searched.
             loop {
                 let mark = mark.clone();
-                let marked = search(&self.path, move || members::kill_marked(&mark)).await;
+                let marked = search(&self.path, move || cgroup::kill_marked(&mark)).await;
                 if marked.is_empty() {
                     break;
                 }
@@ -212,15 +212,119 @@ async fn all_ended(processes: Vec<OwnedFd>) {
     let mut ended = Vec::new();
     for process in processes {
         // An error means that the runtime shuts down.
-        ended.extend(ended::process_ended(process).await);
+        ended.extend(group::process_ended(process).await);
     }
     // Only now, because a process is adopted when its parent has ended.
-    ended.iter().for_each(members::reap_if_adopted);
+    ended.iter().for_each(cgroup::reap_if_adopted);
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         // Without effect once the leader is reaped. Otherwise the runtime shuts down, and tokio reaps the leader.
         self.kill();
+    }
+}
+
+/// Makes the command of each incarnation.
+pub(super) type CommandFactory = Foreign<dyn Fn() -> Command + Send + Sync>;
+
+/// The variables of a service manager, which are meant for this program and not for its children.
+const NOT_INHERITED: [&str; 6] = [
+    "NOTIFY_SOCKET",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+];
+
+/// Returns a factory that calls the user's.
+pub(super) fn factory_of<F, C>(factory: F) -> CommandFactory
+where
+    F: Fn() -> C + Send + Sync + 'static,
+    C: Into<Command>,
+{
+    Foreign::new(Arc::new(move || factory().into()))
+}
+
+/// The ends of its pipes.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: Option<ChildStdout>,
+    pub(super) stderr: Option<ChildStderr>,
+}
+
+/// Starts the process.
+///
+/// # Errors
+///
+/// If it can't be started. Nothing is left of it then.
+pub(super) fn spawn(
+    mut command: Command,
+    containment: Containment,
+    ctx: &Context,
+    guard: HelperGuard,
+) -> Result<(Process, Pipes), CommandError> {
+    remove_variables(&mut command);
+    #[cfg(target_os = "linux")]
+    if let Some(mark) = &containment.mark {
+        command.env(&mark.variable, format!("{}#{}", ctx.path(), ctx.incarnation()));
+    }
+    command.as_std_mut().process_group(0);
+    // Only for the moment until its keeper has it, and if the runtime shuts down.
+    command.kill_on_drop(true);
+    let spawned = command.spawn();
+    let mut leader = match spawned {
+        Ok(leader) => leader,
+        Err(error) => {
+            #[cfg(target_os = "linux")]
+            if let Some(cgroup) = &containment.cgroup {
+                cgroup.remove();
+            }
+            return Err(diagnose(command.as_std(), error));
+        }
+    };
+    let pipes = Pipes {
+        stdin: leader.stdin.take(),
+        stdout: leader.stdout.take(),
+        stderr: leader.stderr.take(),
+    };
+    let group = leader.id().and_then(Group::led_by).expect("a new process has a number above 1");
+    #[cfg(target_os = "linux")]
+    let adopted = containment.cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.adopt(group.leader()));
+    let process = keep(leader, group, containment, (ctx.path(), ctx.incarnation()), guard);
+    #[cfg(target_os = "linux")]
+    adopted?;
+    Ok((process, pipes))
+}
+
+/// Removes the variables that aren't meant for it, unless the command sets them.
+fn remove_variables(command: &mut Command) {
+    for name in NOT_INHERITED {
+        let sets =
+            |(set, value): (&OsStr, Option<&OsStr>)| set == OsStr::new(name) && value.is_some();
+        if !command.as_std().get_envs().any(sets) {
+            command.env_remove(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_meant_for_this_program_is_removed_unless_the_command_sets_it() {
+        let mut command = Command::new("true");
+        command.env("NOTIFY_SOCKET", "/run/own").env("PATH", "/bin");
+        remove_variables(&mut command);
+
+        let variables: Vec<_> = command.as_std().get_envs().collect();
+        let of = |name| variables.iter().find(|(it, _)| *it == OsStr::new(name)).map(|it| it.1);
+        assert_eq!(of("NOTIFY_SOCKET"), Some(Some(OsStr::new("/run/own"))));
+        assert_eq!(of("WATCHDOG_USEC"), Some(None));
+        assert_eq!(of("LISTEN_FDS"), Some(None));
+        assert_eq!(of("PATH"), Some(Some(OsStr::new("/bin"))));
     }
 }

@@ -13,20 +13,14 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(target_os = "linux")]
-use super::cgroup::Cgroup;
+use super::cgroup::{Cgroup, Mark};
 use super::error::CommandError;
 use super::exit::ProcessExit;
-use super::keeper::{Containment, Process};
-use super::lines::Tail;
+use super::keeper::{CommandFactory, Containment, Pipes, Process, spawn};
 use super::log::{LineLog, Stream};
-#[cfg(target_os = "linux")]
-use super::members::Mark;
-use super::notify::{NotifySocket, Report};
-use super::options::Options;
-use super::output::{Sinks, read, status_of};
-use super::ready::{Condition, LineWatch, accepts, succeeds};
-use super::spawn::{CommandFactory, Pipes, spawn};
-use super::streams::{Output, StdinFrom, connect};
+use super::output::{Sinks, Tail, read, status_of};
+use super::ready::{Condition, LineWatch, NotifySocket, Report, accepts, succeeds};
+use super::spec::{Options, Output, StdinFrom, connect};
 use crate::child::spec::IncarnationFactory;
 use crate::child::task::ExitFuture;
 use crate::child::{ChildMeta, Context, Phases};

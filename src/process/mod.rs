@@ -50,48 +50,31 @@
 
 // | file | what it is |
 // | --- | --- |
-// | `spec`, `options`, `signal` | what a child with a process can be told |
+// | `spec` | what a child with a process can be told: options, streams |
 // | `error`, `exit` | why it can't be started, and how it has ended |
-// | `lines` | lines from the bytes of a stream; pure |
-// | `group`, `ended` | signals to a process group, and the end of its leader |
-// | `members`, `cgroup` | other processes that belong to it; Linux |
-// | `keeper` | kills and waits until nothing is left |
-// | `live` | all groups, for an end of the program that waits for nothing |
-// | `streams` | where the standard streams come from and go to |
-// | `spawn` | starts a process, and gives it to a keeper |
+// | `group` | signals to a process group, the end of its leader, and all groups |
+// | `cgroup` | other processes that belong to it; Linux |
+// | `keeper` | starts a process, kills and waits until nothing is left |
 // | `log`, `output` | reads what a process writes, and logs it |
-// | `notify`, `probe`, `ready` | when it is ready |
+// | `ready` | when it is ready |
 // | `life` | one incarnation, from the start of its process to its end |
 
 #[cfg(target_os = "linux")]
 mod cgroup;
-mod ended;
 mod error;
 mod exit;
 mod group;
 mod keeper;
 mod life;
-mod lines;
-mod live;
 mod log;
-#[cfg(target_os = "linux")]
-mod members;
-mod notify;
-mod options;
 mod output;
-mod probe;
 mod ready;
-mod signal;
-mod spawn;
 pub(crate) mod spec;
-mod streams;
 
 #[cfg(target_os = "linux")]
 pub use self::cgroup::own_cgroup;
 pub use self::error::CommandError;
-pub use self::exit::ProcessExit;
-pub(crate) use self::live::kill_all;
+pub use self::exit::{ProcessExit, StopSignal};
+pub(crate) use self::group::kill_all;
 pub use self::ready::ReadyWhen;
-pub use self::signal::StopSignal;
-pub use self::spec::CommandSpec;
-pub use self::streams::Output;
+pub use self::spec::{CommandSpec, Output};

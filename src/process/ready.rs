@@ -1,18 +1,24 @@
-//! When a process counts as ready.
+//! When a process counts as ready: by a line, a port, a command, or a message on the socket that systemd would read.
 
-use std::fmt;
 use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, fs, io};
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixDatagram};
 use tokio::process::Command;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::probe;
-use super::spawn::{CommandFactory, factory_of};
-use crate::child::Context;
+use super::error::CommandError;
+use super::exit::ProcessExit;
+use super::keeper::{CommandFactory, Containment, factory_of, spawn};
+use super::output::start_of;
+use crate::child::{Context, HealthCheck};
+use crate::exit::{Exit, ExitError};
 use crate::panic::Foreign;
 use crate::sync::Mutex;
 
@@ -158,9 +164,168 @@ pub(super) async fn accepts(address: SocketAddr) {
 /// Resolves once the command has succeeded.
 pub(super) async fn succeeds(factory: CommandFactory, ctx: &Context) {
     loop {
-        if let Ok(Ok(())) = timeout(COMMAND, probe::run(&factory, ctx)).await {
+        if let Ok(Ok(())) = timeout(COMMAND, run(&factory, ctx)).await {
             return;
         }
         sleep(AGAIN).await;
+    }
+}
+
+impl HealthCheck {
+    /// Creates a check that runs a command, which succeeds with exit code 0.
+    ///
+    /// `factory` makes the command of each check. It has no stdin and no output. One that isn't over after the
+    /// [`timeout`](Self::timeout), or when the child ends, is killed with its process group. Use it for any child, with
+    /// or without a process.
+    ///
+    /// ```
+    /// use std::process::Command;
+    ///
+    /// use verger::{HealthCheck, command};
+    ///
+    /// let check = HealthCheck::command(|| {
+    ///     let mut ping = Command::new("redis-cli");
+    ///     ping.arg("ping");
+    ///     ping
+    /// });
+    /// let redis = command("redis", || Command::new("redis-server")).into_child().health_check(check);
+    /// # drop(redis);
+    /// ```
+    pub fn command<F, C>(factory: F) -> Self
+    where
+        F: Fn() -> C + Send + Sync + 'static,
+        C: Into<Command>,
+    {
+        let factory = factory_of(factory);
+        Self::new(move |ctx| {
+            let factory = factory.clone();
+            async move { run(&factory, &ctx).await }
+        })
+    }
+}
+
+/// Runs a command to its end. Dropping the future kills it.
+///
+/// # Errors
+///
+/// If it can't be started, or fails.
+pub(super) async fn run(factory: &CommandFactory, ctx: &Context) -> Exit {
+    // A child that has ended is neither ready nor healthy, and asks no more.
+    let Some(guard) = ctx.incarnation.admit_helper() else { return Err(ExitError::ignore()) };
+    let mut command = factory();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
+    let (mut process, _pipes) = spawn(command, Containment::default(), ctx, guard)?;
+    let status = process.ended().await?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("`{program}` {}", ProcessExit::new(status, Vec::new())).into())
+}
+
+/// The most bytes of a status that is kept.
+const MAX_STATUS: usize = 200;
+
+/// A datagram socket in a directory of its own, which is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct NotifySocket {
+    socket: UnixDatagram,
+    directory: PathBuf,
+    path: PathBuf,
+}
+
+/// What a process reports.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) is_ready: bool,
+    pub(super) is_alive: bool,
+    pub(super) status: Option<String>,
+}
+
+impl NotifySocket {
+    /// Creates a socket. Its name can't be guessed, so only a process that is told it can use it.
+    pub(super) fn bind() -> Result<Self, CommandError> {
+        let directory = std::env::temp_dir().join(format!("verger-{:016x}", fastrand::u64(..)));
+        let path = directory.join("notify");
+        let failed = |source| CommandError::NotifySocket { path: path.clone(), source };
+        // It can be entered, and not listed: the command may run as a different user.
+        fs::DirBuilder::new().mode(0o711).create(&directory).map_err(failed)?;
+        let bound = bind(&path);
+        match bound {
+            Ok(socket) => Ok(Self { socket, directory, path }),
+            Err(source) => {
+                remove(&directory, &path);
+                Err(failed(source))
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for the next report.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub(super) async fn report(&self) -> io::Result<Report> {
+        let mut message = [0; 4096];
+        let length = self.socket.recv(&mut message).await?;
+        Ok(parse(&message[..length]))
+    }
+}
+
+impl Drop for NotifySocket {
+    fn drop(&mut self) {
+        remove(&self.directory, &self.path);
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixDatagram> {
+    let socket = UnixDatagram::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+    Ok(socket)
+}
+
+fn remove(directory: &Path, path: &Path) {
+    let _ = fs::remove_file(path);
+    let _ = fs::remove_dir(directory);
+}
+
+/// Reads a message in the format of `sd_notify`. What isn't known is ignored.
+fn parse(message: &[u8]) -> Report {
+    let mut report = Report::default();
+    for line in String::from_utf8_lossy(message).lines() {
+        match line.split_once('=') {
+            Some(("READY", "1")) => report.is_ready = true,
+            Some(("WATCHDOG", "1")) => report.is_alive = true,
+            Some(("STATUS", text)) => report.status = Some(start_of(text, MAX_STATUS).into_owned()),
+            _ => {}
+        }
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_a_line_for_each_fact() {
+        let report = |message: &str| parse(message.as_bytes());
+        let ready = Report { is_ready: true, ..Report::default() };
+        assert_eq!(report("READY=1"), ready);
+        assert_eq!(report("READY=1\n"), ready);
+        let status = Some("loading = 3".to_owned());
+        assert_eq!(report("STATUS=loading = 3"), Report { status, ..Report::default() });
+        assert_eq!(
+            report("MAINPID=1\nWATCHDOG=1\nSTATUS=\nREADY=1"),
+            Report { is_ready: true, is_alive: true, status: Some(String::new()) }
+        );
+        for ignored in ["READY=0", "READY", "", "X_READY=1", "\u{0}"] {
+            assert_eq!(report(ignored), Report::default(), "{ignored}");
+        }
+        assert_eq!(parse(b"\xff\xfe\nREADY=1"), ready);
     }
 }

@@ -1,21 +1,20 @@
 //! The description of a child that is an OS process.
 
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::panic::Location;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::Stdio;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use tokio::process::{ChildStdin, Command};
 
+use super::exit::{StopSignal, Successes};
+use super::keeper::{CommandFactory, factory_of};
 use super::life::ProcessFactory;
-use super::options::Options;
 use super::ready::ReadyWhen;
-use super::signal::StopSignal;
-use super::spawn::{CommandFactory, factory_of};
-use super::streams::{Output, StdinFrom};
 use crate::child::{ChildSpec, Component, FactoryKind};
 use crate::panic::Foreign;
 
@@ -241,5 +240,110 @@ impl fmt::Debug for CommandSpec {
             .field("name", &self.name)
             .field("options", &self.options)
             .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) stdin: StdinFrom,
+    pub(super) stdout: Output,
+    pub(super) stderr: Output,
+    pub(super) kept_lines: usize,
+    pub(super) successes: Successes,
+    pub(super) ready: ReadyWhen,
+    #[cfg(target_os = "linux")]
+    pub(super) kills_marked: bool,
+    #[cfg(target_os = "linux")]
+    pub(super) cgroup: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let successes =
+            Successes { codes: Vec::new(), signals: Vec::new(), stop_signal: StopSignal::Term };
+        Self {
+            stdin: StdinFrom::default(),
+            stdout: Output::default(),
+            stderr: Output::default(),
+            kept_lines: 20,
+            successes,
+            ready: ReadyWhen::spawned(),
+            #[cfg(target_os = "linux")]
+            kills_marked: false,
+            #[cfg(target_os = "linux")]
+            cgroup: None,
+        }
+    }
+}
+
+/// Where the stdout or the stderr of a process goes.
+///
+/// The example of [`StopSignal`](crate::process::StopSignal) sets one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Output {
+    /// Each line is logged, at `INFO` with the target `verger::process`. The default.
+    #[default]
+    Capture,
+    /// To the same place as that of this program.
+    Inherit,
+    /// Nowhere.
+    Null,
+    /// Where the command itself says, for example to a file.
+    Command,
+}
+
+type Feed =
+    dyn Fn(ChildStdin) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> + Send + Sync;
+
+/// Where the stdin of a process comes from.
+#[derive(Clone, Default)]
+pub(super) enum StdinFrom {
+    /// It has an end at once.
+    #[default]
+    Nothing,
+    /// A pipe that stays open while this program lives.
+    Open,
+    Bytes(Arc<[u8]>),
+    Function(Foreign<Feed>),
+    /// Where the command itself says.
+    Command,
+}
+
+impl fmt::Debug for StdinFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "Nothing",
+            Self::Open => "Open",
+            Self::Bytes(_) => "Bytes",
+            Self::Function(_) => "Function",
+            Self::Command => "Command",
+        })
+    }
+}
+
+/// Connects the standard streams.
+pub(super) fn connect(command: &mut Command, stdin: &StdinFrom, stdout: Output, stderr: Output) {
+    match stdin {
+        StdinFrom::Nothing => drop(command.stdin(Stdio::null())),
+        StdinFrom::Open | StdinFrom::Bytes(_) | StdinFrom::Function(_) => {
+            command.stdin(Stdio::piped());
+        }
+        StdinFrom::Command => {}
+    }
+    if let Some(stdout) = stdio(stdout) {
+        command.stdout(stdout);
+    }
+    if let Some(stderr) = stdio(stderr) {
+        command.stderr(stderr);
+    }
+}
+
+fn stdio(output: Output) -> Option<Stdio> {
+    match output {
+        Output::Capture => Some(Stdio::piped()),
+        Output::Inherit => Some(Stdio::inherit()),
+        Output::Null => Some(Stdio::null()),
+        Output::Command => None,
     }
 }
