@@ -44,60 +44,47 @@
 //
 // | file | what it knows |
 // | --- | --- |
-// | `child_info`, `supervisor_info`, `program` | the facts of a snapshot |
-// | `lease_info`, `schedule_info` | the facts of a lease and of a schedule |
-// | `event`, `subscription`, `stream`, `event_log` | events, how they are received, and a list of them |
-// | `readiness` | whether a snapshot is ready, and what its problems are |
-// | `text`, `json`, `svg` | the views of a snapshot |
+// | this one | snapshots, the order of their children, and what keeps a tree from being ready |
+// | `info` | the facts of a snapshot |
+// | `event`, `event_log` | events, how they are received, and a list of them |
+// | `text`, `svg` | the views of a snapshot |
 // | `serde` | the serialised form of all of these |
 // | `diff` | the differences between two snapshots |
-// | `walk` | all children of a snapshot in order, without recursion |
-// | `words`, `look` | the facts of a child in a few words; its shape and colour |
-// | `escape` | texts of users in an SVG |
+// | `words` | the facts of a child in a few words |
+//
+// Invariants of a walk through a snapshot:
+//
+// 1. No recursion: the stack of the caller doesn't grow with the depth of the tree.
+// 2. A child is numbered after its supervisor and before its own children, without gaps, from 0.
 
-mod child_info;
 mod diff;
-mod escape;
 mod event;
 mod event_log;
-#[cfg(feature = "json")]
-mod json;
-mod lease_info;
-mod look;
-mod program;
-mod readiness;
+mod info;
 #[cfg(test)]
 mod samples;
-mod schedule_info;
 #[cfg(feature = "serde")]
 mod serde;
-mod stream;
-mod subscription;
-mod supervisor_info;
 mod svg;
 mod text;
-mod walk;
 mod words;
 
+use std::fmt::{self, Write as _};
+use std::slice;
 use std::time::{Duration, SystemTime};
 
-pub use self::child_info::{
-    ChildInfo, ChildKind, LastCall, LastExit, LimitUse, MailboxInfo, NextAttempt,
-};
 pub use self::diff::{ChildChange, ChildDiff, Fact, FactChange, StatusDiff};
-pub use self::event::{Event, EventKind};
-#[cfg(feature = "console")]
+pub use self::event::{Event, EventKind, StatusChange, StatusStream, Subscription};
 pub(crate) use self::event_log::cut;
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
-pub use self::lease_info::LeaseInfo;
-pub use self::program::{ProgramInfo, Totals};
-pub use self::readiness::Problem;
-pub use self::schedule_info::{LastRun, RunOutcome, ScheduleInfo};
+pub use self::info::{
+    ChildInfo, ChildKind, Counts, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
+    MailboxInfo, NextAttempt, ProgramInfo, RunOutcome, ScheduleInfo, SupervisorInfo, Totals,
+};
 #[cfg(feature = "console")]
 pub(crate) use self::serde::Explained;
-pub use self::stream::{StatusChange, StatusStream};
-pub use self::subscription::Subscription;
-pub use self::supervisor_info::{Counts, GoneChild, SupervisorInfo};
+use crate::invisible::Visible;
+use crate::path::Path;
 use crate::policy::{
     Backoff, FailureLog, Intensity, OnExhausted, OnLeak, PolicySources, RestartType, Shutdown,
     Trigger,
@@ -159,6 +146,74 @@ impl Status {
     /// The version of the serialised form. It grows when a field changes its meaning or is removed; fields may
     /// be added at any time.
     pub const FORMAT: u32 = 1;
+
+    /// Returns whether the root and every [essential](crate::ChildSpec::essential) child below it are
+    /// [ready](ChildInfo::ready), at every level, and dynamic supervisors have as many active children as
+    /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready) specifies.
+    ///
+    /// What is below a child that isn't essential doesn't count.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.problems().iter().all(|problem| !problem.essential)
+    }
+
+    /// Returns every child that isn't [ready](ChildInfo::ready), and every supervisor that lacks active children, a
+    /// supervisor before its children.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut left = vec![(&self.root, true)];
+        while let Some((node, above)) = left.pop() {
+            let child = &node.child;
+            let essential = above && child.essential;
+            if !child.ready {
+                let (path, problem) = (child.path.clone(), problem(child));
+                problems.push(Problem { path, problem, essential });
+            }
+            let lacks = node.supervisor.as_deref().filter(|it| it.lacks_active > 0);
+            if let Some(SupervisorInfo { min_ready, lacks_active, .. }) = lacks {
+                let active = min_ready.saturating_sub(*lacks_active);
+                let problem = format!("{active} of {min_ready} children are active");
+                problems.push(Problem { path: child.path.clone(), problem, essential });
+            }
+            left.extend(node.children.iter().rev().map(|child| (child, essential)));
+        }
+        problems
+    }
+
+    /// Returns the snapshot as indented JSON with a final line break.
+    ///
+    /// The fields are those that `serde` writes. Durations are in milliseconds, and points in time
+    /// in milliseconds since the Unix epoch, in fields whose names end in `_ms`. Values that aren't
+    /// known are `null`. The `policy` of a child is written as in a configuration file, each part
+    /// with its `source`: see [`EffectivePolicy`](crate::policy::EffectivePolicy).
+    #[cfg(feature = "json")]
+    #[must_use]
+    pub fn json(&self) -> String {
+        let json = serde_json::to_string_pretty(self);
+        json.expect("all keys are strings and no field fails to serialise") + "\n"
+    }
+
+    /// Returns the same snapshot of a part of the tree.
+    pub(crate) fn of_part(&self, root: Node) -> Self {
+        let Self { format, seq, captured_at, .. } = *self;
+        let program = self.program.clone();
+        let mut totals = Totals { children: 0, ..self.totals.clone() };
+        totals.lifecycle.clear();
+        let mut open: Vec<&Node> = root.children.iter().collect();
+        while let Some(node) = open.pop() {
+            totals.children += 1;
+            *totals.lifecycle.entry(node.child.lifecycle).or_default() += 1;
+            open.extend(&node.children);
+        }
+        Self { format, seq, captured_at, program, totals, root }
+    }
+
+    /// Visits the root and all children below it.
+    #[inline]
+    fn walk(&self) -> Walk<'_> {
+        self.root.walk()
+    }
 }
 
 #[cfg(test)]
@@ -173,24 +228,6 @@ impl Status {
         };
         let (captured_at, totals) = (SystemTime::UNIX_EPOCH, Totals::default());
         Self { format: Self::FORMAT, seq: 0, captured_at, program, totals, root }
-    }
-}
-
-#[cfg(feature = "console")]
-impl Status {
-    /// Returns the same snapshot of a part of the tree.
-    pub(crate) fn of_part(&self, root: Node) -> Self {
-        let Self { format, seq, captured_at, .. } = *self;
-        let program = self.program.clone();
-        let mut totals = Totals { children: 0, ..self.totals.clone() };
-        totals.lifecycle.clear();
-        let mut open: Vec<&Node> = root.children.iter().collect();
-        while let Some(node) = open.pop() {
-            totals.children += 1;
-            *totals.lifecycle.entry(node.child.lifecycle).or_default() += 1;
-            open.extend(&node.children);
-        }
-        Self { format, seq, captured_at, program, totals, root }
     }
 }
 
@@ -268,4 +305,167 @@ pub struct ChildSpecInfo {
     /// The source of each value. What a running child has overridden is in [`ChildInfo::policy`]
     /// only.
     pub sources: PolicySources,
+}
+
+/// A child, and its place in the tree.
+struct Visit<'a> {
+    node: &'a Node,
+    /// The number of supervisors above.
+    depth: usize,
+    /// How many children have been visited before.
+    number: usize,
+    /// The supervisor; `None` for the root.
+    above: Option<Above>,
+}
+
+/// The supervisor of a child that is visited.
+struct Above {
+    number: usize,
+    /// Whether the child is the last one of this supervisor.
+    is_last: bool,
+}
+
+/// For each level above the next child, the number of the supervisor and its children that aren't visited yet.
+struct Walk<'a> {
+    root: Option<&'a Node>,
+    open: Vec<(usize, slice::Iter<'a, Node>)>,
+    visited: usize,
+}
+
+impl Node {
+    /// Visits this child and all children below it.
+    #[inline]
+    fn walk(&self) -> Walk<'_> {
+        Walk { root: Some(self), open: Vec::new(), visited: 0 }
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Visit<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Visit<'a>> {
+        let (node, above) = match self.root.take() {
+            Some(root) => (root, None),
+            None => loop {
+                let (number, children) = self.open.last_mut()?;
+                if let Some(node) = children.next() {
+                    let is_last = children.as_slice().is_empty();
+                    break (node, Some(Above { number: *number, is_last }));
+                }
+                self.open.pop();
+            },
+        };
+        let (depth, number) = (self.open.len(), self.visited);
+        self.open.push((number, node.children.iter()));
+        self.visited += 1;
+        Some(Visit { node, depth, number, above })
+    }
+}
+
+/// A child that isn't ready.
+///
+/// Displayed as a line of text: `app/db: restarting, attempt 4 in 3.2s, last: failed: no route`.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// app.terminate_child("db").await?;
+///
+/// let status = app.status().await?;
+/// assert!(!status.is_ready());
+/// assert_eq!(status.problems()[0].path.as_str(), "app/db");
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The child.
+    pub path: Path,
+    /// What is wrong, in a few words.
+    pub problem: String,
+    /// Whether the tree isn't ready because of it.
+    pub essential: bool,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let optional = if self.essential { "" } else { " (not essential)" };
+        write!(f, "{}: {}{optional}", self.path, self.problem)
+    }
+}
+
+fn problem(child: &ChildInfo) -> String {
+    let mut text = child.lifecycle.to_string();
+    if child.healthy == Some(false) {
+        text.push_str(", unhealthy");
+    }
+    // Writing to a string doesn't fail.
+    if let Some(problem) = &child.problem {
+        let _ = write!(text, ": {}", Visible(problem));
+    }
+    if let Some(why) = child.why {
+        let _ = write!(text, ", {why}");
+    }
+    if let Some(next) = child.next {
+        let _ = write!(text, ", attempt {} in {:.1?}", next.attempt, next.remaining);
+    }
+    if let Some(last) = &child.last_exit {
+        let _ = write!(text, ", last: {last}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::Path;
+    use crate::status::{ChildInfo, ChildKind, Node, samples};
+
+    #[test]
+    fn each_child_is_visited_after_its_supervisor_and_before_its_own_children() {
+        let service = samples::service();
+        let visits = service.walk().map(|it| {
+            let above = it.above.map_or("-".to_owned(), |above| {
+                let last = if above.is_last { " last" } else { "" };
+                format!("{}{last}", above.number)
+            });
+            format!("{} {} {} {above}", it.number, it.depth, it.node.child.path)
+        });
+
+        assert_eq!(
+            visits.collect::<Vec<_>>(),
+            [
+                "0 0 app -",
+                "1 1 app/db 0",
+                "2 1 app/ingest 0",
+                "3 2 app/ingest/writer 2",
+                "4 2 app/ingest/mqtt 2 last",
+                "5 1 app/cache 0",
+                "6 1 app/feed 0",
+                "7 1 app/migrate 0",
+                "8 1 app/http 0",
+                "9 1 app/search 0",
+                "10 1 app/old 0",
+                "11 1 app/report 0 last",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tree_may_be_a_thousand_levels_deep() {
+        let child = ChildInfo::sample(Path::root("app"), ChildKind::Supervisor);
+        let node = |children| Node { child: child.clone(), supervisor: None, children };
+        let root = (1..1_000).fold(node(Vec::new()), |below, _| node(vec![below]));
+        let json = Status::sample(root).json();
+
+        assert_eq!(json.matches("\"path\": \"app\"").count(), 1_000);
+    }
 }

@@ -154,7 +154,7 @@ pub(super) fn in_a_small_stack(test: impl FnOnce() + Send) {
 
 #[test]
 fn the_look_of_each_state_occurs_in_the_service() {
-    use super::look::Look;
+    use super::svg::Look;
 
     let service = service();
     for look in Look::ALL {

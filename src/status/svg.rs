@@ -1,17 +1,22 @@
 //! A [`Status`] as a picture: an indented list, a row for each child.
 //!
+//! Each [`Look`] has its own shape, so that nothing depends on colours. The state is also written as a word.
+//!
 //! # Invariants
 //!
 //! 1. The picture grows by one row for each child, whatever the shape of the tree.
 //! 2. No text reaches into the next column: texts are cut to the width of theirs.
 //! 3. The style sheet is the same in every picture, and applies to elements of class `verger` only, so that a
 //!    picture can be a part of a page.
+//! 4. An escaped text closes no attribute and opens no element. A renderer shows it as it was, apart from two
+//!    characters that XML can't hold.
 
-use super::escape::Xml;
-use super::look::{Look, Tone};
-use super::walk::Visit;
+use std::fmt::{self, Display, Write};
+
+use super::Visit;
 use super::words::{self, cut, cut_in_the_middle};
-use crate::status::Status;
+use crate::lifecycle::Lifecycle;
+use crate::status::{ChildInfo, Status};
 
 /// The size of the picture, in pixels, apart from the rows.
 const WIDTH: usize = 1_080;
@@ -229,8 +234,135 @@ fn widest(text: &str) -> usize {
     if text.chars().any(|c| c >= '\u{1100}') { 2 } else { 1 }
 }
 
+/// The look of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Waiting,
+    Activating,
+    Active,
+    Unhealthy,
+    Errored,
+    Restarting,
+    Deactivating,
+    Stopped,
+    Held,
+}
+
+/// The meaning of a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tone {
+    /// Running as intended.
+    Good,
+    /// Starting, stopping or waiting for a restart.
+    Busy,
+    /// In need of attention.
+    Bad,
+    /// Not running.
+    Off,
+}
+
+impl Look {
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 9] = [
+        Self::Waiting,
+        Self::Activating,
+        Self::Active,
+        Self::Unhealthy,
+        Self::Errored,
+        Self::Restarting,
+        Self::Deactivating,
+        Self::Stopped,
+        Self::Held,
+    ];
+
+    #[inline]
+    pub(super) fn of(child: &ChildInfo) -> Self {
+        match child.lifecycle {
+            Lifecycle::Discovered
+            | Lifecycle::Resolved
+            | Lifecycle::Errored
+            | Lifecycle::Restarting
+            | Lifecycle::Stopped
+                if child.held =>
+            {
+                Self::Held
+            }
+            Lifecycle::Discovered | Lifecycle::Resolved => Self::Waiting,
+            Lifecycle::Activating => Self::Activating,
+            Lifecycle::Active if child.healthy == Some(false) => Self::Unhealthy,
+            Lifecycle::Active => Self::Active,
+            Lifecycle::Errored => Self::Errored,
+            Lifecycle::Restarting => Self::Restarting,
+            Lifecycle::Deactivating => Self::Deactivating,
+            Lifecycle::Stopped => Self::Stopped,
+        }
+    }
+
+    /// A word for classes and ids.
+    #[inline]
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Activating => "activating",
+            Self::Active => "active",
+            Self::Unhealthy => "unhealthy",
+            Self::Errored => "errored",
+            Self::Restarting => "restarting",
+            Self::Deactivating => "deactivating",
+            Self::Stopped => "stopped",
+            Self::Held => "held",
+        }
+    }
+
+    #[inline]
+    fn tone(self) -> Tone {
+        match self {
+            Self::Active => Tone::Good,
+            Self::Activating | Self::Restarting | Self::Deactivating => Tone::Busy,
+            Self::Unhealthy | Self::Errored => Tone::Bad,
+            Self::Waiting | Self::Stopped | Self::Held => Tone::Off,
+        }
+    }
+}
+
+/// A text between the tags of an SVG, or in an attribute with double quotes.
+struct Xml<T>(pub(super) T);
+
+impl<T: Display> Display for Xml<T> {
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping(f), "{}", self.0)
+    }
+}
+
+/// A writer that escapes what it writes.
+struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for Escaping<'_, '_> {
+    #[inline]
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let mut plain = 0;
+        for (at, c) in s.char_indices() {
+            let escaped = match c {
+                '&' => "&amp;",
+                '<' => "&lt;",
+                '>' => "&gt;",
+                '"' => "&quot;",
+                // No XML document contains these, not even as a reference.
+                '\u{fffe}' | '\u{ffff}' => "\u{fffd}",
+                _ => continue,
+            };
+            self.0.write_str(&s[plain..at])?;
+            self.0.write_str(escaped)?;
+            plain = at + c.len_utf8();
+        }
+        self.0.write_str(&s[plain..])
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::path::Path;
     use crate::status::samples;
 
@@ -328,5 +460,19 @@ mod tests {
 
         // The quotes are longer where they are escaped.
         assert_eq!(rows, [[3, 17], [32, 66 + 5], [16, 33 + 5]], "name and facts");
+    }
+
+    #[test]
+    fn what_has_a_meaning_in_xml_is_escaped_and_nothing_else() {
+        let text = r##"a "b" <script>&amp; \n #1 100% $2 `c` *d* {e} ü日"##;
+        assert_eq!(
+            Xml(text).to_string(),
+            r##"a &quot;b&quot; &lt;script&gt;&amp;amp; \n #1 100% $2 `c` *d* {e} ü日"##
+        );
+    }
+
+    #[test]
+    fn characters_that_xml_cannot_hold_are_replaced() {
+        assert_eq!(Xml("a\u{fffe}b\u{ffff}").to_string(), "a\u{fffd}b\u{fffd}");
     }
 }

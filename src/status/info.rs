@@ -1,4 +1,4 @@
-//! What a snapshot shows of one child.
+//! What a snapshot shows of the program, of a supervisor, and of a child with its lease and its schedule.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,12 +7,11 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::lease_info::LeaseInfo;
-use super::schedule_info::ScheduleInfo;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::policy::{EffectivePolicy, RestartType};
+use crate::policy::{EffectivePolicy, Intensity, RestartType};
+use crate::string_enum::string_enum;
 
 /// The state of one child.
 ///
@@ -342,5 +341,331 @@ impl ChildInfo {
     /// Returns an active child, for tests of the views.
     pub(crate) fn sample(path: Path, kind: ChildKind) -> Self {
         Self::active(path, kind, SystemTime::UNIX_EPOCH)
+    }
+}
+
+/// The lease that a child needs, as far as its supervisor knows it.
+///
+/// ```
+/// use verger::{ControlError, SupervisorHandle};
+///
+/// /// Prints why the child isn't active here.
+/// async fn standby(app: &SupervisorHandle, child: &str) -> Result<(), ControlError> {
+///     match app.which_child(child).await?.lease {
+///         Some(lease) if lease.token.is_none() => println!("{:?} has {}", lease.holder, lease.name),
+///         _ => println!("{child} waits for no lease"),
+///     }
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaseInfo {
+    /// The name of the lease.
+    pub name: Arc<str>,
+    /// The fencing token of the grant. `None` while the child is on standby.
+    pub token: Option<u64>,
+    /// The present holder of the lease, if the child is on standby and the engine knows it.
+    pub holder: Option<Arc<str>>,
+    /// Why the engine can't tell whether the lease is free, if that is so.
+    pub problem: Option<Arc<str>>,
+}
+
+impl LeaseInfo {
+    pub(crate) fn sought(name: &Arc<str>) -> Self {
+        Self { name: Arc::clone(name), token: None, holder: None, problem: None }
+    }
+
+    pub(crate) fn standby(
+        name: &Arc<str>,
+        holder: Option<Arc<str>>,
+        problem: Option<Arc<str>>,
+    ) -> Self {
+        Self { holder, problem, ..Self::sought(name) }
+    }
+
+    /// Why the lease isn't granted, as far as that is known.
+    fn cause(&self) -> Option<String> {
+        match (&self.problem, &self.holder) {
+            (Some(problem), _) => Some(problem.to_string()),
+            (None, Some(holder)) => Some(format!("{holder} has the lease")),
+            (None, None) => None,
+        }
+    }
+
+    pub(crate) fn granted(name: &Arc<str>, token: u64) -> Self {
+        Self { token: Some(token), ..Self::sought(name) }
+    }
+}
+
+/// The schedule of a periodic child (feature `periodic`), and its runs since its supervisor was started.
+///
+/// The example of the module `periodic` reads one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScheduleInfo {
+    /// When runs are due, such as `every 10s` or `30 4 * * * in Europe/Berlin`.
+    pub plan: Arc<str>,
+    /// The planned time of the next run. `None` if it depends on the end of a run, and if no run is planned any more.
+    pub next: Option<SystemTime>,
+    /// How many runs are running.
+    pub running: usize,
+    /// How many runs have ended.
+    pub runs: u64,
+    /// How many of them have failed.
+    pub failed: u64,
+    /// How many runs in a row have failed, up to the last one and since the child was started or restarted.
+    pub failed_in_a_row: u64,
+    /// How many planned runs were skipped, because the one before took too long or the child was down. Of the runs of a
+    /// cron expression that are missed at once, a thousand are counted.
+    pub skipped: u64,
+    /// The run that has ended last.
+    pub last: Option<LastRun>,
+}
+
+/// A run of a periodic child that has ended.
+///
+/// The example of the module `periodic` reads one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LastRun {
+    /// The time for which it was planned.
+    pub planned: SystemTime,
+    /// When it began.
+    pub began: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+    /// How it ended.
+    pub outcome: RunOutcome,
+    /// Why it failed, if it did.
+    pub problem: Option<Arc<str>>,
+}
+
+/// How a run of a periodic child ended.
+///
+/// The example of the module `periodic` compares one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RunOutcome {
+    /// It returned `()` or `Ok`.
+    Done,
+    /// It returned an error, panicked, or took longer than its limit. The child
+    /// hasn't necessarily failed.
+    Failed,
+    /// The next run has replaced it.
+    Replaced,
+    /// It was aborted with its child.
+    Aborted,
+}
+
+string_enum!(
+    RunOutcome, "outcome of a run":
+    Done = "done",
+    Failed = "failed",
+    Replaced = "replaced",
+    Aborted = "aborted",
+);
+
+/// What a running supervisor has in addition to [`ChildInfo`](crate::status::ChildInfo).
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let supervisor = app.status().await?.root.supervisor.unwrap();
+/// assert_eq!(supervisor.strategy, "one_for_one");
+/// assert_eq!((supervisor.restarts_in_period, supervisor.counts.active), (0, 1));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SupervisorInfo {
+    /// The strategy: `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
+    pub strategy: &'static str,
+    /// How many restarts the limit of all children together has granted within its period.
+    ///
+    /// For a [decaying](crate::policy::Intensity::decaying) intensity: `max_restarts`, less the restarts
+    /// that its score still allows at once.
+    pub restarts_in_period: usize,
+    /// How many restarts it grants within the period. `None`, the default: there is no limit of all together.
+    pub max_restarts: Option<u32>,
+    /// The period of the intensity; the half-life of a decaying one.
+    pub period: Duration,
+    /// Whether the next restart that counts would exceed the intensity.
+    pub limit_reached: bool,
+    /// The limit over time on the restarts of each worker for which none is written, if there is one.
+    ///
+    /// It is the built-in limit, or the one of the [defaults](crate::SupervisorBuilder::defaults) or of a preset.
+    pub child_limit: Option<Intensity>,
+    /// How many children have to be active so that the supervisor is ready; see
+    /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready). The serialised form leaves out zero.
+    pub min_ready: u32,
+    /// How many active children it lacks for that. The serialised form leaves out zero.
+    pub lacks_active: u32,
+    /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
+    /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
+    pub on_child_failure: bool,
+    /// The values that a configuration file has set, by name, and where: `feed.toml:12`. The line is that of the
+    /// file with which the section has changed last.
+    pub configured: BTreeMap<&'static str, Arc<str>>,
+    /// How many children the supervisor has.
+    pub counts: Counts,
+    /// The children that were removed within the last minute, at most 32, the latest last.
+    pub gone: Vec<GoneChild>,
+}
+
+/// How many children a supervisor has, not counting children of its children.
+///
+/// The example of [`count_children`](crate::SupervisorHandle::count_children) reads them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// All children, running or not.
+    pub specs: u32,
+    /// Children that have a task, in any state of their lifecycle.
+    pub active: u32,
+    /// Children that wait for a restart.
+    pub restarting: u32,
+    /// Children that are supervisors, running or not.
+    pub supervisors: u32,
+    /// Children that are workers, running or not.
+    pub workers: u32,
+}
+
+/// A child that its supervisor has removed.
+///
+/// ```
+/// use verger::{Exit, Supervisor};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Supervisor::builder("app").build()?.start().await?;
+/// app.start_once("import", async |_| -> Exit { Err("no such file".into()) }).await?;
+/// # tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+///
+/// let gone = app.status().await?.root.supervisor.unwrap().gone;
+/// assert_eq!(gone[0].path.as_str(), "app/import");
+/// assert_eq!(gone[0].reason.as_ref().unwrap().to_string(), "failed: no such file");
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GoneChild {
+    /// The path that the child had.
+    pub path: Path,
+    /// The number of its last incarnation; 0 if it was never started.
+    pub incarnation: u32,
+    /// When it was removed.
+    pub at: SystemTime,
+    /// How long its last incarnation had been active, if the child was removed as it ended.
+    pub lived: Option<Duration>,
+    /// How its last incarnation ended, if the child was removed as it ended.
+    pub reason: Option<Arc<ExitReason>>,
+}
+
+/// The program that a tree runs in.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let program = app.status().await?.program;
+/// assert_eq!(program.pid, std::process::id());
+/// println!("up for {:?}", program.uptime);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ProgramInfo {
+    /// The version of this crate.
+    pub verger: &'static str,
+    /// The number of the process.
+    pub pid: u32,
+    /// When the tree was started.
+    pub started_at: SystemTime,
+    /// How long ago the tree was started.
+    pub uptime: Duration,
+}
+
+/// Numbers about a tree.
+///
+/// The counters never decrease while the tree runs, and count the whole tree, whatever part of it the
+/// snapshot is of. A rate, such as restarts a minute, is the difference of two snapshots.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+///
+/// let totals = app.status().await?.totals;
+/// assert_eq!((totals.children, totals.failures), (1, 0));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Totals {
+    /// How many children are in the snapshot, at all levels, without its root.
+    pub children: u32,
+    /// How many of those are in each state. States without children are left out.
+    pub lifecycle: BTreeMap<Lifecycle, u32>,
+    /// How many incarnations were started.
+    pub starts: u64,
+    /// How many of those were not the first of their child.
+    pub restarts: u64,
+    /// How many incarnations failed.
+    pub failures: u64,
+    /// How many [dead letters](crate::dead_letter) there were, suppressed ones included.
+    pub dead_letters: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::Path;
+    use crate::status::{ChildInfo, ChildKind};
+
+    #[test]
+    fn a_standby_is_explained_by_the_holder_or_by_the_problem() {
+        let mut child = ChildInfo::sample(Path::root("app").join("scheduler"), ChildKind::Worker);
+        let name: Arc<str> = "scheduler".into();
+        child.why = Some("standby");
+        for (lease, explanation) in [
+            (None, "standby"),
+            (Some(LeaseInfo::sought(&name)), "standby"),
+            (
+                Some(LeaseInfo::standby(&name, Some("web-2".into()), None)),
+                "standby: web-2 has the lease",
+            ),
+            (
+                Some(LeaseInfo::standby(
+                    &name,
+                    Some("web-2".into()),
+                    Some("no answer within 3s".into()),
+                )),
+                "standby: no answer within 3s",
+            ),
+        ] {
+            child.lease = lease.map(Arc::new);
+            assert_eq!(child.explanation().as_deref(), Some(explanation));
+        }
     }
 }
