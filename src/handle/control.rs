@@ -1,19 +1,20 @@
-//! The operations of a handle that change a tree: its children are added, started, stopped and removed.
+//! The operations of a handle that change a tree: its children are added, started, held, stopped and removed.
 
 use std::future::Future;
-use std::slice;
+use std::sync::OnceLock;
+use std::{fmt, slice};
 
 use tokio::task::coop::consume_budget;
 
-use super::child_ref::ChildRef;
 use super::route::SupervisorHandle;
 use crate::child::{ChildSpec, Context, check_mailboxes, once};
-use crate::core;
+use crate::core::{self, ChildRequest};
 use crate::error::ControlError;
 use crate::exit::Outcome;
+use crate::path::Path;
 use crate::policy::Layers;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::Request;
+use crate::runtime::request::{ChildName, Request, StartOutcome, Started};
 use crate::status::ChildKind;
 use crate::subscriber;
 
@@ -443,4 +444,165 @@ pub(crate) fn admit(
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }
     Ok(resolved)
+}
+
+impl SupervisorHandle {
+    /// Holds a child: keeps it from being started again once it is down. A running child goes on.
+    ///
+    /// Use it to examine a child that keeps failing, or to take it out of operation. Nothing starts a held child: no
+    /// backoff that ends, no restart of its group, no message and no call. It is
+    /// [`Discovered`](crate::Lifecycle::Discovered) instead, and its siblings start without it. Its failures are
+    /// charged as usual. [`release`](Self::release) ends the hold, and so does a restart of the supervisor.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Context, ControlError, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// app.hold("db").await?;
+    /// app.kill_child("db").await?;
+    /// tokio::time::sleep(Duration::from_secs(1)).await;
+    /// let error = app.child("db").await.unwrap_err();
+    /// assert!(matches!(error, ControlError::Withheld { .. }));
+    ///
+    /// app.release("db").await?;
+    /// assert_eq!(app.child("db").await?.incarnation(), Some(2));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn hold(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "hold", ChildRequest::Hold).await.map(drop)
+    }
+
+    /// Ends the hold of a child, and starts the child if it would have been started meanwhile. Resolves when the
+    /// child is up.
+    ///
+    /// Has no effect on a child that isn't held. A child that was stopped or given up stays down.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
+    ///   decides what follows, which the error names ([`NextStep`](crate::NextStep)),
+    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
+    ///
+    /// and the common errors.
+    pub async fn release(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "release", ChildRequest::Release).await.map(drop)
+    }
+
+    /// Resets what is counted of a child's failures.
+    ///
+    /// The restarts so far no longer count against the supervisor's limit, which all its children share, nor
+    /// against the child's own limits. The child's backoff begins again. A delay that was drawn already stays. The
+    /// number of the incarnation isn't reset, and neither is [`restarts`](crate::status::ChildInfo::restarts).
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn reset_counters(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "reset_counters", ChildRequest::Reset).await.map(drop)
+    }
+}
+
+/// A child that was started or found through a handle.
+///
+/// ```
+/// use verger::{Context, DynamicSupervisor, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Supervisor::builder("app").child(DynamicSupervisor::builder("conns")).build()?;
+/// let app = app.start().await?;
+/// let conns = app.supervisor("conns").await?;
+///
+/// let conn = conns.start_child(worker("conn", async |ctx: Context| ctx.cancelled().await)).await?;
+/// assert_eq!(conn.name(), "conn#1");
+/// assert_eq!(conn.path().as_str(), "app/conns/conn#1");
+/// assert_eq!(conn.incarnation(), Some(1));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ChildRef {
+    parent: Path,
+    child: ChildName,
+    /// Built on demand.
+    path: OnceLock<Path>,
+    outcome: StartOutcome,
+}
+
+impl PartialEq for ChildRef {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.parent, &self.child, self.outcome) == (&other.parent, &other.child, other.outcome)
+    }
+}
+
+impl Eq for ChildRef {}
+
+impl fmt::Debug for ChildRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ChildRef");
+        shown.field("path", self.path()).field("outcome", &self.outcome).finish()
+    }
+}
+
+impl ChildRef {
+    pub(crate) fn new(parent: &SupervisorShared, started: Started) -> Self {
+        let Started { child, outcome } = started;
+        Self { parent: parent.path().clone(), child, path: OnceLock::new(), outcome }
+    }
+
+    /// Returns the path of the child.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.path.get_or_init(|| self.child.under(&self.parent))
+    }
+
+    /// Returns the last name of the child's path, to use in further calls.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path().name()
+    }
+
+    /// Returns the number of the incarnation that was started or found, if any.
+    #[must_use]
+    pub fn incarnation(&self) -> Option<u32> {
+        match self.outcome {
+            StartOutcome::Up(incarnation) => Some(incarnation),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the child declined to start.
+    #[must_use]
+    pub fn declined(&self) -> bool {
+        self.outcome == StartOutcome::Declined
+    }
+
+    /// Returns whether the child waits for a sibling that it requires and that is down for good.
+    ///
+    /// The child starts when that sibling does.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.outcome == StartOutcome::Gated
+    }
+
+    /// Returns whether the child waits for its first message, at which it starts.
+    ///
+    /// See [`start_on_message`](crate::ChildSpec::start_on_message).
+    #[must_use]
+    pub fn is_dormant(&self) -> bool {
+        self.outcome == StartOutcome::Dormant
+    }
 }

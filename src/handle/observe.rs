@@ -1,14 +1,20 @@
-//! The operations of a handle that show a tree, or wait for its end.
+//! The operations of a handle that show a tree, or wait for its end, and the state that they look at.
 
-use super::root::{request_stop, until_up};
-use super::route::SupervisorHandle;
-use crate::child::StopLevel;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::route::{SupervisorHandle, check};
+use super::snapshot::as_root;
+use crate::child::{Context, StopLevel};
+use crate::clock::{Clocks, now};
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
-use crate::runtime::SupervisorPhase;
-use crate::runtime::SupervisorShared;
+use crate::path::Path;
+use crate::runtime::inbox::StopRequest;
 use crate::runtime::request::{Page, Request};
-use crate::status::{ChildInfo, ChildSpecInfo, Counts, Event, Subscription};
+use crate::runtime::settings::Settings;
+use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorPhase, SupervisorShared};
+use crate::status::{ChildInfo, ChildSpecInfo, Counts, Event, Node, Subscription};
 
 impl SupervisorHandle {
     /// Returns all children of this supervisor, in start order.
@@ -268,4 +274,92 @@ impl SupervisorHandle {
 
 pub(crate) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
     supervisor.progress.until_ended().await.result(supervisor.path())
+}
+
+impl Context {
+    /// Returns a handle to the supervisor of this child.
+    #[must_use]
+    pub fn parent(&self) -> SupervisorHandle {
+        SupervisorHandle::new(supervisor_of(self))
+    }
+}
+
+/// Returns the supervisor of a child.
+pub(crate) fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
+    Arc::clone(&ctx.incarnation.parent).supervisor()
+}
+
+/// Creates the shared state of a supervisor that is this child, or that this child has started as a worker.
+pub(crate) fn supervisor_below(
+    ctx: &Context,
+    blueprint: &Arc<Blueprint>,
+    is_of_worker: bool,
+) -> Arc<SupervisorShared> {
+    let (segment, token) = (ctx.incarnation.segment(), ctx.token_of_lease());
+    supervisor_of(ctx).below(&segment, Arc::clone(blueprint), token, is_of_worker)
+}
+
+/// Creates the shared state of a root.
+pub(crate) fn root(
+    blueprint: Arc<Blueprint>,
+    settings: Arc<Settings>,
+    early_events: EarlyEvents,
+) -> Arc<SupervisorShared> {
+    SupervisorShared::root(blueprint, settings, early_events, Clocks::read())
+}
+
+/// Waits until a root is up. Returns its end if it has ended before.
+pub(crate) async fn until_up(root: &SupervisorShared) -> Option<End> {
+    match root.progress.reached(|phase| !matches!(phase, SupervisorPhase::Starting)).await {
+        SupervisorPhase::Ended { end, was_up: false } => Some(end),
+        _ => None,
+    }
+}
+
+/// Stops a supervisor, as urgently as `level`.
+pub(crate) fn request_stop(
+    supervisor: &SupervisorShared,
+    reason: impl Into<Arc<str>>,
+    level: StopLevel,
+) {
+    supervisor.inbox.push_stop(StopRequest { reason: reason.into(), level });
+}
+
+impl SupervisorHandle {
+    /// Returns a handle to the root of the tree.
+    pub(crate) fn of_root(&self) -> Self {
+        let root = self.supervisor.tree.supervisor(&self.root_path());
+        root.map_or_else(|| self.clone(), Self::new)
+    }
+
+    /// Returns the full path of a path that a request has given. The name of the root is the root.
+    pub(crate) fn path_of(&self, path: &str) -> Result<Path, ControlError> {
+        check(path)?;
+        let root = self.root_path();
+        if path == root.as_str() { Ok(root) } else { Ok(self.full_path(path)) }
+    }
+
+    /// Returns the time by the clock of the tree, like those of its snapshots and events.
+    pub(crate) fn wall_clock(&self) -> SystemTime {
+        self.supervisor.tree.wall_clock(now())
+    }
+
+    /// Waits until the supervisor has begun to end.
+    pub(crate) async fn until_stopping(&self) {
+        self.current().progress.until_stopping().await;
+    }
+
+    /// Returns one child, or the root, without the children below it. The handle is that of the root.
+    pub(crate) async fn node(&self, path: &Path) -> Result<Node, ControlError> {
+        let child = match *path == self.path() {
+            true => as_root(&*self.here().await?),
+            false => self.which_child(path.as_str()).await?,
+        };
+        let mut node = Node { child, supervisor: None, children: Vec::new() };
+        if let Some(supervisor) = self.supervisor.tree.supervisor(path) {
+            let page = self.call(&supervisor, |answer| Request::Page { place: 0, answer }).await;
+            node.supervisor = page.ok().and_then(|page| page.supervisor);
+        }
+        Ok(node)
+    }
 }
