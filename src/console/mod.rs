@@ -75,20 +75,15 @@
 //
 // | file | what |
 // | --- | --- |
-// | `options` | `Console`: what may be done, and from where |
-// | `token` | the token of actions |
 // | `problem` | errors as answers |
-// | `shared` | what all requests share |
 // | `snapshots` | snapshots that are shared by all pages |
+// | `stream` | what has changed since the last message, and the messages to open pages |
 // | `recorder` | the task that keeps events and dead letters |
-// | `letters` | the dead letters that are listed, and their replay |
-// | `changes`, `stream` | what has changed since the last message, and the messages to open pages |
+// | `shared` | what all requests share: `Console`, the token of actions, the tree |
 // | `guard` | what each request has to satisfy |
 // | `tree`, `actions`, `config` | the handlers |
-// | `page` | the page: `index.html`, `console.css`, and `console.js` with its modules in `page/console/` |
-// | `router` | the routes |
-// | `connection`, `server` | a listener of the console's own |
-// | `application` | the console of an application |
+// | `router` | the routes, and the page: `index.html`, `console.css`, and `console.js` with its modules in `page/console/` |
+// | `server` | the console of an application, on a listener of the console's own |
 //
 // # Invariants
 //
@@ -101,14 +96,8 @@
 // 7. The imports go in the order of the table.
 
 mod actions;
-mod application;
-mod changes;
 mod config;
-mod connection;
 mod guard;
-mod letters;
-mod options;
-mod page;
 mod problem;
 mod recorder;
 mod router;
@@ -116,7 +105,6 @@ mod server;
 mod shared;
 mod snapshots;
 mod stream;
-mod token;
 mod tree;
 
-pub use self::options::Console;
+pub use self::shared::Console;

@@ -1,18 +1,19 @@
-//! The routes of a console.
+//! The routes of a console, and the files of its page, which are parts of the program.
 
 use std::sync::Arc;
 
-use super::guard::{BODY, FILE, guard};
-use super::options::Console;
-use super::problem::Problem;
-use super::shared::{ConsoleShared, Outside};
-use super::{actions, config, page, tree};
-use crate::handle::SupervisorHandle;
-use crate::subscriber;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+
+use super::guard::{BODY, FILE, guard};
+use super::problem::Problem;
+use super::shared::{Console, ConsoleShared, Outside};
+use super::{actions, config, tree};
+use crate::handle::SupervisorHandle;
+use crate::subscriber;
 
 impl Console {
     /// Returns the console of a tree, to be served by a listener of your own.
@@ -53,7 +54,7 @@ impl Console {
 }
 
 pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
-    let router = page::routes()
+    let router = page()
         .route("/api/info", get(tree::info))
         .route("/api/status", get(tree::status))
         .route("/api/tree.txt", get(tree::text))
@@ -74,4 +75,26 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .layer(DefaultBodyLimit::max(BODY))
         .layer(from_fn_with_state(Arc::clone(&console), guard))
         .with_state(console)
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// Where each file is served, and what it is.
+const FILES: [(&str, &str, &str); 8] = [
+    ("/", HTML, include_str!("page/index.html")),
+    ("/console.css", STYLE, include_str!("page/console.css")),
+    ("/console.js", SCRIPT, include_str!("page/console.js")),
+    ("/console/actions.js", SCRIPT, include_str!("page/console/actions.js")),
+    ("/console/detail.js", SCRIPT, include_str!("page/console/detail.js")),
+    ("/console/format.js", SCRIPT, include_str!("page/console/format.js")),
+    ("/console/model.js", SCRIPT, include_str!("page/console/model.js")),
+    ("/console/tree.js", SCRIPT, include_str!("page/console/tree.js")),
+];
+
+fn page() -> Router<Arc<ConsoleShared>> {
+    FILES.into_iter().fold(Router::new(), |router, (path, content_type, text)| {
+        router.route(path, get(async move || ([(CONTENT_TYPE, content_type)], text)))
+    })
 }

@@ -10,12 +10,12 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use super::changes::NodeAlone;
 use super::guard::Asked;
-use super::letters::LetterList;
 use super::problem::{Problem, json, json_bytes};
+use super::recorder::LetterList;
 use super::shared::ConsoleShared;
 use super::snapshots::{Snapshot, render};
+use super::stream::NodeAlone;
 use crate::log_lines::{ChildLines, LogLine};
 use crate::path::Path;
 use crate::status::{ChildSpecInfo, EventLog, LoggedEvent, Node, Status};
