@@ -193,8 +193,6 @@ pub mod policy;
 #[cfg(all(feature = "process", unix))]
 pub mod process;
 mod properties;
-#[cfg(test)]
-mod random_cases;
 #[cfg(feature = "resilience")]
 pub mod resilience;
 mod runtime;
@@ -218,11 +216,11 @@ pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
 
 pub use crate::app::application::Application;
-pub use crate::app::panic_hook::install_panic_hook;
+pub use crate::app::application::install_panic_hook;
 pub use crate::app::run::GracefulShutdown;
+pub use crate::app::run::StopCause;
 #[cfg(feature = "signal")]
 pub use crate::app::signals::{OsSignal, Signals, signals};
-pub use crate::app::stop_cause::StopCause;
 pub use crate::child::{
     BlockingContext, BlockingHelper, Cancelled, Child, ChildDefaults, ChildSpec, Component,
     Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child, component,
@@ -255,3 +253,6 @@ pub use crate::process::spec::command;
 pub use crate::spec::{
     DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder, TreeBuilder,
 };
+
+#[cfg(test)]
+mod random_cases;

@@ -31,8 +31,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::program::Program;
-use super::root::Root;
-use super::stop_cause::StopCause;
+use super::run::{Root, StopCause};
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::spec::Supervisor;

@@ -13,7 +13,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::exit;
 use crate::clock::now;
 use crate::path::Path;
 use crate::policy::later;
@@ -103,5 +102,17 @@ fn exit(code: u8, blocked: impl Fn() -> Vec<Path> + Send + 'static) -> ! {
     if thread::Builder::new().spawn(last_lines).is_ok() {
         let _ = hears.recv_timeout(LAST_LINES);
     }
-    exit::exit(code.into())
+    exit_process(code.into())
+}
+
+/// What ends with the process.
+const ENDS: &[fn()] = &[
+    #[cfg(all(feature = "process", unix))]
+    crate::process::kill_all,
+];
+
+/// Ends the process at once, and with it the OS processes that are children.
+pub(super) fn exit_process(code: i32) -> ! {
+    ENDS.iter().for_each(|end| end());
+    std::process::exit(code)
 }

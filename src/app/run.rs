@@ -1,16 +1,24 @@
 //! Runs a tree as a program: to its end, until a graceful shutdown, or behind a handle.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
 
 use super::application::Application;
-use super::root::Root;
-use super::stop_cause::StopCause;
+use crate::child::{PollWatch, StopLevel};
 use crate::error::{RunError, StartError};
-use crate::handle::SupervisorHandle;
+use crate::handle::{self, SupervisorHandle, request_stop, until_up};
+use crate::path::Path;
+use crate::runtime::settings::Settings;
+use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared, supervise};
 use crate::spec::Supervisor;
+use crate::{clock, named_task};
 
 impl Supervisor {
     /// Starts the tree, and returns a handle when the start has passed the last child.
@@ -228,4 +236,150 @@ fn quiet(tree: Supervisor) -> Application {
     let mut app = Application::new(tree).listen_to_signals(false);
     app.announces = false;
     app
+}
+
+/// How long a poll may take until its child blocks a thread.
+const BLOCKED: Duration = Duration::from_secs(1);
+
+/// The task of a root supervisor. Dropping it aborts the task and every child.
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub(super) shared: Arc<SupervisorShared>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Root {
+    pub(super) fn spawn(
+        blueprint: Arc<Blueprint>,
+        settings: Arc<Settings>,
+        early_events: EarlyEvents,
+    ) -> Self {
+        // Panics here, in the caller, if the runtime has no timers.
+        drop(tokio::time::sleep(Duration::ZERO));
+        let shared = handle::root(blueprint, settings, early_events);
+        let run = supervise(Arc::clone(&shared), None, |_| ());
+        #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
+        let task = named_task::spawn(|| shared.path().to_string(), run);
+        Self { shared, task: Some(task) }
+    }
+
+    pub(crate) fn handle(&self) -> SupervisorHandle {
+        SupervisorHandle::new(Arc::clone(&self.shared))
+    }
+
+    /// Waits until the tree is up, or has ended by itself without an error.
+    pub(crate) async fn up(&self) -> Result<(), StartError> {
+        let Some(end) = until_up(&self.shared).await else { return Ok(()) };
+        match (&end, end.result(self.shared.path())) {
+            (_, Err(RunError::Start(error))) => Err(error),
+            (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
+            (End::AutoShutdown | End::Exit { .. }, Ok(())) => Ok(()),
+            (_, Ok(())) => Err(StartError::Stopped { path: self.shared.path().clone() }),
+        }
+    }
+
+    /// Notes why the tree is about to stop, so that it isn't ready any more.
+    pub(super) fn announce_stop(&self, cause: &Arc<str>) {
+        self.shared.note_stop(cause);
+    }
+
+    /// Stops the tree, as urgently as `level`.
+    pub(super) fn stop(&self, cause: &str, level: StopLevel) {
+        request_stop(&self.shared, cause, level);
+    }
+
+    /// Returns a function that returns the children that block a thread, or were aborted and still run.
+    pub(super) fn blocked(&self) -> impl Fn() -> Vec<Path> + Send + 'static {
+        let (shared, watch) = (Arc::clone(&self.shared), PollWatch::new());
+        move || {
+            let since = clock::real().checked_sub(BLOCKED);
+            let polls = watch.running().into_iter().filter(|poll| Some(poll.since) <= since);
+            let mut blocked = shared.leaked_below();
+            for poll in polls {
+                if !blocked.contains(&poll.child) {
+                    blocked.push(poll.child);
+                }
+            }
+            blocked
+        }
+    }
+
+    /// Returns how many children were aborted so far because they missed their grace.
+    pub(super) fn missed_graces(&self) -> usize {
+        self.shared.tree.missed_graces()
+    }
+
+    /// Keeps the task running when this is dropped.
+    fn detach(mut self) -> SupervisorHandle {
+        self.task = None;
+        self.handle()
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// The output of a future that triggers a graceful shutdown, which names the cause.
+///
+/// The cause is logged when the stop begins: `shutting down supervisor=app cause="SIGTERM"`. A future
+/// that resolves to `()` has the cause `graceful shutdown`. A future that resolves to a string, or
+/// to an [`OsSignal`](crate::OsSignal) as [`signals`](crate::signals) does, names its own. Implement
+/// this trait for a type that should do the same.
+///
+/// ```
+/// use std::future::Future;
+///
+/// use verger::{OsSignal, signals};
+///
+/// /// Resolves at a signal, or when the disk is full.
+/// async fn shutdown(disk_full: impl Future<Output = ()>) -> String {
+///     tokio::select! {
+///         signal = signals() => signal.to_string(),
+///         () = disk_full => "the disk is full".to_owned(),
+///     }
+/// }
+///
+/// # async fn f(tree: verger::Supervisor) -> Result<(), verger::RunError> {
+/// # let disk_full = std::future::pending();
+/// tree.with_graceful_shutdown(shutdown(disk_full)).await
+/// # }
+/// ```
+pub trait StopCause {
+    /// Returns the text that is logged as the cause, such as `SIGTERM`.
+    fn cause(&self) -> Cow<'_, str>;
+}
+
+impl StopCause for () {
+    fn cause(&self) -> Cow<'_, str> {
+        Cow::Borrowed("graceful shutdown")
+    }
+}
+
+impl StopCause for &str {
+    fn cause(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl StopCause for String {
+    fn cause(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_its_own_cause_and_the_empty_tuple_has_a_default() {
+        assert_eq!(().cause(), "graceful shutdown");
+        assert_eq!("the disk is full".cause(), "the disk is full");
+        assert_eq!("the disk is full".to_owned().cause(), "the disk is full");
+    }
 }

@@ -14,13 +14,12 @@
 //!    was suspended or is overloaded.
 //! 3. The thread ends when the [`SelfCheck`] is dropped, or the root's loop has ended.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
-use super::root::Root;
+use super::run::Root;
 use crate::child::{PollWatch, RunningPoll};
 use crate::clock;
 use crate::runtime::SupervisorShared;

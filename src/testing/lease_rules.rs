@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::assertion::Assertion;
+use super::tree::Assertion;
 use crate::clock::now;
 use crate::exit::ExitError;
 use crate::lease::{

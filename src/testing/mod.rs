@@ -115,7 +115,6 @@
 //!         1s  db: activating -> active
 //! ```
 
-mod assertion;
 mod expect;
 mod faults;
 #[cfg(feature = "lease")]

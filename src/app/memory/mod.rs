@@ -35,12 +35,8 @@
 //! 3. A source that fails or panics never ends the guard. Its first failure is logged, and it is called
 //!    again after each period.
 
-mod application;
-mod files;
 mod guard;
-mod source;
 mod usage;
 
 pub use self::guard::{MemoryGuard, MemoryGuardProblem, MemoryPressure};
-pub use self::source::MemorySource;
-pub use self::usage::{MemoryLimit, MemoryUsage};
+pub use self::usage::{MemoryLimit, MemorySource, MemoryUsage};

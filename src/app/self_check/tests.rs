@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::app::root::Root;
+use crate::app::run::Root;
 use crate::path::Path;
 use crate::{Context, Supervisor, worker};
 

@@ -19,20 +19,12 @@
 //! 5. The environment of the process is only read.
 
 #[cfg(target_os = "linux")]
-mod environment;
-#[cfg(target_os = "linux")]
-mod message;
-#[cfg(target_os = "linux")]
 mod notifier;
 #[cfg(target_os = "linux")]
 mod reporter;
-#[cfg(target_os = "linux")]
-mod socket;
-#[cfg(target_os = "linux")]
-mod tasks;
 
 #[cfg(target_os = "linux")]
-use self::tasks::systemd;
+use self::notifier::systemd;
 #[cfg(not(target_os = "linux"))]
 use super::companion::MaybeCompanion;
 use crate::Application;

@@ -1,16 +1,30 @@
-//! The stages of a termination, and when each of them begins.
+//! What a stop does, and how long it may take: its stages, and the hooks before and after them.
 //!
-//! Knows times and stop levels, and neither the tree nor a clock.
+//! Hooks run in steps: the hooks of one step concurrently, the steps in order. A hook that fails, panics or takes
+//! too long is logged by its name, and the next step follows. Each hook runs in a separate task, so that one
+//! that blocks its thread doesn't block the termination, if the runtime has another thread.
 //!
 //! # Invariants
 //!
 //! 1. The steps of a plan are in the order of their times, and their levels never fall.
 //! 2. The last step aborts what is left.
+//! 3. A hook runs at most once.
+//! 4. A step of hooks takes at most as long as the longest bound of its hooks.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use super::program::Program;
 use crate::child::StopLevel;
+use crate::exit::{Exit, Outcome};
+use crate::owned_task::OwnedTask;
+use crate::panic::CatchPanic;
+use crate::spec::Supervisor;
+use crate::subscriber;
 
 /// How long before the end of a [`Stage::Closing`] the stop order no longer counts.
 const LAST_ORDERS: Duration = Duration::from_secs(1);
@@ -175,6 +189,203 @@ pub(super) struct StopStep {
     pub(super) level: StopLevel,
     /// The stage that begins, if any.
     pub(super) stage: Option<Stage>,
+}
+
+/// How long a hook may take, unless it sets a bound of its own.
+const WITHIN: Duration = Duration::from_secs(5);
+
+type Call = Box<dyn FnOnce(Arc<str>) -> Pin<Box<dyn Future<Output = Exit> + Send>> + Send>;
+
+/// Something that an [`Application`](crate::Application) does before its tree stops, or after.
+///
+/// Made by [`hook`].
+///
+/// The example of [`hook`] makes one.
+#[must_use = "a hook does nothing until it is passed to an application"]
+pub struct Hook {
+    name: String,
+    within: Duration,
+    call: Call,
+}
+
+/// Creates a hook. Its name is logged if it fails or takes too long.
+///
+/// The function gets the cause of the termination, such as `SIGTERM`. It returns `()`, or a `Result` whose
+/// error is logged.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::app::hook;
+/// use verger::{Application, Supervisor};
+///
+/// # async fn deregister() -> Result<(), std::io::Error> { Ok(()) }
+/// # fn f(tree: Supervisor) -> Application {
+/// Application::new(tree)
+///     .before_stop(hook("deregister", async |_cause| deregister().await).within(Duration::from_secs(2)))
+/// # }
+/// ```
+pub fn hook<F, Fut, O>(name: impl Into<String>, call: F) -> Hook
+where
+    F: FnOnce(Arc<str>) -> Fut + Send + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome,
+{
+    let call = |cause| {
+        let future = call(cause);
+        Box::pin(async { future.await.into_exit() }) as Pin<Box<dyn Future<Output = Exit> + Send>>
+    };
+    Hook { name: name.into(), within: WITHIN, call: Box::new(call) }
+}
+
+impl Hook {
+    /// Sets how long the hook may take. Default: 5 s. After that its task is aborted, and the termination
+    /// goes on.
+    pub fn within(mut self, within: Duration) -> Self {
+        self.within = within;
+        self
+    }
+
+    async fn run(self, cause: Arc<str>) {
+        let Self { name, within, call } = self;
+        let future = CatchPanic(Box::pin(async move { call(cause).await }));
+        let mut task = OwnedTask::spawn("verger hook", future);
+        let result = tokio::time::timeout(within, task.join()).await;
+        let hook = name.as_str();
+        let cause = match result {
+            Ok(Ok(Ok(Ok(())))) => return,
+            Ok(Ok(Ok(Err(error)))) => error.to_string(),
+            Ok(Ok(Err(panic))) => format!("panicked: {panic}"),
+            Ok(Err(ended)) => ended.to_string(),
+            Err(_) => format!("took longer than {within:?}"),
+        };
+        subscriber::error!(target: "verger::shutdown", hook, cause, "hook failed");
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hook")
+            .field("name", &self.name)
+            .field("within", &self.within)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Hooks that run at once.
+///
+/// ```
+/// use verger::app::hook;
+/// use verger::{Application, Supervisor};
+///
+/// # async fn close_spool() {}
+/// # async fn deregister() {}
+/// # fn f(tree: Supervisor) -> Application {
+/// // The two run at once, and `flush` after both.
+/// Application::new(tree)
+///     .before_stop([
+///         hook("close spool", async |_cause| close_spool().await),
+///         hook("deregister", async |_cause| deregister().await),
+///     ])
+///     .before_stop(hook("flush", async |_cause| println!("flushed")))
+/// # }
+/// # drop(f);
+/// ```
+#[derive(Debug)]
+pub struct HookStep(Vec<Hook>);
+
+impl From<Hook> for HookStep {
+    fn from(hook: Hook) -> Self {
+        Self(vec![hook])
+    }
+}
+
+impl<const N: usize> From<[Hook; N]> for HookStep {
+    fn from(hooks: [Hook; N]) -> Self {
+        Self(hooks.into())
+    }
+}
+
+impl From<Vec<Hook>> for HookStep {
+    fn from(hooks: Vec<Hook>) -> Self {
+        Self(hooks)
+    }
+}
+
+/// Returns how long all steps take at most.
+fn bound(steps: &[HookStep]) -> Duration {
+    let longest = |step: &HookStep| step.0.iter().map(|hook| hook.within).max();
+    steps.iter().filter_map(longest).fold(Duration::ZERO, Duration::saturating_add)
+}
+
+/// Runs all steps.
+pub(super) async fn run_hooks(steps: Vec<HookStep>, cause: &Arc<str>) {
+    for step in steps {
+        let hooks = step.0.into_iter().map(|hook| Box::pin(hook.run(Arc::clone(cause))));
+        all(hooks.collect()).await;
+    }
+}
+
+/// Polls futures, all in one task, until each is ready.
+async fn all<F: Future<Output = ()> + Unpin>(mut futures: Vec<F>) {
+    std::future::poll_fn(|cx| {
+        futures.retain_mut(|future| pin!(future).poll(cx).is_pending());
+        if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// The bounds of a termination.
+pub(super) struct StopBounds {
+    stages: String,
+    /// All stages, the abort and the hooks.
+    pub(super) total: Duration,
+    /// All stages, without the hooks before them and the abort.
+    in_stages: Duration,
+    /// The graces that were set explicitly, one after the other as far as children stop so. Of children that
+    /// are started later, only the default grace of their dynamic supervisor is known.
+    graces: Duration,
+}
+
+impl StopBounds {
+    pub(super) fn of(tree: &Supervisor, program: &Program) -> Self {
+        let blueprint = tree.blueprint();
+        let stages = &program.stages;
+        let drain = stages.drain_length();
+        let before = bound(&program.before).saturating_sub(drain);
+        let after = bound(&program.after);
+        let abort = blueprint.graces.leak_timeout;
+        let total = [stages.total(), before, abort, after];
+        Self {
+            stages: format!("{stages}, abort {abort:?}"),
+            total: total.into_iter().fold(Duration::ZERO, Duration::saturating_add),
+            in_stages: stages.total().saturating_sub(drain),
+            graces: blueprint.graces.sum,
+        }
+    }
+
+    /// Logs the bounds.
+    pub(super) fn announce(&self) {
+        let Self { stages, total, graces, .. } = self;
+        subscriber::info!(target: "verger::shutdown", at_most = ?total, stages, ?graces, "time for a stop");
+    }
+
+    /// Warns of what exceeds the bounds.
+    pub(super) fn warn(&self, limit: Option<Duration>) {
+        let Self { total, in_stages, graces, .. } = self;
+        if graces > in_stages {
+            subscriber::warn!(
+                target: "verger::shutdown", ?graces, available = ?in_stages,
+                "the graces add up to more than the stages: the children that stop last have less than theirs"
+            );
+        }
+        if let Some(limit) = limit.filter(|limit| limit < total) {
+            subscriber::warn!(
+                target: "verger::shutdown", ?limit, at_most = ?total,
+                "a stop may take longer than the service manager waits: it may kill the process"
+            );
+        }
+    }
 }
 
 #[cfg(test)]

@@ -197,3 +197,22 @@ fn the_files_of_this_machine_are_understood() {
     let usage = KernelFiles { root: PathBuf::from("/") }.usage().unwrap();
     assert!(usage.limit > 1 << 20 && usage.used <= usage.limit, "{usage:?}");
 }
+
+#[test]
+fn a_usage_is_shown_with_its_percentage_and_its_limit() {
+    const MIB: u64 = 1 << 20;
+    let found = MemoryLimit::CgroupV2;
+    for (used, limit, text) in [
+        (471 * MIB, 512 * MIB, "91 % of 512 MiB (cgroup v2)"),
+        (512 * MIB, 512 * MIB, "100 % of 512 MiB (cgroup v2)"),
+        (0, 1536 * MIB, "0 % of 1.5 GiB (cgroup v2)"),
+        (899, 1000, "89 % of 1000 B (cgroup v2)"),
+        (1, 1024, "0 % of 1 KiB (cgroup v2)"),
+        (u64::MAX, u64::MAX, "100 % of 15.9 EiB (cgroup v2)"),
+        (1, 0, "100 % of 0 B (cgroup v2)"),
+    ] {
+        assert_eq!(MemoryUsage { used, limit, found }.to_string(), text);
+    }
+    assert_eq!(MemoryUsage::new(1, 2).to_string(), "50 % of 2 B");
+    assert_eq!(MemoryUsage::new(1, 0).ratio(), 0.0, "no limit is never reached");
+}
