@@ -40,85 +40,71 @@ pub struct Metric {
 
 const PATH: &[&str] = &["path"];
 
-pub(super) const STARTS: Metric = Metric {
-    name: "verger_starts_total",
-    kind: MetricKind::Counter,
-    unit: "count",
-    labels: PATH,
-    help: "Incarnations that were started",
-};
+type Text = &'static str;
 
-pub(super) const RESTARTS: Metric = Metric {
-    name: "verger_restarts_total",
-    kind: MetricKind::Counter,
-    unit: "count",
-    labels: PATH,
-    help: "Starts after an exit, of the child itself or of a sibling that restarts it too",
-};
+const fn counter(name: Text, labels: &'static [Text], help: Text) -> Metric {
+    Metric { name, kind: MetricKind::Counter, unit: "count", labels, help }
+}
 
-pub(super) const EXITS: Metric = Metric {
-    name: "verger_exits_total",
-    kind: MetricKind::Counter,
-    unit: "count",
-    labels: &["path", "reason"],
-    help: "Incarnations that ended or leaked, by the kind of their exit",
-};
+const fn gauge(name: Text, unit: Text, help: Text) -> Metric {
+    Metric { name, kind: MetricKind::Gauge, unit, labels: PATH, help }
+}
 
-pub(super) const RESTART_DELAY: Metric = Metric {
-    name: "verger_restart_delay_seconds",
-    kind: MetricKind::Histogram,
-    unit: "seconds",
-    labels: PATH,
-    help: "Delay of the backoff before a restart, recorded when the restart is decided",
-};
+const fn histogram(name: Text, help: Text) -> Metric {
+    Metric { name, kind: MetricKind::Histogram, unit: "seconds", labels: PATH, help }
+}
 
-pub(super) const STOP: Metric = Metric {
-    name: "verger_stop_seconds",
-    kind: MetricKind::Histogram,
-    unit: "seconds",
-    labels: PATH,
-    help: "Time from the cancellation of a child until its end, leak or abort",
-};
+pub(super) const STARTS: Metric =
+    counter("verger_starts_total", PATH, "Incarnations that were started");
 
-pub(super) const LIMIT_USED: Metric = Metric {
-    name: "verger_limit_used",
-    kind: MetricKind::Gauge,
-    unit: "ratio",
-    labels: PATH,
-    help: "Share of a restart limit that is used up, from 0 to 1: the child's own, or that of all its children",
-};
+pub(super) const RESTARTS: Metric = counter(
+    "verger_restarts_total",
+    PATH,
+    "Starts after an exit, of the child itself or of a sibling that restarts it too",
+);
 
-pub(super) const MAILBOX_DEPTH: Metric = Metric {
-    name: "verger_mailbox_depth",
-    kind: MetricKind::Gauge,
-    unit: "count",
-    labels: PATH,
-    help: "Messages in the mailbox, including those that are not acknowledged yet",
-};
+pub(super) const EXITS: Metric = counter(
+    "verger_exits_total",
+    &["path", "reason"],
+    "Incarnations that ended or leaked, by the kind of their exit",
+);
 
-pub(super) const DEAD_LETTERS: Metric = Metric {
-    name: "verger_dead_letters_total",
-    kind: MetricKind::Counter,
-    unit: "count",
-    labels: &["path", "reason"],
-    help: "Messages that were not delivered and children that were given up, by reason",
-};
+pub(super) const RESTART_DELAY: Metric = histogram(
+    "verger_restart_delay_seconds",
+    "Delay of the backoff before a restart, recorded when the restart is decided",
+);
 
-pub(super) const FAILED_RUNS: Metric = Metric {
-    name: "verger_failed_runs_total",
-    kind: MetricKind::Counter,
-    unit: "count",
-    labels: PATH,
-    help: "Runs of periodic children that failed",
-};
+pub(super) const STOP: Metric = histogram(
+    "verger_stop_seconds",
+    "Time from the cancellation of a child until its end, leak or abort",
+);
 
-pub(super) const RELOADS: Metric = Metric {
-    name: "verger_reloads_total",
-    kind: MetricKind::Counter,
-    unit: "count",
-    labels: &["path", "result"],
-    help: "Configurations that were applied or not, by result",
-};
+pub(super) const LIMIT_USED: Metric = gauge(
+    "verger_limit_used",
+    "ratio",
+    "Share of a restart limit that is used up, from 0 to 1: the child's own, or that of all its children",
+);
+
+pub(super) const MAILBOX_DEPTH: Metric = gauge(
+    "verger_mailbox_depth",
+    "count",
+    "Messages in the mailbox, including those that are not acknowledged yet",
+);
+
+pub(super) const DEAD_LETTERS: Metric = counter(
+    "verger_dead_letters_total",
+    &["path", "reason"],
+    "Messages that were not delivered and children that were given up, by reason",
+);
+
+pub(super) const FAILED_RUNS: Metric =
+    counter("verger_failed_runs_total", PATH, "Runs of periodic children that failed");
+
+pub(super) const RELOADS: Metric = counter(
+    "verger_reloads_total",
+    &["path", "result"],
+    "Configurations that were applied or not, by result",
+);
 
 /// All metrics that this crate records.
 pub const ALL: &[Metric] = &[
