@@ -55,7 +55,7 @@ impl Member {
     pub(super) fn message_span<E>(&self) -> Option<MessageSpan> {
         let incarnation = self.incarnation.as_ref()?;
         let span = message_span(|| incarnation.path(), incarnation.number, type_name::<E>());
-        Some(MessageSpan::new(span))
+        Some(MessageSpan(span))
     }
 
     /// Whether the task of the child has ended.

@@ -170,21 +170,18 @@ impl Publisher {
         let key = TopicKey::new::<RequestTopic<R>>(&self.channel);
         let Some(answerer) = RequestTopic::<R>::current(&self.shared, &key) else {
             consume_budget().await;
-            return Err(self.unanswered(request, None, Failure::NoHandler));
+            return Err(self.unanswered(request, None, Unanswered::NoHandler));
         };
         let owner = Arc::clone(&answerer.owner);
         let asking = ask(answerer, request.clone());
         let answered = match timeout {
-            None => Ok(asking.await),
-            Some(after) => tokio::time::timeout(after, asking).await.map_err(|_| after),
+            None => asking.await,
+            Some(after) => {
+                let answered = tokio::time::timeout(after, asking).await;
+                answered.unwrap_or(Err(Unanswered::TimedOut(after)))
+            }
         };
-        let failure = match answered {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(Unanswered::NoHandler)) => Failure::NoHandler,
-            Ok(Err(Unanswered::Failed(reason))) => Failure::Failed(Arc::new(reason)),
-            Err(after) => Failure::TimedOut(after),
-        };
-        Err(self.unanswered(request, Some(&owner), failure))
+        answered.map_err(|failure| self.unanswered(request, Some(&owner), failure))
     }
 
     /// Returns how often a handler of dead letters has failed in this tree. See
@@ -203,33 +200,28 @@ impl Publisher {
         &self,
         request: Foreign<R>,
         owner: Option<&Member>,
-        failure: Failure,
+        failure: Unanswered,
     ) -> CallError {
         let target = owner.unwrap_or(&self.emitter);
         let (name, handler) = (type_name::<R>(), target.path());
         let (reason, error) = match &failure {
-            Failure::NoHandler => (DeadLetterReason::NoHandler, None),
-            Failure::Failed(error) => (DeadLetterReason::HandlerError, Some(Arc::clone(error))),
-            Failure::TimedOut(_) => (DeadLetterReason::Timeout, None),
+            Unanswered::NoHandler => (DeadLetterReason::NoHandler, None),
+            Unanswered::Failed(error) => (DeadLetterReason::HandlerError, Some(Arc::clone(error))),
+            Unanswered::TimedOut(_) => (DeadLetterReason::Timeout, None),
         };
         self.emitter.publish(reason, target, request, error);
         match failure {
-            Failure::NoHandler => CallError::NoHandler {
+            Unanswered::NoHandler => CallError::NoHandler {
                 request: name,
                 channel: self.channel.name().cloned(),
                 handler: owner.map(|_| handler),
             },
-            Failure::Failed(reason) => CallError::HandlerFailed { request: name, handler, reason },
-            Failure::TimedOut(after) => CallError::TimedOut { request: name, handler, after },
+            Unanswered::Failed(reason) => {
+                CallError::HandlerFailed { request: name, handler, reason }
+            }
+            Unanswered::TimedOut(after) => CallError::TimedOut { request: name, handler, after },
         }
     }
-}
-
-/// Why a call has failed.
-enum Failure {
-    NoHandler,
-    Failed(Arc<ExitReason>),
-    TimedOut(Duration),
 }
 
 impl fmt::Debug for Publisher {

@@ -203,17 +203,7 @@ where
 }
 
 /// A span that this crate enters, and closes when it is dropped.
-pub(super) struct MessageSpan(Span);
-
-impl MessageSpan {
-    pub(super) fn new(span: Span) -> Self {
-        Self(span)
-    }
-
-    fn in_scope<T>(&self, inside: impl FnOnce() -> T) -> T {
-        subscriber::in_span(&self.0, inside)
-    }
-}
+pub(super) struct MessageSpan(pub(super) Span);
 
 impl Drop for MessageSpan {
     fn drop(&mut self) {
@@ -227,7 +217,7 @@ struct InSpan(Option<MessageSpan>);
 impl InSpan {
     fn enter<T>(&self, inside: impl FnOnce() -> T) -> T {
         match &self.0 {
-            Some(span) => span.in_scope(inside),
+            Some(span) => subscriber::in_span(&span.0, inside),
             None => inside(),
         }
     }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
@@ -54,7 +55,9 @@ pub(super) enum Unanswered {
     /// The registration has ended before the handler was called.
     NoHandler,
     /// The handler has failed, or was aborted with its child.
-    Failed(ExitReason),
+    Failed(Arc<ExitReason>),
+    /// The caller waited no longer than this.
+    TimedOut(Duration),
 }
 
 impl<R: Request> Question<R> {
@@ -71,7 +74,7 @@ impl<R: Request> Drop for Question<R> {
         if self.reply.is_some() {
             let begun = self.begun;
             self.settle(Err(match begun {
-                true => Unanswered::Failed(ExitReason::Aborted),
+                true => Unanswered::Failed(Arc::new(ExitReason::Aborted)),
                 false => Unanswered::NoHandler,
             }));
         }
@@ -170,7 +173,8 @@ where
             None => {}
             Some(Ok(answer)) => question.settle(Ok(answer)),
             Some(Err(error)) => {
-                question.settle(Err(Unanswered::Failed(error.clone().into_reason())));
+                let reason = Arc::new(error.clone().into_reason());
+                question.settle(Err(Unanswered::Failed(reason)));
                 if fails_child && !error.is_ignore() {
                     return Err(error);
                 }
