@@ -70,7 +70,7 @@ pub struct Task<T> {
     abort_on_drop: bool,
 }
 
-enum State<T> {
+pub(super) enum State<T> {
     Requested(Requested<T>),
     /// The supervisor of the tasks doesn't run.
     NotRunning(Pin<Box<dyn Future<Output = ControlError> + Send + Sync>>),
@@ -80,37 +80,15 @@ enum State<T> {
     Over,
 }
 
-struct Requested<T> {
-    outcome: oneshot::Receiver<TaskResult<T>>,
-    start: PendingStart,
-    place: Arc<Place>,
-    name: String,
+pub(super) struct Requested<T> {
+    pub(super) outcome: oneshot::Receiver<TaskResult<T>>,
+    pub(super) start: PendingStart,
+    pub(super) place: Arc<Place>,
+    pub(super) name: String,
 }
 
 impl<T> Task<T> {
-    pub(super) fn requested(
-        place: Arc<Place>,
-        name: String,
-        start: PendingStart,
-        outcome: oneshot::Receiver<TaskResult<T>>,
-        shared: Arc<TaskShared>,
-    ) -> Self {
-        Self::new(State::Requested(Requested { outcome, start, place, name }), shared)
-    }
-
-    pub(super) fn not_running(place: Arc<Place>, name: String, shared: Arc<TaskShared>) -> Self {
-        Self::new(why_not_running(place, name), shared)
-    }
-
-    pub(super) fn refused(error: ControlError, shared: Arc<TaskShared>) -> Self {
-        Self::new(State::Refused(error), shared)
-    }
-
-    pub(super) fn unlinked(path: Path, shared: Arc<TaskShared>) -> Self {
-        Self::new(State::Unlinked(path), shared)
-    }
-
-    fn new(state: State<T>, shared: Arc<TaskShared>) -> Self {
+    pub(super) fn new(state: State<T>, shared: Arc<TaskShared>) -> Self {
         Self { state, shared, abort_on_drop: false }
     }
 
@@ -219,7 +197,7 @@ impl<T> Requested<T> {
     }
 }
 
-fn why_not_running<T>(place: Arc<Place>, name: String) -> State<T> {
+pub(super) fn why_not_running<T>(place: Arc<Place>, name: String) -> State<T> {
     State::NotRunning(Box::pin(async move { place.not_running(Some(&name)).await }))
 }
 

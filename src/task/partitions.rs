@@ -291,40 +291,19 @@ pub trait PartitionKey {
     fn partition(&self, partitions: NonZeroUsize) -> usize;
 }
 
-macro_rules! unsigned {
-    ($($integer:ty),*) => {$(
+macro_rules! by_magnitude {
+    ($($integer:ty $(: $unsigned_abs:ident)?),*) => {$(
         impl PartitionKey for $integer {
             fn partition(&self, partitions: NonZeroUsize) -> usize {
-                modulo((*self).into(), partitions)
+                modulo((*self)$(.$unsigned_abs())? as u128, partitions)
             }
         }
     )*};
 }
 
-macro_rules! signed {
-    ($($integer:ty),*) => {$(
-        impl PartitionKey for $integer {
-            fn partition(&self, partitions: NonZeroUsize) -> usize {
-                modulo(self.unsigned_abs().into(), partitions)
-            }
-        }
-    )*};
-}
-
-unsigned!(u8, u16, u32, u64, u128);
-signed!(i8, i16, i32, i64, i128);
-
-impl PartitionKey for usize {
-    fn partition(&self, partitions: NonZeroUsize) -> usize {
-        *self % partitions
-    }
-}
-
-impl PartitionKey for isize {
-    fn partition(&self, partitions: NonZeroUsize) -> usize {
-        self.unsigned_abs() % partitions
-    }
-}
+by_magnitude!(u8, u16, u32, u64, u128, usize);
+by_magnitude!(i8: unsigned_abs, i16: unsigned_abs, i32: unsigned_abs, i64: unsigned_abs);
+by_magnitude!(i128: unsigned_abs, isize: unsigned_abs);
 
 impl PartitionKey for str {
     fn partition(&self, partitions: NonZeroUsize) -> usize {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::body::{self, Limits};
-use super::join::Task;
+use super::join::{Requested, State, Task, why_not_running};
 use super::place::Place;
 use super::report::{Report, TaskShared};
 use crate::child::helpers::HelperGuard;
@@ -254,26 +254,32 @@ impl TaskSupervisor {
         let (report, outcome) = Report::new(&shared);
         if let Err(problem) = check_name(&name) {
             let parent = place.path().to_string();
-            return Task::refused(BuildError::BadName { parent, problem }.into(), shared);
+            return Task::new(
+                State::Refused(BuildError::BadName { parent, problem }.into()),
+                shared,
+            );
         }
         let mut linked = None;
         if let Some(ctx) = linked_to {
             let Some(guard) = ctx.incarnation.admit_helper() else {
-                return Task::unlinked(place.path().join(&name), shared);
+                return Task::new(State::Unlinked(place.path().join(&name)), shared);
             };
             let token = shared.token().clone();
             guard.aborted_by(move || token.cancel());
             linked = Some(guard);
         }
         let Some(supervisor) = place.running() else {
-            return Task::not_running(place, name, shared);
+            return Task::new(why_not_running(place, name), shared);
         };
         let spec = once(name.clone(), move |ctx| run(ctx, report, linked));
         // The answer to the start must not wait for a signal.
         let spec = spec.readiness(Readiness::OnStart);
         match SupervisorHandle::new(supervisor).request_start(spec) {
-            Ok(start) => Task::requested(place, name, start, outcome, shared),
-            Err(error) => Task::refused(error, shared),
+            Ok(start) => {
+                let requested = Requested { outcome, start, place, name };
+                Task::new(State::Requested(requested), shared)
+            }
+            Err(error) => Task::new(State::Refused(error), shared),
         }
     }
 }
