@@ -9,7 +9,6 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::watch::shutdown;
@@ -49,7 +48,7 @@ impl Context {
         let waiting = supervisor_of(self).tree.service.locks.get(name);
         let taken = CatchWakerPanic::new(Box::pin(Arc::clone(waiting.mutex()).lock_owned()));
         let guard = self.run_until_cancelled(taken).await.ok_or_else(shutdown)?;
-        Ok(Lock { guard: Some(guard), lock: waiting })
+        Ok(Lock { _guard: guard, lock: waiting })
     }
 }
 
@@ -58,20 +57,14 @@ impl Context {
 /// The example of [`Context::lock`] holds one.
 #[must_use = "the lock is released when this is dropped"]
 pub struct Lock {
-    guard: Option<OwnedMutexGuard<()>>,
+    // Dropped first, before the lock itself may be forgotten.
+    _guard: OwnedMutexGuard<()>,
     lock: NamedLock,
 }
 
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lock").field("name", &self.lock.name).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Before the lock itself may be forgotten.
-        self.guard = None;
     }
 }
 
@@ -83,21 +76,10 @@ impl Locks {
     /// Returns the lock with this name.
     fn get(self: &Arc<Self>, name: &str) -> NamedLock {
         let name: Arc<str> = name.into();
-        let mutex = match self.0.entry(Arc::clone(&name)) {
-            Entry::Occupied(mut entry) => match entry.get().upgrade() {
-                Some(mutex) => mutex,
-                None => {
-                    let mutex = Arc::default();
-                    entry.insert(Arc::downgrade(&mutex));
-                    mutex
-                }
-            },
-            Entry::Vacant(entry) => {
-                let mutex = Arc::default();
-                entry.insert(Arc::downgrade(&mutex));
-                mutex
-            }
-        };
+        let mut entry = self.0.entry(Arc::clone(&name)).or_default();
+        let mutex = entry.upgrade().unwrap_or_default();
+        *entry = Arc::downgrade(&mutex);
+        drop(entry);
         NamedLock { locks: Arc::clone(self), name, mutex: Some(mutex) }
     }
 
