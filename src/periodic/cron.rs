@@ -166,7 +166,7 @@ where
             }
             Ok(())
         };
-        job_spec(name, Job { plan, text, runs, function }, check, defined_at)
+        job_spec(name, Job { plan, text, runs, function }, Box::new(check), defined_at)
     }
 }
 

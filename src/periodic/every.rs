@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::life::{Job, LazyLife};
+use super::life::{Job, LazyLife, RunFunction};
 use super::options::{Clock, Overrun, RunOptions, ScheduleProblem, bad, positive, run_setters};
 use super::plan::{Plan, Rate};
 use super::record::JobRecord;
@@ -138,7 +138,7 @@ where
             true => format!("{:?} after each run", plan.period),
             false => format!("every {:?}", plan.period),
         };
-        let check = move |path: &dyn Fn() -> Path| check(plan, path);
+        let check = Box::new(move |path: &dyn Fn() -> Path| check(plan, path));
         let plan = Plan::Rate(plan);
         job_spec(name, Job { plan, text: text.into(), runs, function }, check, defined_at)
     }
@@ -175,19 +175,15 @@ fn check(plan: Rate, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
     Ok(())
 }
 
+type Check = dyn Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync;
+
 /// Returns the spec of a periodic child.
-pub(super) fn job_spec<F, R, O, C>(
+pub(super) fn job_spec<F: RunFunction>(
     name: String,
     job: Job<F>,
-    check: C,
+    check: Box<Check>,
     defined_at: &'static Location<'static>,
-) -> ChildSpec
-where
-    F: Fn(RunContext) -> R + Send + Sync + 'static,
-    R: Future<Output = O> + Send + 'static,
-    O: Outcome + 'static,
-    C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
-{
+) -> ChildSpec {
     let factory = JobFactory { job: Arc::new(job), check };
     let mut spec = ChildSpec::new(name, FactoryKind::Function(Foreign::new(Arc::new(factory))));
     Arc::make_mut(&mut spec.factory).defined_at = defined_at;
@@ -195,18 +191,12 @@ where
 }
 
 /// Makes the incarnations of a periodic child.
-struct JobFactory<F, C> {
+struct JobFactory<F> {
     job: Arc<Job<F>>,
-    check: C,
+    check: Box<Check>,
 }
 
-impl<F, R, O, C> IncarnationFactory for JobFactory<F, C>
-where
-    F: Fn(RunContext) -> R + Send + Sync + 'static,
-    R: Future<Output = O> + Send + 'static,
-    O: Outcome + 'static,
-    C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
-{
+impl<F: RunFunction> IncarnationFactory for JobFactory<F> {
     fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
         let (job, ctx, grace) = (Arc::clone(&self.job), Some(ctx), phases.grace);
         Box::pin(LazyLife::New { job, ctx, grace })
@@ -217,11 +207,7 @@ where
     }
 }
 
-impl<F, C> ChildMeta for JobFactory<F, C>
-where
-    F: Send + Sync + 'static,
-    C: Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync + 'static,
-{
+impl<F: RunFunction> ChildMeta for JobFactory<F> {
     fn type_name(&self) -> Option<&'static str> {
         Some(std::any::type_name::<F>())
     }

@@ -47,9 +47,29 @@ impl<F> Job<F> {
     }
 }
 
+/// The function of a periodic child.
+pub(super) trait RunFunction: Send + Sync + 'static {
+    type Run: Future<Output: Outcome + 'static> + Send + 'static;
+
+    fn run(&self, ctx: RunContext) -> Self::Run;
+}
+
+impl<F, R, O> RunFunction for F
+where
+    F: Fn(RunContext) -> R + Send + Sync + 'static,
+    R: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    type Run = R;
+
+    fn run(&self, ctx: RunContext) -> R {
+        self(ctx)
+    }
+}
+
 pin_project! {
     /// See the [module](self).
-    pub(super) struct Life<F, R> {
+    pub(super) struct Life<F: RunFunction> {
         job: Arc<Job<F>>,
         ctx: Context,
         record: Arc<JobRecord>,
@@ -59,7 +79,7 @@ pin_project! {
         // The instant that the timer is set to.
         timer_at: Option<Instant>,
         #[pin]
-        run: Option<R>,
+        run: Option<F::Run>,
         begun: Option<BegunRun>,
         // That of the run that is running.
         limit: Option<Box<RunLimit>>,
@@ -73,18 +93,13 @@ pin_project! {
     ///
     /// An async block would keep its arguments beside the life.
     #[project = LazyLifeState]
-    pub(super) enum LazyLife<F, R> {
+    pub(super) enum LazyLife<F: RunFunction> {
         New { job: Arc<Job<F>>, ctx: Option<Context>, grace: Option<Duration> },
-        Begun { #[pin] life: Life<F, R> },
+        Begun { #[pin] life: Life<F> },
     }
 }
 
-impl<F, R, O> Future for LazyLife<F, R>
-where
-    F: Fn(RunContext) -> R + Send + Sync + 'static,
-    R: Future<Output = O> + Send + 'static,
-    O: Outcome + 'static,
-{
+impl<F: RunFunction> Future for LazyLife<F> {
     type Output = Exit;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
@@ -101,12 +116,7 @@ where
     }
 }
 
-impl<F, R, O> Life<F, R>
-where
-    F: Fn(RunContext) -> R + Send + Sync + 'static,
-    R: Future<Output = O> + Send + 'static,
-    O: Outcome + 'static,
-{
+impl<F: RunFunction> Life<F> {
     fn new(job: Arc<Job<F>>, ctx: Context, grace: Option<Duration>) -> Self {
         let record = ctx.property::<JobRecord>().unwrap_or_default();
         let now = job.now();
@@ -177,7 +187,7 @@ where
             return Ok(());
         }
         (*this.begun, *this.limit) = (Some(begun), limit.map(Box::new));
-        match call(|| (this.job.function)(run_ctx)) {
+        match call(|| this.job.function.run(run_ctx)) {
             Ok(run) => {
                 let mut slot = self.project().run;
                 slot.set(Some(run));
@@ -216,19 +226,14 @@ where
 }
 
 /// One of several runs that may be concurrent: a helper of the child.
-async fn run_beside<F, R, O>(
+async fn run_beside<F: RunFunction>(
     job: Arc<Job<F>>,
     ctx: Context,
     run_ctx: RunContext,
     begun: BegunRun,
     mut limit: Option<RunLimit>,
-) -> Exit
-where
-    F: Fn(RunContext) -> R,
-    R: Future<Output = O>,
-    O: Outcome,
-{
-    let ended = match call(|| (job.function)(run_ctx)) {
+) -> Exit {
+    let ended = match call(|| job.function.run(run_ctx)) {
         Ok(run) => {
             let mut run = pin!(Some(run));
             let mut poll = poll_fn(|cx| match run.as_mut().as_pin_mut() {
@@ -257,12 +262,7 @@ where
 
 const OVERRUN: &str = "the run before takes too long";
 
-impl<F, R, O> Future for Life<F, R>
-where
-    F: Fn(RunContext) -> R + Send + Sync + 'static,
-    R: Future<Output = O> + Send + 'static,
-    O: Outcome + 'static,
-{
+impl<F: RunFunction> Future for Life<F> {
     type Output = Exit;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {

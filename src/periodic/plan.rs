@@ -37,20 +37,16 @@ impl PlanState {
         if !matches!(self, Self::Rate(_)) {
             *self = Self::Rate(RateState::default());
         }
-        match self {
-            Self::Rate(state) => state,
-            _ => unreachable!("it was just set"),
-        }
+        let Self::Rate(state) = self else { unreachable!("it was just set") };
+        state
     }
 
     fn calendar(&mut self) -> &mut CalendarState {
         if !matches!(self, Self::Calendar(_)) {
             *self = Self::Calendar(CalendarState::default());
         }
-        match self {
-            Self::Calendar(state) => state,
-            _ => unreachable!("it was just set"),
-        }
+        let Self::Calendar(state) = self else { unreachable!("it was just set") };
+        state
     }
 
     /// The planned time of the next run, if that is known.

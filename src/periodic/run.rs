@@ -214,16 +214,11 @@ impl RunOptions {
     /// Ends a run. Returns the failure that the child fails with, if it does.
     pub(super) fn end(&self, ctx: &Context, run: BegunRun, ended: Ended, now: Instant) -> Exit {
         let Ended { exit, panics } = ended;
-        let Err(error) = exit.as_ref().map_err(Clone::clone) else {
+        let Some(error) = exit.as_ref().err().filter(|error| !error.is_ignore()).cloned() else {
             log_recorded(&ctx.incarnation, panics);
             report_health(ctx, run.end(RunOutcome::Done, None, now).health);
             return exit;
         };
-        if error.is_ignore() {
-            log_recorded(&ctx.incarnation, panics);
-            report_health(ctx, run.end(RunOutcome::Done, None, now).health);
-            return exit;
-        }
         let cause: Arc<str> = error.clone().into_reason().to_string().into();
         let end = run.end(RunOutcome::Failed, Some(Arc::clone(&cause)), now);
         count_failed(ctx, 1);
