@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use thiserror::Error;
@@ -181,16 +181,12 @@ fn of_file(program: String, path: PathBuf, source: io::Error) -> CommandError {
     match (source.kind(), mode) {
         (io::ErrorKind::NotFound, Err(_)) => CommandError::NotFound { path, source },
         (io::ErrorKind::NotFound, Ok(_)) => CommandError::NoInterpreter { path, source },
-        (io::ErrorKind::PermissionDenied, Ok(mode)) if is_file(&path) => {
+        // A directory is refused with the same number.
+        (io::ErrorKind::PermissionDenied, Ok(mode)) if path.is_file() => {
             CommandError::NotExecutable { path, mode, source }
         }
         _ => CommandError::Spawn { program, source },
     }
-}
-
-fn is_file(path: &Path) -> bool {
-    // A directory is refused with the same number.
-    path.is_file()
 }
 
 /// Returns the directories in which the program is searched for.

@@ -30,7 +30,6 @@ const REST: usize = 1 << 20;
 const IN_STATUS: usize = 120;
 
 /// Where the lines of a process go.
-#[derive(Debug)]
 pub(super) struct Sinks {
     pub(super) ctx: Context,
     pub(super) pid: u32,

@@ -145,12 +145,6 @@ impl LineWatch {
     }
 }
 
-impl fmt::Debug for LineWatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LineWatch").finish_non_exhaustive()
-    }
-}
-
 /// Resolves once the address accepts a connection.
 pub(super) async fn accepts(address: SocketAddr) {
     loop {
