@@ -175,18 +175,12 @@ async fn waits_for(tree: &SupervisorHandle, path: &Path) -> Option<String> {
 
 /// Returns the lowest children that are on their way up or down.
 fn unsettled(node: &Node) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut open = vec![node];
-    while let Some(node) = open.pop() {
-        let is_moving = |node: &Node| {
-            matches!(node.child.lifecycle, Lifecycle::Activating | Lifecycle::Deactivating)
-        };
-        if is_moving(node) && !node.children.iter().any(is_moving) {
-            found.push(format!("{}, which is {}", node.child.path, node.child.lifecycle));
-        }
-        open.extend(node.children.iter().rev());
-    }
-    found
+    let is_moving = |node: &Node| {
+        matches!(node.child.lifecycle, Lifecycle::Activating | Lifecycle::Deactivating)
+    };
+    let is_awaited = |node: &&Node| is_moving(node) && !node.children.iter().any(is_moving);
+    let awaited = node.nodes().filter(is_awaited).map(|node| &node.child);
+    awaited.map(|child| format!("{}, which is {}", child.path, child.lifecycle)).collect()
 }
 
 /// The content of a request for a replay.

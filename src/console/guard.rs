@@ -148,14 +148,18 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
             essence.trim().eq_ignore_ascii_case("application/json")
         };
         if !only(headers, &CONTENT_TYPE).is_some_and(of_json) {
-            return Err(Problem::content_type());
+            let text = "the content has a different type; send `Content-Type: application/json`";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", text));
         }
         let body = match timeout(BODY_WITHIN, Bytes::from_request(request, console)).await {
-            Err(_) => return Err(Problem::slow_request()),
+            Err(_) => {
+                let text = "the request took too long";
+                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", text));
+            }
             Ok(Err(it)) if it.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                return Err(Problem::too_large(
-                    "the content is too large: 16 KiB at most, 1 MiB with a configuration file",
-                ));
+                let text =
+                    "the content is too large: 16 KiB at most, 1 MiB with a configuration file";
+                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text));
             }
             Ok(Err(it)) => return Err(Problem::bad_request(it.body_text())),
             Ok(Ok(body)) => body,

@@ -15,7 +15,7 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    fn new(status: StatusCode, word: &'static str, text: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, word: &'static str, text: impl Into<String>) -> Self {
         Self { status, word, text: text.into() }
     }
 
@@ -31,26 +31,8 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", text)
     }
 
-    pub(super) fn method() -> Self {
-        let text = "this path has a different method; see the header `Allow`";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", text)
-    }
-
-    pub(super) fn slow_request() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the request took too long")
-    }
-
     pub(super) fn conflict(word: &'static str, text: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, word, text)
-    }
-
-    pub(super) fn too_large(text: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text)
-    }
-
-    pub(super) fn content_type() -> Self {
-        let text = "the content has a different type; send `Content-Type: application/json`";
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", text)
     }
 
     pub(super) fn unavailable(word: &'static str, text: impl Into<String>) -> Self {
@@ -96,12 +78,14 @@ impl IntoResponse for Problem {
 
 /// Returns an answer in JSON.
 pub(super) fn json(body: &impl Serialize) -> Response {
-    let body = serde_json::to_vec(body);
-    let body = body.expect("all keys are strings and no field fails to serialise");
-    json_bytes(body)
+    json_bytes(json_text(body))
 }
 
 /// Returns an answer whose body is JSON.
 pub(super) fn json_bytes(body: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+pub(super) fn json_text(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("all keys are strings and no field fails to serialise")
 }

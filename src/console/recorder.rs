@@ -81,12 +81,7 @@ impl Records {
                     self.streams.close();
                 }
                 letter = letters.next(), if has_letters => match letter {
-                    Some(letter) => {
-                        let row = Letter::new(0, &letter, false);
-                        let mut list = self.letters.lock();
-                        list.push(row);
-                        list.note_missed(letters.missed());
-                    }
+                    Some(letter) => self.keep(&letter, letters.missed()),
                     None => has_letters = false,
                 },
                 event = events.next() => {
@@ -101,15 +96,19 @@ impl Records {
         }
         // The tree has ended.
         while let Some(letter) = letters.next().await {
-            let row = Letter::new(0, &letter, false);
-            let mut list = self.letters.lock();
-            list.push(row);
-            list.note_missed(letters.missed());
+            self.keep(&letter, letters.missed());
         }
         if !stops {
             stop.await;
             self.streams.close();
         }
+    }
+
+    fn keep(&self, letter: &DeadLetter, missed: u64) {
+        let row = Letter::new(0, letter, false);
+        let mut list = self.letters.lock();
+        list.push(row);
+        list.missed = missed;
     }
 
     fn record(&self, event: &Event) {
@@ -183,10 +182,6 @@ impl Letters {
         if self.rows.len() > MOST {
             self.rows.pop_front();
         }
-    }
-
-    fn note_missed(&mut self, missed: u64) {
-        self.missed = missed;
     }
 
     pub(super) fn list(&self) -> LetterList {

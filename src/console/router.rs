@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
@@ -71,7 +72,7 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .route("/api/reload", post(config::reload));
     router
         .fallback(async || Problem::not_found("there is no such page; the page of the console is `/`, and the documentation of `verger::console` lists its requests"))
-        .method_not_allowed_fallback(async || Problem::method())
+        .method_not_allowed_fallback(async || Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path has a different method; see the header `Allow`"))
         .layer(DefaultBodyLimit::max(BODY))
         .layer(from_fn_with_state(Arc::clone(&console), guard))
         .with_state(console)

@@ -12,7 +12,7 @@ use axum::body::Bytes;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::problem::Problem;
+use super::problem::{Problem, json_text};
 use crate::clock::now;
 use crate::handle::SupervisorHandle;
 use crate::status::Status;
@@ -82,12 +82,6 @@ impl Snapshots {
 impl Snapshot {
     /// Returns the snapshot as JSON. Rendering takes time in proportion to the tree.
     pub(super) fn json(&self) -> Bytes {
-        self.json.get_or_init(|| render(&self.status)).clone()
+        self.json.get_or_init(|| json_text(&self.status).into()).clone()
     }
-}
-
-/// Returns a value as JSON.
-pub(super) fn render(value: &impl serde::Serialize) -> Bytes {
-    let json = serde_json::to_vec(value);
-    json.expect("all keys are strings and no field fails to serialise").into()
 }

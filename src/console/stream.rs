@@ -24,7 +24,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
-use super::problem::Problem;
+use super::problem::{Problem, json_text};
 use super::snapshots::Snapshots;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
@@ -295,7 +295,7 @@ impl Changes {
             events: self.events.iter().map(EventWithText::from).collect(),
             resync: self.resync,
         };
-        serde_json::to_vec(&message).expect("all keys are strings and no field fails to serialise")
+        json_text(&message)
     }
 }
 

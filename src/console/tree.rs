@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use super::guard::Asked;
-use super::problem::{Problem, json, json_bytes};
+use super::problem::{Problem, json, json_bytes, json_text};
 use super::recorder::LetterList;
 use super::shared::ConsoleShared;
-use super::snapshots::{Snapshot, render};
+use super::snapshots::Snapshot;
 use super::stream::NodeAlone;
 use crate::log_lines::{ChildLines, LogLine};
 use crate::path::Path;
@@ -66,7 +66,7 @@ pub(super) async fn status(
     State(console): Served,
     Asked(Under { under }): Asked<Under>,
 ) -> Result<Response, Problem> {
-    look(&console, under, Snapshot::json, render).await.map(json_bytes)
+    look(&console, under, Snapshot::json, |it| json_text(it).into()).await.map(json_bytes)
 }
 
 pub(super) async fn text(
