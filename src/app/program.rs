@@ -29,7 +29,7 @@ use crate::error::RunError;
 use crate::lifecycle::Lifecycle;
 use crate::panic::CatchPanic;
 use crate::policy::later;
-use crate::status::{ChildKind, Node};
+use crate::status::{ChildInfo, ChildKind};
 use crate::subscriber;
 
 /// A future that asks for a stop, and resolves to the cause.
@@ -196,27 +196,15 @@ async fn report_expired(root: &Root, stage: Stage) {
         subscriber::warn!(target: "verger::shutdown", stage, "stage expired, and the tree doesn't answer which children run");
         return;
     };
-    let mut running = Vec::new();
-    collect_running(&status.root, &mut running);
-    let count = running.len();
-    let mut children: Vec<_> = running.into_iter().take(NAMED).collect();
+    let runs = |child: &&ChildInfo| {
+        use Lifecycle::{Activating, Active, Deactivating};
+        child.kind == ChildKind::Worker
+            && matches!(child.lifecycle, Activating | Active | Deactivating)
+    };
+    let running = status.nodes().map(|node| &node.child).filter(runs);
+    let count = running.clone().count();
+    let mut children: Vec<_> = running.map(|child| child.path.as_str()).take(NAMED).collect();
     children.extend((count > NAMED).then_some("…"));
     let (stage, children) = (stage.name(), children.join(", "));
     subscriber::warn!(target: "verger::shutdown", stage, count, children, "stage expired");
-}
-
-/// Collects the workers with a task, in start order.
-fn collect_running<'a>(root: &'a Node, running: &mut Vec<&'a str>) {
-    let mut below = vec![root];
-    while let Some(node) = below.pop() {
-        let child = &node.child;
-        let runs = matches!(
-            child.lifecycle,
-            Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating
-        );
-        if runs && child.kind == ChildKind::Worker {
-            running.push(child.path.as_str());
-        }
-        below.extend(node.children.iter().rev());
-    }
 }

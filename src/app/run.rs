@@ -12,13 +12,14 @@ use tokio::task::JoinHandle;
 
 use super::application::Application;
 use crate::child::{PollWatch, StopLevel};
+use crate::clock::{self, Clocks};
 use crate::error::{RunError, StartError};
-use crate::handle::{self, SupervisorHandle, request_stop, until_up};
+use crate::handle::{SupervisorHandle, request_stop, until_up};
+use crate::named_task;
 use crate::path::Path;
 use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared, supervise};
 use crate::spec::Supervisor;
-use crate::{clock, named_task};
 
 impl Supervisor {
     /// Starts the tree, and returns a handle when the start has passed the last child.
@@ -256,7 +257,7 @@ impl Root {
     ) -> Self {
         // Panics here, in the caller, if the runtime has no timers.
         drop(tokio::time::sleep(Duration::ZERO));
-        let shared = handle::root(blueprint, settings, early_events);
+        let shared = SupervisorShared::root(blueprint, settings, early_events, Clocks::read());
         let run = supervise(Arc::clone(&shared), None, |_| ());
         #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
         let task = named_task::spawn(|| shared.path().to_string(), run);

@@ -8,5 +8,5 @@ mod route;
 mod snapshot;
 
 pub use self::control::ChildRef;
-pub(crate) use self::observe::{request_stop, root, supervisor_below, supervisor_of, until_up};
+pub(crate) use self::observe::{request_stop, supervisor_below, supervisor_of, until_up};
 pub use self::route::SupervisorHandle;

@@ -6,14 +6,13 @@ use std::time::SystemTime;
 use super::route::{SupervisorHandle, check};
 use super::snapshot::as_root;
 use crate::child::{Context, StopLevel};
-use crate::clock::{Clocks, now};
+use crate::clock::now;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
 use crate::path::Path;
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::request::{Page, Request};
-use crate::runtime::settings::Settings;
-use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorPhase, SupervisorShared};
+use crate::runtime::{Blueprint, End, SupervisorPhase, SupervisorShared};
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, Event, Node, Subscription};
 
 impl SupervisorHandle {
@@ -297,15 +296,6 @@ pub(crate) fn supervisor_below(
 ) -> Arc<SupervisorShared> {
     let (segment, token) = (ctx.incarnation.segment(), ctx.token_of_lease());
     supervisor_of(ctx).below(&segment, Arc::clone(blueprint), token, is_of_worker)
-}
-
-/// Creates the shared state of a root.
-pub(crate) fn root(
-    blueprint: Arc<Blueprint>,
-    settings: Arc<Settings>,
-    early_events: EarlyEvents,
-) -> Arc<SupervisorShared> {
-    SupervisorShared::root(blueprint, settings, early_events, Clocks::read())
 }
 
 /// Waits until a root is up. Returns its end if it has ended before.

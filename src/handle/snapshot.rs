@@ -118,21 +118,16 @@ impl SupervisorHandle {
     ///
     /// Returns the supervisors that have not within this time.
     pub(crate) async fn turn(&self, within: Duration) -> Vec<Path> {
-        let mut asked: Vec<_> = self
-            .supervisor
-            .tree
-            .supervisors()
-            .into_iter()
-            .map(|supervisor| {
-                let (answer, turned) = oneshot::channel();
-                let asked = supervisor.inbox.push_request(Request::Count { answer });
-                (supervisor, turned, asked.is_ok())
-            })
-            .collect();
-        asked.retain(|(_, _, asked)| *asked);
+        let asked = self.supervisor.tree.supervisors().into_iter().filter_map(|supervisor| {
+            let (answer, turned) = oneshot::channel();
+            supervisor.inbox.push_request(Request::Count { answer }).ok()?;
+            Some((supervisor, turned))
+        });
+        // All of them first, so that they turn during the same time.
+        let asked: Vec<_> = asked.collect();
         let deadline = tokio::time::Instant::from_std(later(now(), within));
         let mut stuck = Vec::new();
-        for (supervisor, turned, _) in asked {
+        for (supervisor, turned) in asked {
             // The sender is dropped if the supervisor has ended, which is a turn as well.
             if tokio::time::timeout_at(deadline, turned).await.is_err() {
                 stuck.push(supervisor.path().clone());

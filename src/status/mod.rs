@@ -200,13 +200,16 @@ impl Status {
         let program = self.program.clone();
         let mut totals = Totals { children: 0, ..self.totals.clone() };
         totals.lifecycle.clear();
-        let mut open: Vec<&Node> = root.children.iter().collect();
-        while let Some(node) = open.pop() {
+        for node in root.nodes().skip(1) {
             totals.children += 1;
             *totals.lifecycle.entry(node.child.lifecycle).or_default() += 1;
-            open.extend(&node.children);
         }
         Self { format, seq, captured_at, program, totals, root }
+    }
+
+    /// Returns the root and all children below it, each before its own children.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
+        self.root.nodes()
     }
 
     /// Visits the root and all children below it.
@@ -326,6 +329,7 @@ struct Above {
 }
 
 /// For each level above the next child, the number of the supervisor and its children that aren't visited yet.
+#[derive(Clone)]
 struct Walk<'a> {
     root: Option<&'a Node>,
     open: Vec<(usize, slice::Iter<'a, Node>)>,
@@ -333,6 +337,11 @@ struct Walk<'a> {
 }
 
 impl Node {
+    /// Returns this child and all children below it, each before its own children.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Self> + Clone {
+        self.walk().map(|visit| visit.node)
+    }
+
     /// Visits this child and all children below it.
     #[inline]
     fn walk(&self) -> Walk<'_> {

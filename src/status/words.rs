@@ -11,9 +11,7 @@ use std::time::Duration;
 use crate::exit::ExitReason;
 use crate::invisible::is_invisible;
 use crate::lifecycle::Lifecycle;
-use crate::status::{
-    ChildInfo, ChildKind, LimitUse, MailboxInfo, Node, ScheduleInfo, SupervisorInfo,
-};
+use crate::status::{ChildInfo, ChildKind, Node, ScheduleInfo, SupervisorInfo};
 
 /// The length to which one fact is cut in a picture.
 pub(super) const FACT: usize = 200;
@@ -33,7 +31,10 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
         supervisor.filter(|it| it.on_child_failure).map(|_| "callback".to_owned()),
         child.version.as_ref().map(|version| cut(format_args!("version={version}"), room)),
         (child.restarts > 0).then(|| format!("restarts={}", child.restarts)),
-        child.limit.filter(|limit| limit.restarts > 0).map(used),
+        child
+            .limit
+            .filter(|limit| limit.restarts > 0)
+            .map(|it| window(it.restarts, it.max_restarts, it.period)),
         child.explanation().map(|why| cut(why, room)),
         (child.held && child.why != Some("held")).then(|| "held".to_owned()),
         (!child.waits_for.is_empty())
@@ -43,7 +44,10 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
         child.schedule.as_deref().map(|it| cut(runs(child, it), room)),
         child.schedule.as_deref().and_then(failed_run).map(|problem| cut(problem, room)),
         (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
-        child.mailbox.filter(|it| it.len > 0).map(queued),
+        child
+            .mailbox
+            .filter(|it| it.len > 0)
+            .map(|it| format!("{}/{} messages", it.len, it.capacity)),
         status.map(|text| format!("\"{}\"", cut(text, room - 2))),
         last.map(|reason| cut(format_args!("last: {reason}"), room)),
     ];
@@ -91,12 +95,6 @@ pub(super) fn places(node: &Node) -> Option<String> {
     (!places.is_empty()).then(|| places.join(", "))
 }
 
-/// How much of its own limit a child has used.
-#[inline]
-fn used(limit: LimitUse) -> String {
-    window(limit.restarts, limit.max_restarts, limit.period)
-}
-
 /// The schedule of a periodic child, its next run, and what went wrong.
 #[inline]
 fn runs(child: &ChildInfo, schedule: &ScheduleInfo) -> String {
@@ -122,11 +120,6 @@ fn runs(child: &ChildInfo, schedule: &ScheduleInfo) -> String {
 fn failed_run(schedule: &ScheduleInfo) -> Option<String> {
     let problem = schedule.last.as_ref()?.problem.as_ref()?;
     Some(format!("last run: {problem}"))
-}
-
-#[inline]
-fn queued(MailboxInfo { len, capacity }: MailboxInfo) -> String {
-    format!("{len}/{capacity} messages")
 }
 
 /// Whether a state is written in capitals, because it needs attention.

@@ -8,7 +8,6 @@
 //! 2. No waker and no function of a listener is called or dropped while the lock is held.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -147,12 +146,6 @@ impl Drop for Registration {
     fn drop(&mut self) {
         let removed = self.listeners.0.lock().listeners.remove(&self.id);
         catch_panic(|| drop(removed));
-    }
-}
-
-impl fmt::Debug for Registration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registration").finish_non_exhaustive()
     }
 }
 
