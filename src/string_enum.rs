@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::suggest;
+
 /// An error for a word that isn't one of the known words of a setting.
 ///
 /// The text of `Display` lists the known words.
@@ -34,16 +36,8 @@ impl UnknownWord {
 
 impl fmt::Display for UnknownWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown {} `{}`; write ", self.what, self.word)?;
-        for (index, word) in self.known.iter().enumerate() {
-            let before = match index {
-                0 => "",
-                _ if index + 1 == self.known.len() => " or ",
-                _ => ", ",
-            };
-            write!(f, "{before}`{word}`")?;
-        }
-        Ok(())
+        let known = suggest::list(self.known, "or");
+        write!(f, "unknown {} `{}`; write {known}", self.what, self.word)
     }
 }
 
