@@ -180,9 +180,6 @@ mod macros;
 pub mod mailbox;
 #[cfg(feature = "metrics")]
 pub mod metrics;
-#[cfg(not(feature = "metrics"))]
-#[path = "metrics_off.rs"]
-mod metrics;
 mod named_task;
 mod owned_task;
 mod panic;

@@ -18,7 +18,6 @@ use crate::Application;
 use crate::config::{Applied, ApplyError, ConfigSource, IntoConfig, Plan};
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
-use crate::metrics;
 use crate::owned_task::OwnedTask;
 use crate::spec::Supervisor;
 use crate::subscriber;
@@ -288,6 +287,10 @@ async fn reload(
         };
         Ok(if forced { plan.forced() } else { plan })
     };
-    let failed = |error: &ApplyError| metrics::reloaded(&tree.root_path(), error.result());
-    tree.apply(plan.await.inspect_err(failed)?).await
+    let plan = plan.await;
+    #[cfg(feature = "metrics")]
+    if let Err(error) = &plan {
+        crate::metrics::reloaded(&tree.root_path(), ApplyError::result(error));
+    }
+    tree.apply(plan?).await
 }

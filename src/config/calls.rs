@@ -18,7 +18,6 @@ use super::{Config, ConfigError, planner};
 use crate::child::check_policy;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
-use crate::metrics;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::{ChildLayer, RestartPolicy, Withheld};
@@ -166,8 +165,11 @@ impl SupervisorHandle {
         let handle = self.clone();
         to_end(self, async move {
             let applied = apply_plan(&handle, plan).await;
-            let result = applied.as_ref().map_or_else(ApplyError::result, |_| "applied");
-            metrics::reloaded(&handle.root_path(), result);
+            #[cfg(feature = "metrics")]
+            {
+                let result = applied.as_ref().map_or_else(ApplyError::result, |_| "applied");
+                crate::metrics::reloaded(&handle.root_path(), result);
+            }
             applied
         })
         .await

@@ -50,7 +50,6 @@ impl Plan {
     }
 
     /// Whether this configuration has the values of the plan, wherever they are written.
-    #[cfg(feature = "console")]
     pub(crate) fn is_of(&self, config: &Config) -> bool {
         self.config.common == config.common && self.config.sections == config.sections
     }

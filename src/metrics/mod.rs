@@ -70,7 +70,6 @@
 
 // Knows names and labels, and calls the recorder. It doesn't know why something happens: the runtime decides what
 // to record.
-// Without the feature, `metrics_off.rs` replaces this module.
 //
 // | file | what it is |
 // | --- | --- |
@@ -87,7 +86,6 @@ mod sample;
 pub(crate) use self::children::{ChildMetrics, Scope};
 pub use self::list::{ALL, Metric, MetricKind};
 pub(crate) use self::recorder::is_installed;
-#[cfg(feature = "config")]
 pub(crate) use self::recorder::reloaded;
 pub use self::sample::record;
 

@@ -29,7 +29,6 @@ use crate::child::{Cancelled, Context};
 use crate::clock::now;
 use crate::exit::{Exit, ExitError, ExitReason, Outcome};
 use crate::handle::supervisor_of;
-use crate::metrics::is_installed;
 use crate::panic::{RecordedPanic, catch_panic, catch_panic_message, collect};
 use crate::path::Path;
 use crate::policy::LetterLine;
@@ -315,9 +314,10 @@ impl RunLimit {
 }
 
 /// Adds to the number of failed runs. Zero registers the metric.
-pub(super) fn count_failed(ctx: &Context, count: u64) {
-    if is_installed() {
-        supervisor_of(ctx).scope.failed_runs(&ctx.path(), count);
+pub(super) fn count_failed(_ctx: &Context, _count: u64) {
+    #[cfg(feature = "metrics")]
+    if crate::metrics::is_installed() {
+        supervisor_of(_ctx).dead_letters.scope.failed_runs(&_ctx.path(), _count);
     }
 }
 

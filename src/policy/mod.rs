@@ -90,10 +90,9 @@ pub use self::limits::{OnExhausted, OnLeak};
 pub(crate) use self::option_table::OptionInfo;
 #[cfg(feature = "config")]
 pub(crate) use self::option_table::{OPTIONS, OptionOf, OptionText, TakesEffect, option};
-#[cfg(feature = "config")]
-pub(crate) use self::options::WrittenAt;
-pub(crate) use self::options::{ChildLayer, ForWorkers, Places, SupervisorLayer};
-pub(crate) use self::options::{ChildOptions, Rules, Withheld};
+pub(crate) use self::options::{
+    ChildLayer, ChildOptions, ForWorkers, Places, Rules, SupervisorLayer, Withheld, WrittenAt,
+};
 pub use self::presets::Preset;
 pub use self::random::Random;
 pub(crate) use self::random::{RandomFactory, RandomSource};

@@ -27,6 +27,9 @@ pub(crate) trait Registration: fmt::Debug + Send + Sync {
     fn registered(&self, supervisor: &Arc<SupervisorShared>);
 }
 
+/// The names of declared children, with their keys.
+pub(super) type DeclaredNames = Arc<HashMap<Arc<str>, Key>>;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
@@ -44,7 +47,7 @@ pub(crate) struct Blueprint {
     /// In start order.
     pub(crate) children: Arc<[ChildSpec]>,
     /// The keys of these children by name, the same in each incarnation of the supervisor.
-    pub(crate) keys: Arc<HashMap<Arc<str>, Key>>,
+    pub(crate) keys: DeclaredNames,
     /// Whether any child below has a mailbox.
     pub(crate) lends: bool,
     /// How many levels of supervisors it has, as far as they are declared. 1 if none is below it.
@@ -81,7 +84,7 @@ impl Ineffective {
 impl Blueprint {
     /// Returns the names of the declared children with their keys. `None` for a dynamic supervisor, whose
     /// children have serial numbers.
-    pub(super) fn declared_names(&self) -> Option<&Arc<HashMap<Arc<str>, Key>>> {
+    pub(super) fn declared_names(&self) -> Option<&DeclaredNames> {
         (!self.dynamic).then_some(&self.keys)
     }
 

@@ -10,13 +10,14 @@ use std::iter;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use super::blueprint::DeclaredNames;
 use super::channel::Channel;
 use super::tree::Counter;
 use crate::dead_letter::{
     DeadLetter, DeadLetterOptions, DeadLetterStore, KeptMessages, Provenance, Undelivered,
     drop_afterwards, log,
 };
-use crate::metrics::Scope;
+use crate::path::Path;
 use crate::policy::Throttle;
 use crate::status::Subscription;
 use crate::sync::Mutex;
@@ -30,7 +31,9 @@ pub(crate) struct DeadLetters {
     /// The messages of the tree's letters that are in no store.
     kept: Arc<KeptMessages>,
     handling: Arc<LetterHandling>,
-    scope: Scope,
+    /// Under which path letters are counted, and failed runs and all else that a recorder gets.
+    #[cfg(feature = "metrics")]
+    pub(crate) scope: crate::metrics::Scope,
 }
 
 /// How letters are handled: the options of a supervisor and of those above. Supervisors without options
@@ -47,7 +50,8 @@ impl DeadLetters {
     pub(crate) fn new(
         options: &DeadLetterOptions,
         above: Option<Arc<Self>>,
-        scope: &Scope,
+        _path: &Path,
+        _names: Option<&DeclaredNames>,
     ) -> Arc<Self> {
         let is_default =
             options.log.is_none() && options.stores.is_empty() && options.suppressed.is_empty();
@@ -57,8 +61,24 @@ impl DeadLetters {
         };
         let count = above.as_ref().map(|above| Arc::clone(&above.count)).unwrap_or_default();
         let kept = above.as_ref().map(|above| Arc::clone(&above.kept)).unwrap_or_default();
-        let (channel, scope) = (Channel::default(), scope.clone());
-        Arc::new(Self { channel, above, count, kept, handling, scope })
+        Arc::new(Self {
+            #[cfg(feature = "metrics")]
+            scope: {
+                let above = above.as_ref().map(|above| &above.scope);
+                crate::metrics::Scope::new(_path, above, _names)
+            },
+            channel: Channel::default(),
+            above,
+            count,
+            kept,
+            handling,
+        })
+    }
+
+    /// The children that the code declares are `names` from now on.
+    pub(super) fn declare(&self, _names: Option<&DeclaredNames>) {
+        #[cfg(feature = "metrics")]
+        self.scope.declare(_names);
     }
 
     /// Returns how many letters there were in the tree so far.
@@ -103,6 +123,7 @@ impl DeadLetters {
 
     fn publish(&self, letter: &DeadLetter, from: &Provenance, now: Instant) {
         self.count.count();
+        #[cfg(feature = "metrics")]
         if !letter.suppressed {
             self.scope.dead_letter(&letter.target, letter.reason);
         }

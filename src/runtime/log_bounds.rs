@@ -47,7 +47,6 @@ pub(crate) enum LineKind {
     LeakEnded,
     DeactivateFailed,
     Panicked,
-    #[cfg(feature = "periodic")]
     Run {
         has_failed: bool,
     },

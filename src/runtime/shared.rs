@@ -29,7 +29,6 @@ use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::dead_letter::Undelivered;
 use crate::exit::ExitReason;
-use crate::metrics::Scope;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::{
@@ -57,8 +56,6 @@ pub(crate) struct SupervisorShared {
     /// Decides on failures: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
     events: Channel<Event>,
-    /// Under which path its children are counted.
-    pub(crate) scope: Scope,
     pub(crate) dead_letters: Arc<DeadLetters>,
     pub(super) attached: SharedAttachments,
     pub(super) stop_chain: StopChain,
@@ -115,9 +112,8 @@ impl SupervisorShared {
     ) -> Self {
         let own = blueprint.on_child_failure.as_ref();
         let letters_above = above.as_ref().map(|above| Arc::clone(&above.dead_letters));
-        let scope_above = above.as_ref().map(|above| &above.scope);
-        let scope = Scope::new(&path, scope_above, blueprint.declared_names());
-        let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above, &scope);
+        let names = blueprint.declared_names();
+        let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above, &path, names);
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         Self {
             path,
@@ -131,7 +127,6 @@ impl SupervisorShared {
             fencing_token: None,
             callback,
             events: Channel::default(),
-            scope,
             dead_letters,
             attached: SharedAttachments::default(),
             stop_chain: StopChain::default(),
@@ -162,7 +157,7 @@ impl SupervisorShared {
 
     /// Replaces the code of the supervisor. Its values are looked up by the next call.
     pub(super) fn set_blueprint(self: &Arc<Self>, blueprint: Arc<Blueprint>) {
-        self.scope.declare(blueprint.declared_names());
+        self.dead_letters.declare(blueprint.declared_names());
         *self.blueprint.lock() = blueprint;
         self.announce();
     }

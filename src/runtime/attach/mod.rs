@@ -31,6 +31,7 @@ mod health;
 mod leases;
 #[cfg(feature = "mailbox")]
 mod mailboxes;
+#[cfg(feature = "metrics")]
 mod metrics;
 mod recent;
 mod reports;
@@ -43,7 +44,6 @@ use std::time::{Duration, Instant};
 
 use self::callback::Callback;
 use self::health::HealthChecks;
-use self::metrics::Metrics;
 pub(super) use self::recent::{Gone, Recent};
 use super::blueprint::Blueprint;
 use super::children::ChildTable;
@@ -53,7 +53,6 @@ use crate::core::{Effect, Ending, IncarnationNumber, Key, Machine, MachineEvent,
 use crate::exit::{ExitKind, ExitReason};
 #[cfg(feature = "lease")]
 use crate::lease::LeaseChange;
-use crate::metrics::is_installed;
 use crate::path::Path;
 use crate::status::ChildInfo;
 
@@ -180,7 +179,8 @@ pub(super) struct Attachments {
     leases: Option<Box<leases::Leases>>,
     health: Option<Box<HealthChecks>>,
     callback: Option<Box<Callback>>,
-    metrics: Option<Box<Metrics>>,
+    #[cfg(feature = "metrics")]
+    metrics: Option<Box<metrics::Metrics>>,
     pub(super) recent: Recent,
     /// What attachments have given to the machine in this step.
     events: Vec<MachineEvent>,
@@ -203,6 +203,7 @@ macro_rules! each {
         if let Some($it) = $attachments.callback.$as() {
             $call
         }
+        #[cfg(feature = "metrics")]
         if let Some($it) = $attachments.metrics.$as() {
             $call
         }
@@ -244,9 +245,10 @@ impl Attachments {
 
     /// A step begins: a recorder may have been installed since the last one. Returns whether any attachment follows this step,
     /// and not only what is [notable](Effect::is_notable) in it.
-    pub(super) fn begin(&mut self, step: &Step, shared: &SupervisorShared) -> bool {
-        if self.metrics.is_none() && is_installed() {
-            self.metrics = Some(Box::new(Metrics::new(&shared.scope)));
+    pub(super) fn begin(&mut self, step: &Step, _shared: &SupervisorShared) -> bool {
+        #[cfg(feature = "metrics")]
+        if self.metrics.is_none() && crate::metrics::is_installed() {
+            self.metrics = Some(Box::new(metrics::Metrics::new(&_shared.dead_letters.scope)));
         }
         let mut follows = step.logged || step.published;
         each!(self.as_deref, _it => follows = true);

@@ -14,7 +14,6 @@ use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
 use super::*;
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
-use crate::metrics::Scope;
 use crate::path::Path;
 use crate::policy::DeadLetterLog;
 
@@ -89,16 +88,12 @@ impl Redeliver for DeadMailbox {
 }
 
 fn root(options: DeadLetterOptions) -> TestSupervisor {
-    let letters = DeadLetters::new(&options, None, &scope());
+    let letters = DeadLetters::new(&options, None, &Path::root("app"), None);
     TestSupervisor { path: Path::root("app"), letters }
 }
 
-fn scope() -> Scope {
-    Scope::new(&Path::root("app"), None, None)
-}
-
 fn below(above: &TestSupervisor, name: &str, options: DeadLetterOptions) -> TestSupervisor {
-    let letters = DeadLetters::new(&options, Some(Arc::clone(&above.letters)), &scope());
+    let letters = DeadLetters::new(&options, Some(Arc::clone(&above.letters)), &above.path, None);
     TestSupervisor { path: above.path.join(name), letters }
 }
 
