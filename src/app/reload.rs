@@ -280,14 +280,14 @@ async fn reload(
     planned: Option<Plan>,
     forced: bool,
 ) -> Result<Applied, ApplyError> {
-    let plan = async {
+    let plan: Result<_, ApplyError> = async {
         let plan = match planned {
             Some(plan) => plan,
             None => tree.plan(&source.read().await?).await?,
         };
         Ok(if forced { plan.forced() } else { plan })
-    };
-    let plan = plan.await;
+    }
+    .await;
     #[cfg(feature = "metrics")]
     if let Err(error) = &plan {
         crate::metrics::reloaded(&tree.root_path(), ApplyError::result(error));

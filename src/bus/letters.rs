@@ -1,12 +1,12 @@
 //! The users of a bus, the dead letters of what they emit, and handlers of dead letters.
 
-use std::any::{Any, TypeId, type_name};
+use std::any::{TypeId, type_name};
 use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use super::topics::BusShared;
 use crate::child::mailbox::message_span;
 use crate::child::{Incarnation, MailboxOwner};
 use crate::clock::now;
-use crate::dead_letter::{DeadLetter, DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
+use crate::dead_letter::{DeadLetter, DeadLetterReason, Undelivered};
 use crate::exit::{ExitError, ExitReason, Outcome};
 use crate::panic::{Foreign, catch_panic};
 use crate::path::Path;
@@ -91,24 +91,10 @@ impl Member {
             error,
             quiet: false,
             entry: None,
-            origin: Weak::<NoMailbox>::new(),
+            origin: None,
         };
         // A panic in the `Drop` of the event must not reach the caller: the event is no longer the caller's.
         catch_panic(|| self.supervisor.dead_letter(undelivered, now()));
-    }
-}
-
-/// Where an event was queued, which can't be replayed to it. Never created.
-enum NoMailbox {}
-
-impl Redeliver for NoMailbox {
-    fn redeliver(
-        self: Arc<Self>,
-        _payload: Box<dyn Any + Send>,
-        _entry: EntryId,
-        _now: Instant,
-    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
-        match *self {}
     }
 }
 
@@ -182,7 +168,7 @@ impl LetterHandling {
         if error.is_ignore() {
             return;
         }
-        self.shared.letter_handler_failed();
+        self.shared.failed_letter_handlers.fetch_add(1, Ordering::Relaxed);
         let (child, cause) = (self.owner.path(), error.into_reason().to_string());
         subscriber::debug!(
             target: "verger::dead_letter", %child, cause, "a dead-letter handler has failed"

@@ -3,6 +3,7 @@
 use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
@@ -188,7 +189,7 @@ impl Publisher {
     /// [`Bus::on_dead_letter`](crate::bus::Bus::on_dead_letter).
     #[must_use]
     pub fn failed_dead_letter_handlers(&self) -> u64 {
-        self.shared.failed_letter_handlers()
+        self.shared.failed_letter_handlers.load(Ordering::Relaxed)
     }
 
     fn no_handler<E: Send + Sync + 'static>(&self, event: Foreign<E>) {

@@ -21,7 +21,8 @@ use crate::runtime::SupervisorShared;
 pub(crate) struct BusShared {
     topics: DashMap<TopicKey, Box<dyn Topic>, BuildHasherDefault<KeyHash>>,
     next: AtomicU64,
-    failed_letter_handlers: AtomicU64,
+    /// How often a handler of dead letters has failed.
+    pub(super) failed_letter_handlers: AtomicU64,
 }
 
 /// Identifies a handler in its tree. Handlers that were registered later have higher numbers.
@@ -84,15 +85,6 @@ impl BusShared {
             topic.is_empty()
         });
         drop((removed, topic));
-    }
-
-    /// Counts a failure of a handler of dead letters.
-    pub(super) fn letter_handler_failed(&self) {
-        self.failed_letter_handlers.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn failed_letter_handlers(&self) -> u64 {
-        self.failed_letter_handlers.load(Ordering::Relaxed)
     }
 }
 

@@ -80,11 +80,6 @@ impl ConsoleShared {
         })
     }
 
-    /// Whether the configuration can be read again.
-    pub(super) fn can_reload(&self) -> bool {
-        self.source().is_some()
-    }
-
     /// Returns where the configuration comes from. `None`: there is none that can be read again.
     pub(super) fn source(&self) -> Option<&ConfigSource> {
         self.reloader.as_ref()?.started.get()?.as_ref()

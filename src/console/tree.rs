@@ -54,7 +54,7 @@ pub(super) async fn info(State(console): Served) -> Response {
     json(&Info {
         root: console.tree.path(),
         actions: console.options.actions,
-        reload: console.can_reload(),
+        reload: console.source().is_some(),
         log: console.options.log.is_some(),
         replay: console.options.store.is_some(),
         verger: env!("CARGO_PKG_VERSION"),

@@ -78,7 +78,7 @@ impl DeadLetter {
             payload: Some(Arc::new(Payload::new(undelivered.payload, undelivered.type_id))),
         };
         let Undelivered { entry, origin, .. } = undelivered;
-        (letter, Provenance { entry, origin: Some(origin) })
+        (letter, Provenance { entry, origin })
     }
 
     /// Takes the message out of the letter.
@@ -215,8 +215,8 @@ pub(crate) struct Undelivered {
     pub(crate) quiet: bool,
     /// The entry of a store that the message was replayed from.
     pub(crate) entry: Option<EntryId>,
-    /// The mailbox that the message was in.
-    pub(crate) origin: Weak<dyn Redeliver>,
+    /// The mailbox that the message was in. `None` if it was in the queue of a bus.
+    pub(crate) origin: Option<Weak<dyn Redeliver>>,
 }
 
 /// A mailbox that accepts a message out of a dead letter.

@@ -8,19 +8,6 @@ use super::*;
 use crate::exit::{ExitError, ExitReason};
 use crate::path::Path;
 
-struct NoMailbox;
-
-impl Redeliver for NoMailbox {
-    fn redeliver(
-        self: Arc<Self>,
-        _payload: Box<dyn Any + Send>,
-        _entry: EntryId,
-        _now: Instant,
-    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
-        unreachable!("a mailbox that no letter was in")
-    }
-}
-
 fn letter<M: Send + 'static>(message: M) -> DeadLetter {
     let undelivered = Undelivered {
         reason: HandlerError,
@@ -32,7 +19,7 @@ fn letter<M: Send + 'static>(message: M) -> DeadLetter {
         error: Some(Arc::new(ExitReason::Failed(ExitError::from("no such item")))),
         quiet: false,
         entry: None,
-        origin: Weak::<NoMailbox>::new(),
+        origin: None,
     };
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1500);
     DeadLetter::about_message(undelivered, at, false).0

@@ -187,7 +187,7 @@ impl<M: Send + 'static> MailboxShared<M> {
                 Some(MessageOrigin::Replayed(entry)) => Some(*entry),
                 Some(MessageOrigin::Forwarded) | None => None,
             },
-            origin: Arc::downgrade(self) as Weak<dyn Redeliver>,
+            origin: Some(Arc::downgrade(self) as Weak<dyn Redeliver>),
         };
         // A panic in the `Drop` of a message must not reach the supervisor, which may be the caller.
         catch_panic(|| owner.dead_letter(undelivered, now));

@@ -71,10 +71,6 @@ impl RunContext {
     }
 
     /// Sets what cancels the run.
-    fn cancelled_by(&mut self, token: CancellationToken) {
-        self.token = Some(token);
-    }
-
     /// Returns the context of the child, for code that takes one.
     ///
     /// That context isn't cancelled at the [limit](crate::periodic::Every::limit_run) of the run.
@@ -179,10 +175,6 @@ impl Ended {
     }
 
     /// Replaces what the run has returned.
-    fn with_exit(self, exit: Exit) -> Self {
-        Self { exit, ..self }
-    }
-
     /// Drops what is left of the run. A panic in that is its failure.
     pub(super) fn then_drop(mut self, rest: impl FnOnce()) -> Self {
         let (exit, panics) = collect(|| drop_after(self.exit, rest));
@@ -241,14 +233,14 @@ impl RunOptions {
     ) -> Option<RunLimit> {
         let at = crate::policy::later(now, self.limit?);
         let token = run.ctx.token();
-        run.cancelled_by(token.clone());
+        run.token = Some(token.clone());
         Some(RunLimit::new(token, at, grace))
     }
 
     /// Returns how a run has ended that may be over its limit. Such a run has timed out, even if it has returned since.
     pub(super) fn over_limit(&self, is_over: bool, ended: Ended) -> Ended {
         let Some(limit) = self.limit.filter(|_| is_over) else { return ended };
-        ended.with_exit(Err(ExitError::from_reason(ExitReason::TimedOut(limit))))
+        Ended { exit: Err(ExitError::from_reason(ExitReason::TimedOut(limit))), ..ended }
     }
 }
 

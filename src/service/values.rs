@@ -81,12 +81,9 @@ impl Offer {
 }
 
 impl ServiceEntry {
-    fn has_watchers(&self) -> bool {
-        self.changed.as_ref().is_some_and(|changed| changed.receiver_count() > 0)
-    }
-
     fn is_unused(&self) -> bool {
-        self.offer.is_none() && !self.has_watchers()
+        let changed = self.changed.as_ref();
+        self.offer.is_none() && changed.is_none_or(|changed| changed.receiver_count() == 0)
     }
 }
 

@@ -51,13 +51,7 @@ enum What {
     Edge(Lifecycle, Lifecycle),
     Entered(Lifecycle),
     Plain(&'static str),
-    /// An event that can't happen, for this reason.
-    Never(Never),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Never {
-    NoSuchEdge(Lifecycle, Lifecycle),
+    /// A text that can't be read.
     Unreadable,
 }
 
@@ -114,9 +108,7 @@ impl Expect {
     /// [`Lifecycle::can_become`](crate::Lifecycle::can_become).
     #[must_use]
     pub fn edge(path: impl Into<String>, from: Lifecycle, to: Lifecycle) -> Self {
-        let exists = from.can_become(to);
-        let never = What::Never(Never::NoSuchEdge(from, to));
-        Self::new(path, if exists { What::Edge(from, to) } else { never })
+        Self::new(path, What::Edge(from, to))
     }
 
     /// Expects the child to enter a state, from any other.
@@ -243,28 +235,25 @@ impl Expect {
 
     /// Returns why no event can match, if that is so.
     pub(super) fn problem(&self) -> Option<String> {
-        let What::Never(never) = self.what else {
-            let unknown = self.reason.as_deref().filter(|kind| !KINDS.contains(kind));
-            return unknown.map(|kind| {
-                let kinds = quoted(KINDS);
-                format!("`{self}` can't happen: no incarnation ends as `{kind}`, only as {kinds}")
-            });
-        };
-        Some(match never {
-            Never::NoSuchEdge(from, to) => {
+        match self.what {
+            What::Edge(from, to) if !from.can_become(to) => {
                 let next = Lifecycle::ALL.into_iter().filter(|&to| from.can_become(to));
-                format!(
+                Some(format!(
                     "`{self}` can't happen: from `{from}` there is no step to `{to}`, only to {}",
                     quoted(next)
-                )
+                ))
             }
-            Never::Unreadable => format!(
+            What::Unreadable => Some(format!(
                 "`{self}` can't be read; write `db: active -> errored`, `db: -> active`, \
                  `db: active -> errored (failed)`, or `db: ` and one of `{}`; the states are {}",
                 PLAIN_EVENTS.join("`, `"),
                 quoted(Lifecycle::ALL),
-            ),
-        })
+            )),
+            _ => self.reason.as_deref().filter(|kind| !KINDS.contains(kind)).map(|kind| {
+                let kinds = quoted(KINDS);
+                format!("`{self}` can't happen: no incarnation ends as `{kind}`, only as {kinds}")
+            }),
+        }
     }
 
     pub(super) fn matches(&self, root: &Path, event: &Event) -> bool {
@@ -285,7 +274,7 @@ impl Expect {
 impl From<&str> for Expect {
     /// Converts a text. A text that can't be parsed fails when it is expected.
     fn from(text: &str) -> Self {
-        Self::read(text).unwrap_or_else(|| Self::new(text, What::Never(Never::Unreadable)))
+        Self::read(text).unwrap_or_else(|| Self::new(text, What::Unreadable))
     }
 }
 
@@ -300,12 +289,10 @@ impl fmt::Display for Expect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
         match self.what {
-            What::Edge(from, to) | What::Never(Never::NoSuchEdge(from, to)) => {
-                write!(f, ": {from} -> {to}")?;
-            }
+            What::Edge(from, to) => write!(f, ": {from} -> {to}")?,
             What::Entered(to) => write!(f, ": -> {to}")?,
             What::Plain(name) => write!(f, ": {name}")?,
-            What::Never(Never::Unreadable) => {}
+            What::Unreadable => {}
         }
         match &self.reason {
             Some(reason) => write!(f, " ({reason})"),

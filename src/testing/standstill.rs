@@ -24,7 +24,7 @@ pub(super) const REAL_PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct ClockWatch {
     /// The text of the last standstill.
     found: watch::Receiver<Option<String>>,
-    patience: mpsc::Sender<Duration>,
+    pub(super) patience: mpsc::Sender<Duration>,
 }
 
 impl ClockWatch {
@@ -53,10 +53,6 @@ impl ClockWatch {
         // Without a thread, the test may hang as it would have before.
         watching.ok()?;
         Some(Self { found, patience })
-    }
-
-    pub(super) fn set_patience(&self, patience: Duration) {
-        let _ = self.patience.send(patience);
     }
 
     /// Resolves when the clock stands still while this is awaited.

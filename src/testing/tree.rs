@@ -168,7 +168,7 @@ impl TestTree {
     /// that waits longer fails, and names the child. Without a paused clock, this has no effect.
     pub fn real_patience(self, patience: Duration) -> Self {
         if let Some(clock) = &self.clock {
-            clock.set_patience(patience);
+            let _ = clock.patience.send(patience);
         }
         self
     }

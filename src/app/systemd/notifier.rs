@@ -40,10 +40,6 @@ impl Notifier {
     /// Returns a notifier if systemd runs this process, and waits for notifications.
     ///
     /// A value in the environment that can't be used is logged.
-    fn from_env() -> Option<Self> {
-        Self::new(&Environment::read())
-    }
-
     fn new(environment: &Environment) -> Option<Self> {
         let address = environment.socket.as_deref()?;
         let socket = Socket::open(address).map_err(|error| {
@@ -230,7 +226,7 @@ pub(super) fn systemd() -> MaybeCompanion {
 #[async_trait]
 impl Companion for Systemd {
     fn start(&mut self, run: &mut RunStart<'_>) {
-        let Some(notifier) = Notifier::from_env() else { return };
+        let Some(notifier) = Notifier::new(&Environment::read()) else { return };
         let alive = std::mem::take(&mut run.alive);
         let (notices, received) = unbounded_channel();
         // Weak, so that it doesn't keep the notifier from ending.

@@ -82,7 +82,7 @@ fn capture(
         error: None,
         quiet: false,
         entry,
-        origin: mailbox.origin(),
+        origin: Some(mailbox.origin()),
     };
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(message.into());
     let (letter, from) = DeadLetter::about_message(undelivered, at, false);

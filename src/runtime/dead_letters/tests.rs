@@ -69,7 +69,7 @@ impl DeadMailbox {
             error: None,
             quiet: self.quiet,
             entry,
-            origin: self.me.clone(),
+            origin: Some(self.me.clone()),
         };
         self.owner.letters.undelivered(undelivered, now(), SystemTime::UNIX_EPOCH);
     }
