@@ -181,7 +181,6 @@ pub mod mailbox;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod named_task;
-mod owned_task;
 mod panic;
 mod path;
 #[cfg(feature = "periodic")]

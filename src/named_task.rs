@@ -1,11 +1,11 @@
-//! Tasks with names, which tokio-console shows.
+//! Tasks with names, which tokio-console shows, and tasks that belong to a value.
 //!
 //! tokio names tasks in programs that are built with `--cfg tokio_unstable` only. In all others, no name is
 //! made.
 
 use std::future::Future;
 
-use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
 
 /// Spawns a task.
 ///
@@ -62,5 +62,39 @@ pub(crate) fn spawn_blocking<T: Send + 'static>(
     {
         drop(name);
         tokio::task::spawn_blocking(closure)
+    }
+}
+
+/// A task that belongs to a value. Dropping it aborts the task.
+#[derive(Debug)]
+pub(crate) struct OwnedTask<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> OwnedTask<T> {
+    /// Spawns the task. `name` says what it is for.
+    pub(crate) fn spawn(
+        name: &'static str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the task is aborted when this drops")]
+        Self(spawn(|| name.to_owned(), future))
+    }
+}
+
+impl<T> OwnedTask<T> {
+    /// Waits until the task has ended. Cancel safe.
+    pub(crate) async fn join(&mut self) -> Result<T, JoinError> {
+        (&mut self.0).await
+    }
+
+    /// Aborts the task, and waits until it has ended.
+    pub(crate) async fn stop(mut self) {
+        self.0.abort();
+        let _ = self.join().await;
+    }
+}
+
+impl<T> Drop for OwnedTask<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

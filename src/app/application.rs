@@ -356,10 +356,7 @@ async fn launch_here(
         return Ok((ProgramEnd::checked(), None));
     }
     let bounds = StopBounds::of(&tree, &program);
-    if app.announces {
-        bounds.announce();
-    }
-    bounds.warn(app.stop_limit);
+    bounds.report(app.announces, app.stop_limit);
     for companion in &mut companions {
         companion.prepare(&mut tree).await?;
     }

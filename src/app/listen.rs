@@ -5,7 +5,6 @@ use tokio::net::TcpListener;
 use crate::error::RunError;
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(crate) enum ListenAddress {
     /// To be bound, such as `0.0.0.0:8080`.
     Address(String),

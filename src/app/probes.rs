@@ -22,7 +22,7 @@ use super::listen::ListenAddress;
 use crate::Application;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
-use crate::owned_task::OwnedTask;
+use crate::named_task::OwnedTask;
 use crate::spec::Supervisor;
 use crate::status::Status;
 use crate::subscriber;

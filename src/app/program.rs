@@ -145,7 +145,8 @@ pub(super) async fn terminate(
     observe: Observer<'_>,
 ) -> (Result<(), RunError>, usize) {
     let reason = &**cause;
-    root.announce_stop(cause);
+    // From now on the tree isn't ready any more.
+    root.shared.note_stop(cause);
     observe(reason, "drain");
     let drained = later(now(), stages.drain_length());
     if !stages.drain_length().is_zero() {

@@ -18,7 +18,7 @@ use crate::Application;
 use crate::config::{Applied, ApplyError, ConfigSource, IntoConfig, Plan};
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
-use crate::owned_task::OwnedTask;
+use crate::named_task::OwnedTask;
 use crate::spec::Supervisor;
 use crate::subscriber;
 
@@ -54,7 +54,6 @@ pub struct Reloader {
     pub(crate) started: Arc<OnceLock<Option<ConfigSource>>>,
 }
 
-#[derive(Debug)]
 struct Request {
     /// What has caused the reload, for the log.
     trigger: &'static str,

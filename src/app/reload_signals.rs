@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::companion::{Companion, MaybeCompanion, RunStart, companion};
 use super::reload::{Reloader, Reloads};
-use crate::owned_task::OwnedTask;
+use crate::named_task::OwnedTask;
 use crate::subscriber;
 
 /// See the [module](self).

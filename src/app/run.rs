@@ -279,11 +279,6 @@ impl Root {
         }
     }
 
-    /// Notes why the tree is about to stop, so that it isn't ready any more.
-    pub(super) fn announce_stop(&self, cause: &Arc<str>) {
-        self.shared.note_stop(cause);
-    }
-
     /// Stops the tree, as urgently as `level`.
     pub(super) fn stop(&self, cause: &str, level: StopLevel) {
         request_stop(&self.shared, cause, level);

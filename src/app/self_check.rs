@@ -28,7 +28,6 @@ use crate::subscriber::{error, info};
 use crate::sync::{Condvar, Mutex};
 
 /// See the [module](self). Dropping it stops the thread, and doesn't wait for that.
-#[derive(Debug)]
 pub(crate) struct SelfCheck {
     shared: Arc<Shared>,
 }
@@ -150,7 +149,6 @@ impl Check {
 }
 
 /// Whether the loop turns, decided from instants alone.
-#[derive(Debug)]
 struct Progress {
     bound: Duration,
     /// When the loop was asked to turn, later by the time that doesn't count.

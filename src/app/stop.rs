@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::program::Program;
 use crate::child::StopLevel;
 use crate::exit::{Exit, Outcome};
-use crate::owned_task::OwnedTask;
+use crate::named_task::OwnedTask;
 use crate::panic::CatchPanic;
 use crate::spec::Supervisor;
 use crate::subscriber;
@@ -364,15 +364,12 @@ impl StopBounds {
         }
     }
 
-    /// Logs the bounds.
-    pub(super) fn announce(&self) {
-        let Self { stages, total, graces, .. } = self;
-        subscriber::info!(target: "verger::shutdown", at_most = ?total, stages, ?graces, "time for a stop");
-    }
-
-    /// Warns of what exceeds the bounds.
-    pub(super) fn warn(&self, limit: Option<Duration>) {
-        let Self { total, in_stages, graces, .. } = self;
+    /// Logs the bounds, if `announces`, and warns of what exceeds them.
+    pub(super) fn report(&self, announces: bool, limit: Option<Duration>) {
+        let Self { stages, total, in_stages, graces } = self;
+        if announces {
+            subscriber::info!(target: "verger::shutdown", at_most = ?total, stages, ?graces, "time for a stop");
+        }
         if graces > in_stages {
             subscriber::warn!(
                 target: "verger::shutdown", ?graces, available = ?in_stages,

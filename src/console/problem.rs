@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::error::ControlError;
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
     word: &'static str,

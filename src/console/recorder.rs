@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::stream::Streams;
 use crate::dead_letter::{DeadLetter, DeadLetterReason, DeadLetterStore};
 use crate::handle::SupervisorHandle;
-use crate::owned_task::OwnedTask;
+use crate::named_task::OwnedTask;
 use crate::path::Path;
 use crate::serde::Millis;
 use crate::status::{Event, EventLog, Subscription, cut};

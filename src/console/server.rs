@@ -31,7 +31,7 @@ use crate::app::listen::ListenAddress;
 use crate::clock::now;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
-use crate::owned_task::OwnedTask;
+use crate::named_task::OwnedTask;
 use crate::policy::later;
 use crate::spec::Supervisor;
 use crate::{Application, subscriber};

@@ -28,11 +28,10 @@ use super::problem::{Problem, json_text};
 use super::snapshots::Snapshots;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
-use crate::owned_task::OwnedTask;
+use crate::named_task::OwnedTask;
 use crate::path::Path;
 use crate::serde::Millis;
-use crate::status::serde::Explained;
-use crate::status::{Event, EventKind, Node, SupervisorInfo, Totals};
+use crate::status::{Event, EventKind, Explained, Node, SupervisorInfo, Totals};
 use crate::sync::Mutex;
 
 /// The most pages at once.

@@ -6,7 +6,7 @@ use std::{fmt, slice};
 
 use tokio::task::coop::consume_budget;
 
-use super::route::SupervisorHandle;
+use super::route::{SupervisorHandle, check};
 use crate::child::{ChildSpec, Context, check_mailboxes, once};
 use crate::core::{self, ChildRequest};
 use crate::error::ControlError;
@@ -48,7 +48,8 @@ impl SupervisorHandle {
     /// [`ControlError::NotASupervisor`] if the child is a worker, and the common errors.
     pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
         consume_budget().await;
-        if let Some(supervisor) = self.registered(path)? {
+        check(path)?;
+        if let Some(supervisor) = self.supervisor.tree.supervisor(&self.full_path(path)) {
             return Ok(Self { supervisor, note: self.note.clone() });
         }
         if self.which_child(path).await?.kind == ChildKind::Worker {

@@ -180,15 +180,6 @@ impl SupervisorHandle {
         Path::from_text([self.supervisor.path().as_str(), "/", path].concat())
     }
 
-    /// Returns the supervisor that runs at a path that a call was given.
-    pub(super) fn registered(
-        &self,
-        path: &str,
-    ) -> Result<Option<Arc<SupervisorShared>>, ControlError> {
-        check(path)?;
-        Ok(self.supervisor.tree.supervisor(&self.full_path(path)))
-    }
-
     /// Returns the supervisor of the child at `path`, and the child's name there.
     pub(crate) async fn find(
         &self,
@@ -423,7 +414,10 @@ impl SupervisorHandle {
                 Some(Ok(found)) if is_last => return Ok(ChildRef::new(&supervisor, found)),
                 // A supervisor on the way to the child is up. It isn't registered if it has ended since, and
                 // its exit is yet to be handled.
-                Some(Ok(_)) if wait || self.is_registered(&nearest.join(segment)) => {
+                Some(Ok(_))
+                    if wait
+                        || self.supervisor.tree.supervisor(&nearest.join(segment)).is_some() =>
+                {
                     yield_now().await;
                 }
                 Some(Ok(_)) => return Err(ControlError::Restarting { path }),
@@ -436,10 +430,6 @@ impl SupervisorHandle {
                 None => yield_now().await,
             }
         }
-    }
-
-    fn is_registered(&self, path: &Path) -> bool {
-        self.supervisor.tree.supervisor(path).is_some()
     }
 
     /// Waits for the end of a supervisor that is stopping, unless that of this handle stops with it.

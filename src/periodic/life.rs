@@ -32,7 +32,6 @@ use crate::exit::{Exit, Outcome};
 use crate::status::RunOutcome;
 
 /// What a periodic child runs, and when.
-#[derive(Debug)]
 pub(super) struct Job<F> {
     pub(super) plan: Plan,
     /// The plan as the status shows it.

@@ -154,7 +154,6 @@ pub(super) struct JobPlan<'a> {
 }
 
 /// What the end of a run has changed.
-#[derive(Debug)]
 pub(super) struct RunEnd {
     /// How many runs of the incarnation in a row have failed, this one included.
     pub(super) streak: u64,
@@ -169,7 +168,6 @@ pub(super) enum HealthChange {
 }
 
 /// A run that has begun, and ends when this is dropped.
-#[derive(Debug)]
 pub(super) struct BegunRun {
     record: Arc<JobRecord>,
     /// The incarnation that it belongs to.

@@ -245,7 +245,6 @@ impl RunOptions {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(super) struct RunLimit {
     /// Cancelled at the limit, and with the child.
     token: CancellationToken,
@@ -256,7 +255,6 @@ pub(super) struct RunLimit {
     state: State,
 }
 
-#[derive(Debug)]
 enum State {
     Within,
     /// The run was cancelled. It is dropped at this instant.

@@ -31,7 +31,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::sync::Mutex;
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(super) struct Group {
     leader: Pid,
     is_reaped: Mutex<bool>,
@@ -134,7 +133,6 @@ pub(super) fn register<T: AsRawFd>(file: T, interest: Interest) -> io::Result<As
 static LIVE: LazyLock<Mutex<HashMap<Pid, Arc<Group>>>> = LazyLock::new(Mutex::default);
 
 /// Until this is dropped, the group is killed if the program ends at once.
-#[derive(Debug)]
 pub(super) struct Live(Arc<Group>);
 
 impl Live {

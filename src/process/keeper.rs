@@ -42,7 +42,6 @@ pub(super) struct Containment {
 }
 
 /// A process that runs. Dropping it kills its group.
-#[derive(Debug)]
 pub(super) struct Process {
     group: Arc<Group>,
     ended: oneshot::Receiver<io::Result<ExitStatus>>,
@@ -248,7 +247,6 @@ where
 }
 
 /// The ends of its pipes.
-#[derive(Debug)]
 pub(super) struct Pipes {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,

@@ -49,10 +49,8 @@ impl fmt::Display for Stream {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(super) struct LineLog(Arc<Shared>);
 
-#[derive(Debug)]
 struct Shared {
     child: Path,
     incarnation: u32,

@@ -200,7 +200,6 @@ fn without_partial_char(line: &[u8]) -> &[u8] {
 }
 
 /// The last lines of a stream.
-#[derive(Debug)]
 pub(super) struct Tail {
     lines: VecDeque<String>,
     max: usize,

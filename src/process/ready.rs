@@ -221,7 +221,6 @@ pub(super) async fn run(factory: &CommandFactory, ctx: &Context) -> Exit {
 const MAX_STATUS: usize = 200;
 
 /// A datagram socket in a directory of its own, which is removed when this is dropped.
-#[derive(Debug)]
 pub(super) struct NotifySocket {
     socket: UnixDatagram,
     directory: PathBuf,

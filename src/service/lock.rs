@@ -90,7 +90,6 @@ impl Locks {
 }
 
 /// A holder or a waiter of a lock.
-#[derive(Debug)]
 struct NamedLock {
     locks: Arc<Locks>,
     name: Arc<str>,

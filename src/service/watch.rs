@@ -124,7 +124,6 @@ pub(super) fn shutdown() -> ExitError {
 }
 
 /// A lookup and the changes of its scopes.
-#[derive(Debug)]
 pub(super) struct Watch {
     lookup: Lookup,
     /// One for each scope.

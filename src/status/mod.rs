@@ -64,7 +64,7 @@ mod info;
 #[cfg(test)]
 mod samples;
 #[cfg(feature = "serde")]
-pub(crate) mod serde;
+mod serde;
 mod svg;
 mod text;
 mod words;
@@ -81,6 +81,8 @@ pub use self::info::{
     ChildInfo, ChildKind, Counts, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
     MailboxInfo, NextAttempt, ProgramInfo, RunOutcome, ScheduleInfo, SupervisorInfo, Totals,
 };
+#[cfg(feature = "console")]
+pub(crate) use self::serde::Explained;
 use crate::invisible::Visible;
 use crate::path::Path;
 use crate::policy::{

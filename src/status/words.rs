@@ -27,6 +27,8 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
     let last = child.last_exit.as_ref().map(|last| &*last.reason);
     let last = last.filter(|last| !matches!(last, ExitReason::Shutdown));
     let last = last.map(innermost);
+    let last_run = child.schedule.as_deref().and_then(|it| it.last.as_ref());
+    let failed = last_run.and_then(|it| it.problem.as_ref());
     let notes = [
         supervisor.filter(|it| it.on_child_failure).map(|_| "callback".to_owned()),
         child.version.as_ref().map(|version| cut(format_args!("version={version}"), room)),
@@ -42,7 +44,7 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
         child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),
         places(node).map(|places| cut(format_args!("config: {places}"), room)),
         child.schedule.as_deref().map(|it| cut(runs(child, it), room)),
-        child.schedule.as_deref().and_then(failed_run).map(|problem| cut(problem, room)),
+        failed.map(|problem| cut(format_args!("last run: {problem}"), room)),
         (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
         child
             .mailbox
@@ -113,13 +115,6 @@ fn runs(child: &ChildInfo, schedule: &ScheduleInfo) -> String {
         }
     }
     text
-}
-
-/// Why the last run of a periodic child has failed, if it has.
-#[inline]
-fn failed_run(schedule: &ScheduleInfo) -> Option<String> {
-    let problem = schedule.last.as_ref()?.problem.as_ref()?;
-    Some(format!("last run: {problem}"))
 }
 
 /// Whether a state is written in capitals, because it needs attention.

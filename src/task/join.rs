@@ -222,7 +222,6 @@ impl<T> fmt::Debug for Task<T> {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(crate) struct PendingStart {
     supervisor: Arc<SupervisorShared>,
     answered: oneshot::Receiver<Result<Started, ControlError>>,

@@ -24,7 +24,6 @@ use crate::path::Path;
 pub(super) type TaskResult<T> = Result<T, TaskError>;
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(super) struct TaskShared {
     abort: CancellationToken,
     finished: AtomicBool,
@@ -33,7 +32,6 @@ pub(super) struct TaskShared {
 }
 
 /// The child that a task is linked to.
-#[derive(Debug)]
 struct Link {
     ctx: Context,
     failed: AtomicBool,
@@ -86,7 +84,6 @@ impl TaskShared {
 }
 
 /// Reports the outcome of a task. Dropped without one, it reports that the task was stopped.
-#[derive(Debug)]
 pub(super) struct Report<T> {
     /// `None` once the outcome was reported.
     sender: Option<oneshot::Sender<TaskResult<T>>>,

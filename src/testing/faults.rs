@@ -38,7 +38,6 @@ struct FaultTable {
     next_serial: u64,
 }
 
-#[derive(Debug)]
 pub(super) enum StartFault {
     Fail(ExitError),
     Hang,

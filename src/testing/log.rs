@@ -50,7 +50,6 @@ pub(super) struct Search<'a> {
 }
 
 /// Why a wait of a test fails.
-#[derive(Debug)]
 pub(super) enum Stuck {
     Ended(Result<(), RunError>),
     TimedOut(Duration),

@@ -22,7 +22,7 @@ use super::reporter::{Message, Notice, Reporter};
 use crate::app::companion::{Companion, MaybeCompanion, RunStart, companion};
 use crate::clock;
 use crate::handle::SupervisorHandle;
-use crate::owned_task::OwnedTask;
+use crate::named_task::OwnedTask;
 use crate::status::Status;
 use crate::subscriber::warn;
 
@@ -30,7 +30,6 @@ use crate::subscriber::warn;
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Tells systemd about an application. See the [module above](super).
-#[derive(Debug)]
 pub(super) struct Notifier {
     socket: Socket,
     watchdog: Option<Duration>,
@@ -173,7 +172,6 @@ fn number<N: std::str::FromStr>(
 }
 
 /// See the [module](self).
-#[derive(Debug)]
 struct Socket {
     socket: UnixDatagram,
     address: SocketAddr,
@@ -208,7 +206,6 @@ const PERIOD: Duration = Duration::from_secs(5);
 const SNAPSHOT: Duration = Duration::from_secs(2);
 
 /// The tasks that notify systemd. They end when this is dropped.
-#[derive(Debug)]
 struct SystemdTasks {
     notices: UnboundedSender<Notice>,
     notifier: OwnedTask<()>,

@@ -29,7 +29,6 @@ pub(super) enum Notice {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(super) struct Reporter {
     state: State,
     watchdog: Option<Watchdog>,
@@ -51,7 +50,6 @@ enum State {
     },
 }
 
-#[derive(Debug)]
 struct Watchdog {
     interval: Duration,
     next: Instant,
