@@ -63,10 +63,6 @@ pub(in crate::console) struct Planned {
 #[serde(deny_unknown_fields)]
 struct GivenFile {
     name: String,
-    #[cfg_attr(
-        not(feature = "config-file"),
-        expect(dead_code, reason = "only the form of the content is checked")
-    )]
     toml: String,
 }
 

@@ -28,33 +28,21 @@ pub(super) struct Records {
     pub(super) streams: Arc<Streams>,
 }
 
-/// The task. It ends when this is dropped.
-pub(super) struct Recorder {
-    _task: OwnedTask<()>,
-}
-
-impl Recorder {
-    /// `ends_with_tree`: whether the streams are closed when the tree begins to stop.
-    pub(super) fn start(
-        records: Arc<Records>,
-        tree: &SupervisorHandle,
-        events: Subscription<Event>,
-        ends_with_tree: bool,
-    ) -> Self {
-        let (letters, tree) = (tree.dead_letters(), tree.clone());
-        let stop = async move {
-            match ends_with_tree {
-                true => tree.until_stopping().await,
-                false => std::future::pending().await,
-            }
-        };
-        Self {
-            _task: OwnedTask::spawn(
-                "verger console events",
-                records.receive(events, letters, stop),
-            ),
+/// Starts the task. `ends_with_tree`: whether the streams are closed when the tree begins to stop.
+pub(super) fn record(
+    records: Arc<Records>,
+    tree: &SupervisorHandle,
+    events: Subscription<Event>,
+    ends_with_tree: bool,
+) -> OwnedTask<()> {
+    let (letters, tree) = (tree.dead_letters(), tree.clone());
+    let stop = async move {
+        match ends_with_tree {
+            true => tree.until_stopping().await,
+            false => std::future::pending().await,
         }
-    }
+    };
+    OwnedTask::spawn("verger console events", records.receive(events, letters, stop))
 }
 
 impl Default for Records {

@@ -77,7 +77,7 @@ impl ConsoleServer {
 
     /// Ends all streams and connections, and closes the listener.
     pub(super) async fn stop(mut self) {
-        self.console.close();
+        self.console.records.streams.close();
         self.stop.cancel();
         if timeout(GRACE, self.task.join()).await.is_err() {
             self.end.cancel();
@@ -118,7 +118,8 @@ impl Application {
     }
 
     fn console_at(mut self, address: ListenAddress, console: Console) -> Self {
-        let (address, outside) = (Some(address), Outside::of(&self));
+        let outside = Outside { reloader: Some(self.reloader()), ..Outside::default() };
+        let address = Some(address);
         let console = ConsoleOfRun { address, console, outside, listener: None, server: None };
         self.companions.console = companion(console);
         self

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::recorder::{Recorder, Records};
+use super::recorder::{Records, record};
 use super::snapshots::Snapshots;
-use crate::Application;
 use crate::app::Reloader;
 use crate::config::{ConfigSource, Plan};
 use crate::dead_letter::DeadLetterStore;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::log_lines::LogLines;
+use crate::named_task::OwnedTask;
 use crate::status::{Event, Subscription};
 use crate::sync::Mutex;
 
@@ -29,13 +29,6 @@ pub(super) struct Outside {
     pub(super) stop: Option<oneshot::Sender<String>>,
     /// Applies plans. Other triggers may reload meanwhile.
     pub(super) reloader: Option<Reloader>,
-}
-
-impl Outside {
-    /// Returns what is known of an application before it runs.
-    pub(super) fn of(app: &Application) -> Self {
-        Self { reloader: Some(app.reloader()), ..Self::default() }
-    }
 }
 
 /// See the [module](self).
@@ -51,7 +44,7 @@ pub(super) struct ConsoleShared {
     pub(super) reloader: Option<Reloader>,
     /// The last plans that were shown, by their ids, the oldest first.
     pub(super) plans: Mutex<VecDeque<(String, Plan)>>,
-    _recorder: Recorder,
+    _recorder: OwnedTask<()>,
 }
 
 impl ConsoleShared {
@@ -66,7 +59,7 @@ impl ConsoleShared {
         let token = options.token.take().unwrap_or_else(Token::random);
         let records = Arc::new(Records::default());
         let events = outside.events.unwrap_or_else(|| tree.events());
-        let recorder = Recorder::start(Arc::clone(&records), &tree, events, ends_with_tree);
+        let recorder = record(Arc::clone(&records), &tree, events, ends_with_tree);
         Arc::new(Self {
             options,
             token,
@@ -84,11 +77,6 @@ impl ConsoleShared {
     pub(super) fn source(&self) -> Option<&ConfigSource> {
         self.reloader.as_ref()?.started.get()?.as_ref()
     }
-
-    /// Ends all streams. Later requests for a stream are refused.
-    pub(super) fn close(&self) {
-        self.records.streams.close();
-    }
 }
 
 /// A secret text.
@@ -96,10 +84,6 @@ impl ConsoleShared {
 pub(super) struct Token(String);
 
 impl Token {
-    pub(super) fn new(text: String) -> Self {
-        Self(text)
-    }
-
     /// Creates a token of 128 bits.
     ///
     /// The bits come from the operating system: from `/dev/urandom` where that exists, and otherwise from the
@@ -171,7 +155,7 @@ impl Console {
     /// Every client with the token can change the tree. An empty token is never accepted. A token that is set here
     /// isn't logged.
     pub fn token(mut self, token: impl Into<String>) -> Self {
-        self.token = Some(Token::new(token.into()));
+        self.token = Some(Token(token.into()));
         self
     }
 
@@ -243,12 +227,12 @@ mod tests {
 
     #[test]
     fn only_the_whole_token_is_right_and_an_empty_one_never() {
-        let token = Token::new("secret".to_owned());
+        let token = Token("secret".to_owned());
         assert!(token.is(b"secret"));
         for wrong in ["", "secre", "secrets", "Secret", "sekret", "secreT"] {
             assert!(!token.is(wrong.as_bytes()), "{wrong}");
         }
-        assert!(!Token::new(String::new()).is(b""));
+        assert!(!Token(String::new()).is(b""));
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Streams {
 
     /// Makes the pages read the whole tree, because events were missed.
     pub(super) fn note_missed(&self) {
-        self.change(&mut self.inner.lock(), Changes::note_missed);
+        self.change(&mut self.inner.lock(), |changes| *changes = Changes::everything());
     }
 
     fn change(&self, inner: &mut Inner, change: impl FnOnce(&mut Changes)) {
@@ -151,10 +151,6 @@ impl Streams {
             }
         }
     }
-
-    fn any_lags(&self) -> bool {
-        self.inner.lock().pages.iter().any(|page| page.lags)
-    }
 }
 
 /// Sends messages while there is a page.
@@ -168,9 +164,10 @@ async fn publish(streams: Weak<Streams>, tree: SupervisorHandle, snapshots: Arc<
             last = Some(snapshot);
         }
         let totals = last.as_ref().map(|it| &it.status.totals);
-        let is_whole = changes.resync();
+        let is_whole = changes.resync;
         let message = framed(&changes.message(&tree, totals, seq).await);
-        let instead = match !is_whole && streams.any_lags() {
+        let any_lags = streams.inner.lock().pages.iter().any(|page| page.lags);
+        let instead = match !is_whole && any_lags {
             true => Some(framed(&Changes::everything().message(&tree, totals, seq).await)),
             false => None,
         };
@@ -228,10 +225,6 @@ impl Changes {
         self.events.is_empty() && !self.resync
     }
 
-    fn resync(&self) -> bool {
-        self.resync
-    }
-
     /// Adds an event. The supervisor of its child counts as changed as well, because of its counts and limits.
     pub(super) fn note(&mut self, event: &Event) {
         if self.resync {
@@ -252,11 +245,6 @@ impl Changes {
         if self.paths.len().max(self.events.len()) > KEPT {
             *self = Self::everything();
         }
-    }
-
-    /// Records that events were missed.
-    pub(super) fn note_missed(&mut self) {
-        *self = Self::everything();
     }
 
     /// Reads the children that have changed, and returns the message about them.
@@ -286,13 +274,15 @@ impl Changes {
             self = Self::everything();
             children.clear();
         }
+        let events = self.events.iter();
+        let events = events.map(|event| EventWithText { event, text: event.kind.to_string() });
         let message = Message {
             seq: self.events.last().map_or(last, |event| event.seq.max(last)),
             captured_at_ms: tree.wall_clock().millis(),
             totals,
             children: children.iter().map(NodeAlone::from).collect(),
             removed: &self.removed,
-            events: self.events.iter().map(EventWithText::from).collect(),
+            events: events.collect(),
             resync: self.resync,
         };
         json_text(&message)
@@ -329,10 +319,4 @@ struct EventWithText<'a> {
     #[serde(flatten)]
     event: &'a Event,
     text: String,
-}
-
-impl<'a> From<&'a Event> for EventWithText<'a> {
-    fn from(event: &'a Event) -> Self {
-        Self { event, text: event.kind.to_string() }
-    }
 }
