@@ -76,10 +76,6 @@ pub(crate) struct RunStart<'a> {
     /// To be called on the signals thread at the first signal that stops the tree.
     pub(super) on_signal: Vec<Box<dyn Fn() + Send + Sync>>,
     /// To be called when a reload begins, and with its outcome in a line of text when it is done.
-    #[cfg_attr(
-        not(any(feature = "config", feature = "systemd")),
-        expect(dead_code, reason = "nothing reloads, and nothing reports it")
-    )]
     pub(super) on_reload: Vec<Box<dyn Fn(Option<String>) + Send + Sync>>,
 }
 

@@ -105,14 +105,9 @@ fn exit(code: u8, blocked: impl Fn() -> Vec<Path> + Send + 'static) -> ! {
     exit_process(code.into())
 }
 
-/// What ends with the process.
-const ENDS: &[fn()] = &[
-    #[cfg(all(feature = "process", unix))]
-    crate::process::kill_all,
-];
-
-/// Ends the process at once, and with it the OS processes that are children.
+/// Ends the process immediately, and with it the OS processes that are children.
 pub(super) fn exit_process(code: i32) -> ! {
-    ENDS.iter().for_each(|end| end());
+    #[cfg(all(feature = "process", unix))]
+    crate::process::kill_all();
     std::process::exit(code)
 }

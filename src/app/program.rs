@@ -148,9 +148,9 @@ pub(super) async fn terminate(
     // From now on the tree isn't ready any more.
     root.shared.note_stop(cause);
     observe(reason, "drain");
-    let drained = later(now(), stages.drain_length());
-    if !stages.drain_length().is_zero() {
-        let length = stages.drain_length();
+    let drained = later(now(), stages.drain);
+    if !stages.drain.is_zero() {
+        let length = stages.drain;
         subscriber::info!(target: "verger::shutdown", cause = reason, stage = "drain", ?length, "stage begins");
     }
     let drain = async {

@@ -180,10 +180,7 @@ impl Default for Reloads {
 
 impl Reloads {
     /// Returns what requests a reload at a signal. `None`: signals don't reload the application.
-    #[cfg_attr(
-        not(all(unix, feature = "signal")),
-        expect(dead_code, reason = "nothing receives signals")
-    )]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "nothing receives signals"))]
     pub(super) fn at_signals(&self) -> Option<&Reloader> {
         (self.at_signals && self.source.is_some()).then_some(&self.reloader)
     }

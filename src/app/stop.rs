@@ -90,7 +90,7 @@ impl Stage {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopStages {
-    drain: Duration,
+    pub(super) drain: Duration,
     stages: Vec<Stage>,
 }
 
@@ -131,10 +131,6 @@ impl StopStages {
     pub fn total(&self) -> Duration {
         let stages = self.stages().map(Stage::length);
         stages.fold(self.drain, Duration::saturating_add)
-    }
-
-    pub(super) fn drain_length(&self) -> Duration {
-        self.drain
     }
 
     /// The stages after the drain, which has shortened the first polite one.
@@ -351,7 +347,7 @@ impl StopBounds {
     pub(super) fn of(tree: &Supervisor, program: &Program) -> Self {
         let blueprint = tree.blueprint();
         let stages = &program.stages;
-        let drain = stages.drain_length();
+        let drain = stages.drain;
         let before = bound(&program.before).saturating_sub(drain);
         let after = bound(&program.after);
         let abort = blueprint.graces.leak_timeout;

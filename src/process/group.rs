@@ -32,7 +32,7 @@ use crate::sync::Mutex;
 
 /// See the [module](self).
 pub(super) struct Group {
-    leader: Pid,
+    pub(super) leader: Pid,
     is_reaped: Mutex<bool>,
 }
 
@@ -41,10 +41,6 @@ impl Group {
     pub(super) fn led_by(pid: u32) -> Option<Self> {
         let raw = i32::try_from(pid).ok().filter(|&raw| raw > 1)?;
         Some(Self { leader: Pid::from_raw(raw)?, is_reaped: Mutex::new(false) })
-    }
-
-    pub(super) fn leader(&self) -> Pid {
-        self.leader
     }
 
     /// Sends a signal to every process of the group, unless the leader has been reaped.
@@ -95,7 +91,7 @@ impl Group {
 /// If neither a descriptor of the process nor a handler of `SIGCHLD` can be had.
 pub(super) async fn leader_ended(group: &Group) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    if let Ok(process) = pidfd_open(group.leader(), PidfdFlags::empty()) {
+    if let Ok(process) = pidfd_open(group.leader, PidfdFlags::empty()) {
         process_ended(process).await?;
         return Ok(());
     }
@@ -137,14 +133,14 @@ pub(super) struct Live(Arc<Group>);
 
 impl Live {
     pub(super) fn new(group: &Arc<Group>) -> Self {
-        LIVE.lock().insert(group.leader(), Arc::clone(group));
+        LIVE.lock().insert(group.leader, Arc::clone(group));
         Self(Arc::clone(group))
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        let (mut live, leader) = (LIVE.lock(), self.0.leader());
+        let (mut live, leader) = (LIVE.lock(), self.0.leader);
         // Once the leader is reaped, its number may be that of the next process.
         if live.get(&leader).is_some_and(|group| Arc::ptr_eq(group, &self.0)) {
             live.remove(&leader);
@@ -171,7 +167,7 @@ mod tests {
         for pid in [0, 1, u32::MAX, 1 << 31] {
             assert!(Group::led_by(pid).is_none(), "{pid}");
         }
-        assert_eq!(Group::led_by(2).map(|it| it.leader().as_raw_pid()), Some(2));
+        assert_eq!(Group::led_by(2).map(|it| it.leader.as_raw_pid()), Some(2));
     }
 
     #[tokio::test]

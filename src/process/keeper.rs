@@ -50,7 +50,7 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn pid(&self) -> u32 {
-        self.group.leader().as_raw_pid().unsigned_abs()
+        self.group.leader.as_raw_pid().unsigned_abs()
     }
 
     /// Sends a signal to its group, if it hasn't ended.
@@ -167,7 +167,7 @@ impl Keeper {
     #[cfg(target_os = "linux")]
     async fn until_others_have_ended(&mut self) {
         if !self.group.is_empty() {
-            let leader = self.group.leader();
+            let leader = self.group.leader;
             all_ended(search(&self.path, move || cgroup::of_group(leader)).await).await;
         }
         if let Some(cgroup) = self.containment.cgroup.take() {
@@ -290,7 +290,7 @@ pub(super) fn spawn(
     };
     let group = leader.id().and_then(Group::led_by).expect("a new process has a number above 1");
     #[cfg(target_os = "linux")]
-    let adopted = containment.cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.adopt(group.leader()));
+    let adopted = containment.cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.adopt(group.leader));
     let process = keep(leader, group, containment, (ctx.path(), ctx.incarnation()), guard);
     #[cfg(target_os = "linux")]
     adopted?;

@@ -263,7 +263,7 @@ impl PartitionedSupervisor {
 impl fmt::Debug for PartitionedSupervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartitionedSupervisor")
-            .field("name", &self.inner.place.name())
+            .field("name", &self.inner.place.name)
             .field("partitions", &self.partitions())
             .field("active", &self.active())
             .finish()

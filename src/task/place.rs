@@ -20,7 +20,7 @@ use crate::sync::Mutex;
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Place {
-    name: String,
+    pub(super) name: String,
     last: Mutex<Option<LastStart>>,
 }
 
@@ -44,10 +44,6 @@ impl Place {
         let place = Self::new(handle.path().name().to_owned());
         place.set(&handle.supervisor);
         place
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Returns the path of the supervisor, or only its name before it has run.

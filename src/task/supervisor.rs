@@ -83,7 +83,7 @@ impl TaskSupervisor {
     }
 
     fn at(place: Arc<Place>) -> Self {
-        let mut builder = DynamicSupervisor::builder(place.name());
+        let mut builder = DynamicSupervisor::builder(&place.name);
         builder.description.options.registration = Some(Arc::clone(&place) as _);
         Self { builder: Arc::new(builder), place }
     }

@@ -202,11 +202,6 @@ impl EventLog {
         reasons.next().map(ToString::to_string)
     }
 
-    /// Returns the text of the events that no test has expected yet.
-    fn unexpected(&self) -> String {
-        self.text_from(self.next)
-    }
-
     /// Returns the text of the last events.
     pub(super) fn tail(&self) -> String {
         self.text_from(0)
@@ -260,7 +255,7 @@ impl<'a> Search<'a> {
             let mark = if index < self.taken.len() { '✓' } else { '✗' };
             text += &format!("  {mark} {wanted}\n");
         }
-        let seen = log.unexpected();
+        let seen = log.text_from(log.next);
         text + &format!("but {stuck}\nsince the last event that was expected before:\n{seen}")
     }
 }
