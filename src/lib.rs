@@ -152,12 +152,12 @@
 )]
 
 pub mod app;
+mod base;
 #[cfg(all(doctest, feature = "full"))]
 mod book;
 #[cfg(feature = "bus")]
 pub mod bus;
 mod child;
-mod clock;
 #[cfg(feature = "config")]
 pub mod config;
 #[cfg(feature = "console")]
@@ -167,8 +167,6 @@ pub mod dead_letter;
 mod error;
 mod exit;
 mod handle;
-mod human_duration;
-mod invisible;
 #[cfg(feature = "lease")]
 pub mod lease;
 mod lifecycle;
@@ -180,7 +178,6 @@ mod macros;
 pub mod mailbox;
 #[cfg(feature = "metrics")]
 pub mod metrics;
-mod named_task;
 mod panic;
 mod path;
 #[cfg(feature = "periodic")]
@@ -188,7 +185,6 @@ pub mod periodic;
 pub mod policy;
 #[cfg(all(feature = "process", unix))]
 pub mod process;
-mod properties;
 #[cfg(feature = "resilience")]
 pub mod resilience;
 mod runtime;
@@ -197,16 +193,18 @@ mod serde;
 #[cfg(feature = "service")]
 pub mod service;
 mod spec;
-mod start_of;
 pub mod status;
-mod string_enum;
 mod subscriber;
-mod suggest;
-mod sync;
 #[cfg(feature = "task")]
 pub mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+#[cfg(test)]
+use self::base::random_cases;
+use self::base::{
+    clock, human_duration, invisible, named_task, properties, start_of, string_enum, suggest, sync,
+};
 
 pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
@@ -249,6 +247,3 @@ pub use crate::process::spec::command;
 pub use crate::spec::{
     DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder, TreeBuilder,
 };
-
-#[cfg(test)]
-mod random_cases;

@@ -10,7 +10,7 @@ mod log;
 mod macros;
 mod meanwhile;
 mod properties;
-#[path = "../../src/random_cases.rs"]
+#[path = "../../src/base/random_cases.rs"]
 mod random_cases;
 mod reload;
 mod seeds;
