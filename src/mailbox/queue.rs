@@ -152,7 +152,7 @@ impl<M> MessageQueue<M> {
     pub(super) fn has_room_for(&self, number: Option<u64>) -> bool {
         let before = self.senders.as_ref().map_or(0, |senders| {
             let before = number.and_then(|number| senders.before(number));
-            before.unwrap_or_else(|| senders.queue.len())
+            before.unwrap_or(senders.queue.len())
         });
         before < self.room()
     }
