@@ -56,7 +56,8 @@ pub fn adopt<O: Outcome + Send + 'static>(
     let kind = FactoryKind::Function(Foreign::new(Arc::new(factory)));
     let mut spec = ChildSpec::new(name.into(), kind);
     let options = spec.edit();
-    (options.once, options.values.policy.restart) = (true, Some(RestartType::Temporary.into()));
+    (options.facts.once, options.values.policy.restart) =
+        (true, Some(RestartType::Temporary.into()));
     options.values.shutdown = Some(Shutdown::BrutalKill);
     spec
 }

@@ -9,7 +9,7 @@ use super::mailbox::MailboxControl;
 use super::spec::{ChildSpec, FactoryKind, Nested, Resolved};
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, check_name};
-use crate::policy::{Backoff, Intensity, OnExhausted, RestartPolicy, SetTwice};
+use crate::policy::{Backoff, Intensity, OnExhausted, RestartPolicy, SetTwice, SpecKind};
 
 /// The most levels of supervisors. Deeper trees could be run, but not everything that is made of them,
 /// such as a [`Status`](crate::status::Status), could be dropped or cloned on the stack of a thread.
@@ -66,7 +66,8 @@ impl ChildSpec {
                 let mut runnable = spec.clone();
                 runnable.factory = factory;
                 let options = runnable.edit();
-                (options.supervisor, options.fails_after) = (Some(abort_bound), gives_up);
+                options.facts.kind = SpecKind::Supervisor { abort_bound };
+                options.facts.fails_after = gives_up;
                 let above = open.last().map_or(parent, |last| &last.path);
                 resolved = Some(runnable.with_fallback(above, warnings)?);
             };
@@ -136,7 +137,7 @@ impl ChildSpec {
                 return Err(zero_duration(&path, option, example));
             }
         }
-        if values.watchdog.is_some() && self.options.supervisor.is_some() {
+        if values.watchdog.is_some() && self.options.facts.kind.is_supervisor() {
             return Err(BuildError::WatchdogOfSupervisor { path: path() });
         }
         Ok(())
@@ -160,7 +161,7 @@ impl ChildSpec {
         let mut fallback = named.resolve(parent, warnings)?;
         let lease_grace = self.options.lease_grace;
         let options = fallback.edit();
-        (options.is_fallback, options.lease_grace) = (true, lease_grace);
+        (options.facts.is_fallback, options.lease_grace) = (true, lease_grace);
         self.edit().fallback = Some(Arc::clone(&fallback.options));
         self.fallback = Some(Arc::new(fallback));
         Ok(self)

@@ -224,7 +224,7 @@ impl ChildSpec {
     pub fn readiness(mut self, readiness: Readiness) -> Self {
         let signals = readiness == Readiness::Signal;
         let options = self.edit();
-        (options.signals, options.signals_itself) = (signals, signals);
+        (options.facts.signals, options.facts.signals_itself) = (signals, signals);
         self
     }
 
@@ -235,8 +235,9 @@ impl ChildSpec {
     pub fn health_check(mut self, check: HealthCheck) -> Self {
         let options = self.edit();
         options.fails_unhealthy = check.restarts;
-        if options.supervisor.is_none() {
-            options.fails_after = check.restarts.then(|| FailsAfter::of_check(check.settings));
+        if !options.facts.kind.is_supervisor() {
+            options.facts.fails_after =
+                check.restarts.then(|| FailsAfter::of_check(check.settings));
         }
         self.health = Some(Arc::new(check));
         self

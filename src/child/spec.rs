@@ -16,11 +16,9 @@ use super::incarnation::ChildIdentity;
 use super::mailbox::MailboxControl;
 use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
-#[cfg(feature = "lease")]
-use crate::lease::Lease;
 use crate::panic::Foreign;
 use crate::path::Path;
-use crate::policy::{ChildOptions, FailsAfter, WrittenLimits};
+use crate::policy::{ChildOptions, FailsAfter, SpecFacts, SpecKind, WrittenLimits};
 use crate::runtime::Blueprint;
 use crate::status::ChildInfo;
 
@@ -66,7 +64,7 @@ pub struct ChildSpec {
     pub(crate) fallback: Option<Arc<ChildSpec>>,
     pub(crate) health: Option<Arc<HealthCheck>>,
     #[cfg(feature = "lease")]
-    pub(crate) lease: Option<Arc<Lease>>,
+    pub(crate) lease: Option<Arc<crate::lease::Lease>>,
 }
 
 impl ChildSpec {
@@ -74,16 +72,21 @@ impl ChildSpec {
     pub(crate) fn new(name: String, kind: FactoryKind) -> Self {
         // Most children share one of these until an option is set.
         static OF_FUNCTION: LazyLock<Arc<ChildOptions>> = LazyLock::new(Arc::default);
-        static OF_VALUE: LazyLock<Arc<ChildOptions>> =
-            LazyLock::new(|| Arc::new(ChildOptions { signals: true, ..ChildOptions::default() }));
+        static OF_VALUE: LazyLock<Arc<ChildOptions>> = LazyLock::new(|| {
+            let facts = SpecFacts { signals: true, ..SpecFacts::default() };
+            Arc::new(ChildOptions { facts, ..ChildOptions::default() })
+        });
 
         let options = match kind {
             FactoryKind::Function(_) => Arc::clone(&OF_FUNCTION),
             FactoryKind::Value(_) => Arc::clone(&OF_VALUE),
             FactoryKind::Nested(_) => Arc::new(ChildOptions {
-                signals: true,
-                signals_itself: true,
-                supervisor: Some(Duration::ZERO),
+                facts: SpecFacts {
+                    kind: SpecKind::Supervisor { abort_bound: Duration::ZERO },
+                    signals: true,
+                    signals_itself: true,
+                    ..SpecFacts::default()
+                },
                 ..ChildOptions::default()
             }),
         };
@@ -98,7 +101,7 @@ impl ChildSpec {
     pub(crate) fn of_supervisor(resolved: Resolved) -> Self {
         let Resolved { factory, abort_bound, gives_up } = resolved;
         let mut spec = Self::of(factory, Arc::default()).supervising(abort_bound);
-        spec.edit().fails_after = gives_up;
+        spec.edit().facts.fails_after = gives_up;
         spec
     }
 
@@ -154,9 +157,9 @@ impl ChildSpec {
 
     /// Makes it the spec of a supervisor, which signals readiness and has children to abort.
     pub(crate) fn supervising(mut self, abort_bound: Duration) -> Self {
-        let options = self.edit();
-        (options.signals, options.signals_itself) = (true, true);
-        options.supervisor = Some(abort_bound);
+        let facts = &mut self.edit().facts;
+        (facts.signals, facts.signals_itself) = (true, true);
+        facts.kind = SpecKind::Supervisor { abort_bound };
         self
     }
 

@@ -116,7 +116,8 @@ where
     };
     let mut spec = ChildSpec::new(name.into(), function_kind(TypeMeta::of::<F>(), begin));
     let options = spec.edit();
-    (options.once, options.values.policy.restart) = (true, Some(RestartType::Temporary.into()));
+    (options.facts.once, options.values.policy.restart) =
+        (true, Some(RestartType::Temporary.into()));
     spec
 }
 

@@ -119,10 +119,10 @@ fn is_replaced(old: &ChildSpec, new: &ChildSpec) -> bool {
     let kind = |spec: &ChildSpec| {
         let options = &spec.options;
         (
-            options.supervisor.is_some(),
+            options.facts.kind.is_supervisor(),
             spec.factory.blueprint().map(|it| it.is_dynamic()),
-            options.signals,
-            options.signals_itself,
+            options.facts.signals,
+            options.facts.signals_itself,
             options.on_message,
             options.delays_delivery,
             options.lease_grace,

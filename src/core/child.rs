@@ -252,7 +252,7 @@ impl ChildEntry {
                 Some(withheld) => Some(withheld.word()),
                 None => Some("waits for a requirement"),
             },
-            _ if self.rules.spec.is_fallback => Some("fallback"),
+            _ if self.rules.spec.facts.is_fallback => Some("fallback"),
             _ => None,
         }
     }

@@ -135,7 +135,7 @@ impl ChildRules {
         supervisor: &Arc<Rules>,
         layers: Layers,
     ) -> Arc<Self> {
-        let is_supervisor = spec.supervisor.is_some();
+        let is_supervisor = spec.facts.kind.is_supervisor();
         let nothing = ForWorkers::default();
         let of_workers = |skips| if is_supervisor { skips } else { nothing };
         let call = layers.call.iter().map(|it| Written::new(PolicySource::Call, it, nothing));
@@ -146,7 +146,7 @@ impl ChildRules {
         let defaults = &supervisor.defaults.values;
         let all: Vec<_> = call
             .chain(file)
-            .filter(|_| !spec.is_fallback)
+            .filter(|_| !spec.facts.is_fallback)
             .chain([
                 Written::new(PolicySource::Spec, &spec.values, nothing),
                 Written::new(PolicySource::Defaults, defaults, of_workers(ForWorkers::ALL)),
@@ -155,8 +155,7 @@ impl ChildRules {
             .collect();
         let all = HighestFirst(&all);
 
-        let leak_timeout =
-            supervisor.leak_timeout.saturating_add(spec.supervisor.unwrap_or_default());
+        let leak_timeout = supervisor.leak_timeout.saturating_add(spec.facts.kind.abort_bound());
         let (restart, mut restart_from) = match all.find(|it| it.policy().restart.as_ref()) {
             Some((restart, source)) => (restart.clone(), source),
             None => (Trigger::default(), PolicySource::Default),
@@ -249,7 +248,7 @@ impl ChildRules {
     }
 
     pub(crate) fn is_supervisor(&self) -> bool {
-        self.spec.supervisor.is_some()
+        self.spec.facts.kind.is_supervisor()
     }
 
     pub(crate) fn restart_type(&self) -> RestartType {
@@ -315,14 +314,14 @@ impl ChildRules {
             Strategy::OneForOne => Duration::ZERO,
             Strategy::OneForAll | Strategy::RestForOne => self.supervisor.group_restart,
         };
-        let fails = self.spec.fails_after.map(|it| it.latest).max(self.watchdog);
+        let fails = self.spec.facts.fails_after.map(|it| it.latest).max(self.watchdog);
         self.down_after(fails.unwrap_or_default()).saturating_add(group)
     }
 
     /// Returns the longest time from a start of the child until it is down, as far as it has a bound, if it fails
     /// after being active for `life`. A child that fails in its own code is down immediately.
     pub(crate) fn down_after(&self, life: Duration) -> Duration {
-        let may_fail_running = self.spec.fails_after.is_some() || self.watchdog.is_some();
+        let may_fail_running = self.spec.facts.fails_after.is_some() || self.watchdog.is_some();
         let is_stopped = may_fail_running && !self.is_supervisor();
         let stops = if is_stopped { self.stop_time() } else { Duration::ZERO };
         self.start_time().saturating_add(life).saturating_add(stops)
@@ -359,7 +358,7 @@ impl ChildRules {
 
     /// Returns how long the child runs at least until it fails.
     pub(crate) fn shortest_life(&self) -> Duration {
-        self.spec.fails_after.map_or(Duration::ZERO, |it| it.soonest)
+        self.spec.facts.fails_after.map_or(Duration::ZERO, |it| it.soonest)
     }
 }
 
@@ -413,6 +412,7 @@ impl Resolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::{SpecFacts, SpecKind};
 
     fn none() -> ChildLayer {
         ChildLayer::default()
@@ -560,7 +560,11 @@ mod tests {
             activation_timeout: Some(secs(10)),
             ..none()
         };
-        let supervisor = ChildOptions { supervisor: Some(secs(1)), ..ChildOptions::default() };
+        let nested = || {
+            let kind = SpecKind::Supervisor { abort_bound: secs(1) };
+            SpecFacts { kind, ..SpecFacts::default() }
+        };
+        let supervisor = ChildOptions { facts: nested(), ..ChildOptions::default() };
         let shown = |rules: &ChildRules| {
             (rules.shutdown, rules.watchdog, rules.run_time_limit, rules.activation_timeout)
         };
@@ -569,7 +573,7 @@ mod tests {
         assert_eq!(shown(&resolved(&rules, &supervisor)), nothing);
         let all = (secs(7).into(), Some(secs(8)), Some(secs(9)), Some(secs(10)));
         assert_eq!(shown(&resolved(&rules, &ChildOptions::default())), all);
-        let own = ChildOptions { supervisor: Some(secs(1)), ..of(values) };
+        let own = ChildOptions { facts: nested(), ..of(values) };
         assert_eq!(shown(&resolved(&Rules::default(), &own)), all);
     }
 }

@@ -91,7 +91,8 @@ pub(crate) use self::option_table::OptionInfo;
 #[cfg(feature = "config")]
 pub(crate) use self::option_table::{OPTIONS, OptionOf, OptionText, TakesEffect, option};
 pub(crate) use self::options::{
-    ChildLayer, ChildOptions, ForWorkers, Places, Rules, SupervisorLayer, Withheld, WrittenAt,
+    ChildLayer, ChildOptions, ForWorkers, Places, Rules, SpecFacts, SpecKind, SupervisorLayer,
+    Withheld, WrittenAt,
 };
 pub use self::presets::Preset;
 pub use self::random::Random;

@@ -27,21 +27,14 @@ pub(crate) struct ChildOptions {
     pub(crate) retry_after: RetryAfter,
     /// Replaces the child when it exceeds a limit.
     pub(crate) fallback: Option<Arc<ChildOptions>>,
-    /// Whether these are the options of a fallback.
-    pub(crate) is_fallback: bool,
+    pub(crate) facts: SpecFacts,
     pub(crate) significant: bool,
-    /// Whether the child signals that it is ready, instead of being active as soon as it is spawned.
-    pub(crate) signals: bool,
-    /// Whether only the child's own signal counts, and not the return of its `activate`.
-    pub(crate) signals_itself: bool,
     /// Whether being unhealthy is a failure.
     pub(crate) fails_unhealthy: bool,
     /// Whether the child is started by its first message, instead of with its supervisor.
     pub(crate) on_message: bool,
     /// Whether the backoff delays messages instead of the restart.
     pub(crate) delays_delivery: bool,
-    /// For supervisors: how long aborting everything below may take.
-    pub(crate) supervisor: Option<Duration>,
     /// Children with a lower number stop first.
     pub(crate) stop_order: i8,
     /// Whether the tree is ready only if the child is. `None`: if its supervisor isn't dynamic.
@@ -49,15 +42,50 @@ pub(crate) struct ChildOptions {
     /// For children that need a lease: how long it lasts after the child is cancelled because it couldn't be
     /// renewed.
     pub(crate) lease_grace: Option<Duration>,
+    /// What the status shows as the version of the child's code.
+    pub(crate) version: Option<Arc<str>>,
+    /// Whether the child is started only once it has a configuration of its own.
+    pub(crate) awaits_config: bool,
+}
+
+/// What follows from the code of a child, and isn't an option.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SpecFacts {
+    pub(crate) kind: SpecKind,
+    /// Whether these are the options of a fallback.
+    pub(crate) is_fallback: bool,
+    /// Whether the child signals that it is ready, instead of being active as soon as it is spawned.
+    pub(crate) signals: bool,
+    /// Whether only the child's own signal counts, and not the return of its `activate`.
+    pub(crate) signals_itself: bool,
     /// How long the child runs until it fails, as far as that is known: a supervisor that gives up, or a
     /// child that its health check restarts.
     pub(crate) fails_after: Option<FailsAfter>,
     /// Whether the child has one incarnation.
     pub(crate) once: bool,
-    /// What the status shows as the version of the child's code.
-    pub(crate) version: Option<Arc<str>>,
-    /// Whether the child is started only once it has a configuration of its own.
-    pub(crate) awaits_config: bool,
+}
+
+/// What a child is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum SpecKind {
+    #[default]
+    Worker,
+    /// `abort_bound`: how long aborting everything below may take.
+    Supervisor { abort_bound: Duration },
+}
+
+impl SpecKind {
+    pub(crate) fn is_supervisor(self) -> bool {
+        matches!(self, Self::Supervisor { .. })
+    }
+
+    /// Returns how long aborting everything below the child may take.
+    pub(crate) fn abort_bound(self) -> Duration {
+        match self {
+            Self::Worker => Duration::ZERO,
+            Self::Supervisor { abort_bound } => abort_bound,
+        }
+    }
 }
 
 /// Why a child isn't started.

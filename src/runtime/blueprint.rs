@@ -202,7 +202,7 @@ impl Blueprint {
             // The child itself, and each of its fallbacks.
             let mut next = Some(&child.options);
             while let Some(options) = next {
-                below = below.max(options.supervisor.unwrap_or_default());
+                below = below.max(options.facts.kind.abort_bound());
                 next = options.fallback.as_ref();
             }
         }
@@ -229,8 +229,12 @@ impl Blueprint {
 
     fn explicit_grace(&self, child: &ChildSpec) -> ExplicitGraces {
         // Supervisors don't have the grace of the defaults.
-        let default =
-            self.rules.defaults.values.shutdown.filter(|_| child.options.supervisor.is_none());
+        let default = self
+            .rules
+            .defaults
+            .values
+            .shutdown
+            .filter(|_| !child.options.facts.kind.is_supervisor());
         match child.options.values.shutdown.or(default) {
             Some(Shutdown::Timeout(grace)) => ExplicitGraces::of(grace),
             Some(Shutdown::BrutalKill) => ExplicitGraces::default(),
@@ -246,8 +250,9 @@ impl Blueprint {
             rules.restart_type() == RestartType::Temporary
         };
         self.children.iter().any(|child| {
-            let is_supervisor = child.options.supervisor.is_some();
-            child.options.once || (is_supervisor && is_temporary(child) && child.factory.spends())
+            let is_supervisor = child.options.facts.kind.is_supervisor();
+            child.options.facts.once
+                || (is_supervisor && is_temporary(child) && child.factory.spends())
         })
     }
 
@@ -291,7 +296,7 @@ impl Blueprint {
             warnings.push(BuildWarning::WhileDownIgnored { path: own() });
         }
         let is_restarted = rules.restart_type() != RestartType::Temporary;
-        if options.once
+        if options.facts.once
             && (is_restarted || options.exceptions != *Exceptions::EMPTY || options.on_message)
         {
             return Err(BuildError::RestartedOnce { path: own() });
@@ -404,7 +409,7 @@ pub(crate) fn check_restarts(
     let (backoff, together) = (&rules.backoff, rules.supervisor.intensity);
     // The period of the built-in limit is long enough for each child.
     let written = rules.written_limits.unwrap_or_default();
-    let signals = rules.spec.signals;
+    let signals = rules.spec.facts.signals;
     if together.is_none()
         && !rules.is_limited()
         && backoff.is_none()

@@ -11,8 +11,6 @@ use crate::child::MailboxControl;
 use crate::child::{ChildSpec, ConfigSpec};
 use crate::core;
 use crate::error::ControlError;
-#[cfg(feature = "lease")]
-use crate::lease::LeaseChange;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::ChildRules;
@@ -96,7 +94,7 @@ pub(crate) enum Request {
         key: core::Key,
         /// The number of the keeper.
         keeper: u64,
-        change: LeaseChange,
+        change: crate::lease::LeaseChange,
     },
     /// Count that the loop has turned.
     Turn(Arc<AtomicU64>),

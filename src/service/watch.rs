@@ -291,7 +291,7 @@ fn started_later(ctx: &Context) -> Option<(Path, Vec<Path>)> {
         let blueprint = supervisor.blueprint();
         let mut children = blueprint.children.iter().skip_while(|spec| spec.name() != child);
         // A supervisor is ready when it has started, and a function is at once.
-        holds_back &= children.next().is_some_and(|spec| spec.options.signals);
+        holds_back &= children.next().is_some_and(|spec| spec.options.facts.signals);
         if !holds_back || !matches!(supervisor.progress.phase(), SupervisorPhase::Starting) {
             return None;
         }

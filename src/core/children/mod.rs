@@ -183,7 +183,7 @@ impl Children {
     pub(super) fn set_policy(&mut self, key: Key, policy: Option<Arc<RestartPolicy>>) {
         let entry = self.entry(key);
         // A child that has one incarnation has nothing to restart.
-        if !entry.rules.spec.once && (policy.is_some() || entry.history.is_some()) {
+        if !entry.rules.spec.facts.once && (policy.is_some() || entry.history.is_some()) {
             entry.history_mut().policy = policy;
         }
     }

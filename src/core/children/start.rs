@@ -37,7 +37,7 @@ impl Children {
         let entry = self.entry(key);
         entry.incarnation = entry.incarnation.saturating_add(1);
         entry.started = Some(cx.now);
-        let (incarnation, signals) = (entry.incarnation, entry.rules.spec.signals);
+        let (incarnation, signals) = (entry.incarnation, entry.rules.spec.facts.signals);
         if let Some(history) = &mut entry.history {
             (history.next, history.policy) = (None, None);
         }

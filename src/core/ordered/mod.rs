@@ -163,7 +163,7 @@ impl Ordered {
         let (_, next) = self.group.as_ref()?.last_before(pos, &self.order)?;
         let entry = self.children.entries.get(next)?;
         let cancelled = entry.state == ChildState::Active
-            && entry.rules.spec.supervisor.is_none()
+            && !entry.rules.is_supervisor()
             && entry.rules.shutdown != Shutdown::BrutalKill;
         cancelled.then_some(next)
     }

@@ -214,7 +214,7 @@ impl Fingerprint {
         let failures = history.consecutive_failures.min(backoff.flat_from());
         // The place on the curve differs from the failures where an error has set the delay.
         (failures, history.place().min(backoff.flat_from())).hash(self);
-        entry.rules.spec.is_fallback.hash(self);
+        entry.rules.spec.facts.is_fallback.hash(self);
         history.tracker.window().is_some().hash(self);
         self.window(history.tracker.window());
         let (consecutive, failing_since) = history.tracker.consecutive();

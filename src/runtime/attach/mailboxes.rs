@@ -175,7 +175,7 @@ impl Attachment for Mailboxes {
 
 fn bind(key: Key, spec: &ChildSpec, view: &StepView<'_>) {
     let Some(mailbox) = spec.factory.mailbox() else { return };
-    let drain = if spec.options.signals {
+    let drain = if spec.options.facts.signals {
         DefaultDrain::AtReady
     } else {
         let rules = view.machine.rules_of(key);

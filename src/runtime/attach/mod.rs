@@ -51,8 +51,6 @@ use super::shared::SupervisorShared;
 use crate::child::{ChildId, ChildSpec, Context, MailboxControl};
 use crate::core::{Effect, Ending, IncarnationNumber, Key, Machine, MachineEvent, Report};
 use crate::exit::{ExitKind, ExitReason};
-#[cfg(feature = "lease")]
-use crate::lease::LeaseChange;
 use crate::path::Path;
 use crate::status::ChildInfo;
 
@@ -230,7 +228,7 @@ impl Attachments {
     fn make_for(&mut self, spec: &ChildSpec) {
         // There may be mailboxes below a supervisor.
         #[cfg(feature = "mailbox")]
-        if spec.lends() || spec.options.supervisor.is_some() {
+        if spec.lends() || spec.options.facts.kind.is_supervisor() {
             self.mailboxes.get_or_insert_default();
         }
         #[cfg(feature = "lease")]
@@ -329,7 +327,7 @@ impl Attachments {
         &mut self,
         key: Key,
         keeper: u64,
-        change: LeaseChange,
+        change: crate::lease::LeaseChange,
         view: &StepView<'_>,
     ) -> Option<MachineEvent> {
         self.leases.as_deref_mut()?.changed(key, keeper, change, view)

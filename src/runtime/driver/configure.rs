@@ -110,7 +110,9 @@ impl Driver {
         for spec in blueprint.children.iter() {
             let key = match self.children.find(spec.name()) {
                 // It is the last resort, which has no code after it.
-                Some(key) if self.machine.rules_of(key).is_some_and(|it| it.spec.is_fallback) => {
+                Some(key)
+                    if self.machine.rules_of(key).is_some_and(|it| it.spec.facts.is_fallback) =>
+                {
                     key
                 }
                 Some(key) => {

@@ -225,5 +225,5 @@ fn phases(rules: &ChildRules) -> Phases {
         Shutdown::BrutalKill if !is_supervisor => Some(Duration::ZERO),
         _ => None,
     };
-    Phases { signals_ready: !rules.spec.signals_itself, is_supervisor, grace }
+    Phases { signals_ready: !rules.spec.facts.signals_itself, is_supervisor, grace }
 }

@@ -267,7 +267,7 @@ impl Driver {
 
     /// Warns of a worker that signals its readiness in vain, once.
     fn check_ready(&mut self, key: Key) {
-        let in_vain = self.machine.rules_of(key).is_some_and(|rules| !rules.spec.signals);
+        let in_vain = self.machine.rules_of(key).is_some_and(|rules| !rules.spec.facts.signals);
         if let Some(entry) = self.children.entry_mut(key).filter(|_| in_vain)
             && !std::mem::replace(&mut entry.told_ready, true)
         {

@@ -404,7 +404,7 @@ fn script(fake: &FakeChild) -> String {
         Some(shutdown) => text += &format!(".shutdown(Shutdown::{shutdown:?})"),
         None => {}
     }
-    if options.signals {
+    if options.facts.signals {
         text += ".signals(None)";
     }
     if let Some(timeout) = options.values.activation_timeout {

@@ -170,7 +170,7 @@ impl ExploredState {
             steps.extend(ends.iter().map(|&end| ExplorationStep::Exited(index, end)));
             steps.push(ExplorationStep::Ignored(index));
             steps.push(ExplorationStep::StopSelf(index));
-            if child.lifecycle != Lifecycle::Active && child.declaration.options.signals {
+            if child.lifecycle != Lifecycle::Active && child.declaration.options.facts.signals {
                 steps.push(ExplorationStep::Ready(index));
             }
             if child.declaration.options.fails_unhealthy {

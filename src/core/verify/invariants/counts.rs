@@ -29,7 +29,7 @@ impl Invariants {
             let view = machine.view(key, now).expect("a child that was not removed");
             by_lifecycle[child.lifecycle as usize] += 1;
             specs += 1;
-            supervisors += u32::from(child.declaration.options.supervisor.is_some());
+            supervisors += u32::from(child.declaration.options.facts.kind.is_supervisor());
             running += u32::from(child.live);
             let is_live = matches!(
                 state,

@@ -152,7 +152,7 @@ impl Simulation {
         let script = fake.scripts.pop_front().unwrap_or(Script::Run);
         let Some(after) = fake.ready else { return };
         let happening = match script {
-            Script::Run if !fake.options.signals => return,
+            Script::Run if !fake.options.facts.signals => return,
             Script::Run => Happening::Ready,
             Script::Ignore => Happening::Ignored,
             other => Happening::Exited(other.reason()),

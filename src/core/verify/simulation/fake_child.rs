@@ -10,7 +10,7 @@ use crate::path::Path;
 use crate::policy::Resolution;
 use crate::policy::{
     Backoff, ChildOptions, Exceptions, Intensity, OnExhausted, OnExit, OnLeak, RestartType,
-    Shutdown, Trigger, WrittenLimits,
+    Shutdown, SpecKind, Trigger, WrittenLimits,
 };
 
 /// What one incarnation does when it is started.
@@ -168,7 +168,7 @@ impl FakeChild {
 
     /// Is a supervisor without children.
     pub(in crate::core) fn supervisor(mut self) -> Self {
-        self.options.supervisor = Some(Duration::ZERO);
+        self.options.facts.kind = SpecKind::Supervisor { abort_bound: Duration::ZERO };
         self
     }
 
@@ -209,7 +209,7 @@ impl FakeChild {
 
     /// `fallback` replaces it, under its name, when it has exceeded a limit.
     pub(in crate::core) fn fallback(mut self, mut fallback: Self) -> Self {
-        fallback.options.is_fallback = true;
+        fallback.options.facts.is_fallback = true;
         fallback.name.clone_from(&self.name);
         self.options.fallback = Some(Arc::new(fallback.options.clone()));
         self.fallback = Some(Box::new(fallback));
@@ -271,7 +271,7 @@ impl FakeChild {
 
     /// Signals when it is ready: after this time, or never.
     pub(in crate::core) fn signals(mut self, ready: impl Into<Option<Duration>>) -> Self {
-        self.options.signals = true;
+        self.options.facts.signals = true;
         self.ready = ready.into();
         self
     }
