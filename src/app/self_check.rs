@@ -23,7 +23,7 @@ use super::run::Root;
 use crate::child::{PollWatch, RunningPoll};
 use crate::clock;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::Request;
+use crate::runtime::request::HandleRequest;
 use crate::subscriber::{error, info};
 use crate::sync::{Condvar, Mutex};
 
@@ -100,7 +100,7 @@ impl Check {
         loop {
             let turned = turns.load(Ordering::Relaxed) == asked;
             if turned {
-                if self.root.inbox.push_request(Request::Turn(Arc::clone(&turns))).is_err() {
+                if self.root.inbox.push_request(HandleRequest::Turn(Arc::clone(&turns))).is_err() {
                     return;
                 }
                 asked += 1;

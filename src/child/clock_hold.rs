@@ -125,20 +125,20 @@ impl Drop for HoldOnDrop {
 
 pin_project! {
     /// A future that lets the clock advance while it is pending.
-    pub(super) struct Waits<F> {
+    pub(super) struct HeldWaits<F> {
         #[pin]
         future: F,
         hold: Option<ClockHold>,
     }
 }
 
-impl<F> Waits<F> {
+impl<F> HeldWaits<F> {
     pub(super) fn new(future: F, hold: Option<ClockHold>) -> Self {
         Self { future, hold }
     }
 }
 
-impl<F: Future> Future for Waits<F> {
+impl<F: Future> Future for HeldWaits<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {

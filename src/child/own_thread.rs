@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-use super::clock_hold::{ClockHold, HoldOnDrop, Waits};
+use super::clock_hold::{ClockHold, HeldWaits, HoldOnDrop};
 use super::closures::ThreadCode;
 use super::context::Context;
 use super::incarnation::Signal;
@@ -151,7 +151,7 @@ impl BlockingContext {
     /// If the future panics, if the runtime has ended and the future uses its timers or its sockets, or if it is
     /// called inside an async block, as from another `block_on`.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        Handle::current().block_on(Waits::new(future, self.hold.clone()))
+        Handle::current().block_on(HeldWaits::new(future, self.hold.clone()))
     }
 }
 
@@ -247,7 +247,7 @@ fn run_local<Fut: Future<Output: Outcome>>(
         watched(&incarnation, || catch(poll))
     });
     let tasks = LocalSet::new();
-    let exit = Handle::current().block_on(Waits::new(tasks.run_until(ended), hold));
+    let exit = Handle::current().block_on(HeldWaits::new(tasks.run_until(ended), hold));
     // The tasks that the child has spawned are dropped last.
     drop_after(exit, || drop((future, tasks)))
 }

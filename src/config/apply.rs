@@ -19,7 +19,7 @@ use tokio::task::JoinError;
 use tokio::time::timeout;
 
 use super::code::NewCode;
-use super::draft::{ConfigChange, Draft, Record, Toggled};
+use super::draft::{AppliedRecord, ConfigChange, Draft, Toggled};
 use super::facts::{ask, start_order};
 use super::plan::{ApplyError, Refusal};
 use crate::error::ControlError;
@@ -304,14 +304,14 @@ pub(super) fn apply_to_new(settings: &Settings, mut draft: Draft) {
 }
 
 /// Keeps what was applied, to compare the next configuration with.
-fn set_record(settings: &Settings, record: Arc<Record>) {
+fn set_record(settings: &Settings, record: Arc<AppliedRecord>) {
     *settings.applied.lock() = Some(record);
 }
 
 /// Returns what was applied last.
-pub(super) fn recorded(settings: &Settings) -> Arc<Record> {
+pub(super) fn recorded(settings: &Settings) -> Arc<AppliedRecord> {
     let mut applied = settings.applied.lock();
-    let applied = Arc::clone(applied.get_or_insert_with(|| Arc::new(Record::default())));
+    let applied = Arc::clone(applied.get_or_insert_with(|| Arc::new(AppliedRecord::default())));
     applied.downcast().expect("only `set_record` sets it")
 }
 

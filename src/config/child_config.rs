@@ -17,10 +17,10 @@ use tokio::time::{sleep_until, timeout};
 
 use super::apply::recorded;
 use super::de::{Decoded, decode};
-use super::draft::{ConfigChange, Record};
+use super::draft::{AppliedRecord, ConfigChange};
 use super::facts::split;
 use super::mistake::{ConfigError, Mistake};
-use super::node::{Node, join};
+use super::node::{ValueNode, join};
 use super::plan::Refusal;
 use crate::child::{ChildSpec, ConfigSpec, Context};
 use crate::clock::now;
@@ -191,7 +191,7 @@ impl ChildSpec {
         C: DeserializeOwned + Send + Sync + 'static,
     {
         let ChildConfig { check, within, section, restarts, awaits, of: _ } = config;
-        let decode = |node: &Node, key: &str| {
+        let decode = |node: &ValueNode, key: &str| {
             let Decoded { value, secrets } = decode::<C>(node, key)?;
             let value: ConfigValue = Arc::new(value);
             Ok(Decoded { value, secrets })
@@ -203,7 +203,8 @@ impl ChildSpec {
     }
 }
 
-type Decode = Box<dyn Fn(&Node, &str) -> Result<Decoded<ConfigValue>, Vec<Mistake>> + Send + Sync>;
+type Decode =
+    Box<dyn Fn(&ValueNode, &str) -> Result<Decoded<ConfigValue>, Vec<Mistake>> + Send + Sync>;
 
 /// Reads and checks the values of one type.
 pub(super) struct Reader {
@@ -220,7 +221,7 @@ impl Reader {
     /// Reads a value. `key` is the path of the table, for messages.
     pub(super) fn read(
         &self,
-        node: &Node,
+        node: &ValueNode,
         key: &str,
     ) -> Result<Decoded<ConfigValue>, Vec<Mistake>> {
         (self.decode)(node, key)
@@ -296,7 +297,10 @@ impl Source {
         }
     }
 
-    fn read(&self, record: &Record) -> Result<(ConfigValue, Option<Arc<str>>), Vec<Mistake>> {
+    fn read(
+        &self,
+        record: &AppliedRecord,
+    ) -> Result<(ConfigValue, Option<Arc<str>>), Vec<Mistake>> {
         let key = join(&join("", self.path.as_str()), "config");
         let path = self.path.without_serials();
         let below = path.as_str().split_once('/').map_or("", |(_, below)| below);

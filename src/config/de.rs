@@ -32,7 +32,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::mistake::{Location, Mistake};
-use super::node::{Entry, Node, Value};
+use super::node::{Entry, Value, ValueNode};
 use super::read_error::{Kind, ReadError};
 use super::secret::{self, REDACTED};
 use crate::panic::{collect, panic_message};
@@ -44,7 +44,7 @@ const MOST: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Decoded<T> {
     pub(crate) value: T,
-    /// The keys of secrets below the value, as [`Node::flatten`] writes them, in no particular order.
+    /// The keys of secrets below the value, as [`ValueNode::flatten`] writes them, in no particular order.
     pub(crate) secrets: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Decoded<T> {
 ///
 /// All mistakes, in the order in which they were found.
 pub(crate) fn decode<T: DeserializeOwned>(
-    node: &Node,
+    node: &ValueNode,
     key: &str,
 ) -> Result<Decoded<T>, Vec<Mistake>> {
     let state = ReadState::default();
@@ -84,7 +84,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
     Err(problems.mistakes(&state.secrets.borrow()))
 }
 
-fn read<T: DeserializeOwned>(node: &Node, state: &ReadState) -> Result<T, ReadError> {
+fn read<T: DeserializeOwned>(node: &ValueNode, state: &ReadState) -> Result<T, ReadError> {
     secret::take_was_read();
     let read = || NodeReader { node, key: None, state }.read(PhantomData);
     // The message is located while the panics of this thread are collected.
@@ -192,11 +192,11 @@ struct Place<'a> {
     key_location: Option<&'a Location>,
     /// The node around it.
     above: Option<usize>,
-    node: &'a Node,
+    node: &'a ValueNode,
 }
 
 /// Returns the places of all nodes, by their addresses.
-fn index<'a>(root: &'a Node, key: &str) -> HashMap<usize, Place<'a>> {
+fn index<'a>(root: &'a ValueNode, key: &str) -> HashMap<usize, Place<'a>> {
     let mut places = HashMap::new();
     let key = key.to_owned();
     let mut open = vec![Place { key, key_location: None, above: None, node: root }];
@@ -228,20 +228,20 @@ struct ReadState {
 }
 
 impl ReadState {
-    fn shows(&self, node: &Node) -> bool {
+    fn shows(&self, node: &ValueNode) -> bool {
         !self.hidden.borrow().contains(&address(node))
     }
 }
 
 /// The address of a node, by which it is recognised.
-fn address(node: &Node) -> usize {
+fn address(node: &ValueNode) -> usize {
     ptr::from_ref(node).addr()
 }
 
 /// Reads one node, or its key.
 #[derive(Clone, Copy)]
 struct NodeReader<'a> {
-    node: &'a Node,
+    node: &'a ValueNode,
     /// The key of the node in its table, if that is read and not the node.
     key: Option<&'a str>,
     state: &'a ReadState,
@@ -448,7 +448,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
 }
 
 struct Elements<'de> {
-    nodes: std::slice::Iter<'de, Node>,
+    nodes: std::slice::Iter<'de, ValueNode>,
     state: &'de ReadState,
 }
 
@@ -467,7 +467,7 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
 
 struct Entries<'de> {
     entries: btree_map::Iter<'de, String, Box<Entry>>,
-    value: Option<&'de Node>,
+    value: Option<&'de ValueNode>,
     state: &'de ReadState,
 }
 
@@ -497,7 +497,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
 /// A variant of an enum: a word, or a table with one key.
 struct Choice<'de> {
     word: &'de str,
-    value: Option<&'de Node>,
+    value: Option<&'de ValueNode>,
     of: NodeReader<'de>,
 }
 

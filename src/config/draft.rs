@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::code::NewCode;
 use super::facts::{below, split};
 use super::mistake::Mistake;
-use super::node::Node;
+use super::node::ValueNode;
 use super::plan::Change;
 use super::{Config, Written};
 use crate::child::ConfigSpec;
@@ -30,7 +30,7 @@ pub(super) struct Draft {
     pub(super) changes: Vec<Change>,
     pub(super) unchanged: usize,
     /// What the configuration says. A call has none.
-    pub(super) record: Option<Arc<Record>>,
+    pub(super) record: Option<Arc<AppliedRecord>>,
     pub(super) values: ValueChanges,
     pub(super) configs: Vec<ConfigChange>,
     /// The new code of supervisors, the root first.
@@ -72,8 +72,8 @@ impl ConfigChange {
 
 /// What the configuration that was applied last says, to compare the next one with.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Record {
-    pub(super) common: Node,
+pub(super) struct AppliedRecord {
+    pub(super) common: ValueNode,
     /// The sections by path below the root. The path of a section for all children of a supervisor ends with
     /// `*`. The next record shares those that didn't change.
     pub(super) sections: BTreeMap<Arc<str>, Arc<Recorded>>,
@@ -87,16 +87,16 @@ pub(super) struct Record {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Recorded {
     /// As it is written.
-    pub(super) own: Node,
+    pub(super) own: ValueNode,
     /// With what is written for several children.
-    pub(super) merged: Node,
+    pub(super) merged: ValueNode,
     /// Whether it is that of a supervisor.
     pub(super) is_supervisor: bool,
 }
 
-impl Record {
+impl AppliedRecord {
     /// Returns the configuration that is written for the child `name` of a supervisor, if there is one.
-    pub(super) fn config(&self, spec: &ConfigSpec, above: &str, name: &str) -> Option<Node> {
+    pub(super) fn config(&self, spec: &ConfigSpec, above: &str, name: &str) -> Option<ValueNode> {
         self.section(spec, above, name).get("config").cloned()
     }
 
@@ -106,7 +106,7 @@ impl Record {
     }
 
     /// Returns the section of which the table `config` is the child's.
-    fn section(&self, spec: &ConfigSpec, above: &str, name: &str) -> Node {
+    fn section(&self, spec: &ConfigSpec, above: &str, name: &str) -> ValueNode {
         match &spec.section {
             None => self.merged(above, name),
             Some(path) => match self.sections.get(&**path) {
@@ -130,7 +130,7 @@ impl Record {
     }
 
     /// Returns what is written for the child `name` of a supervisor, from all sections that concern it.
-    pub(super) fn merged(&self, above: &str, name: &str) -> Node {
+    pub(super) fn merged(&self, above: &str, name: &str) -> ValueNode {
         match self.sections.get(&*below(above, name)) {
             Some(section) => section.merged.clone(),
             None => self.general(above).clone(),
@@ -138,7 +138,7 @@ impl Record {
     }
 
     /// Returns what is written for all children of a supervisor.
-    pub(super) fn general(&self, above: &str) -> &Node {
+    pub(super) fn general(&self, above: &str) -> &ValueNode {
         let section = self.sections.get(&*below(above, "*"));
         section.map_or(&self.common, |section| &section.merged)
     }
@@ -147,7 +147,7 @@ impl Record {
 /// The sections that differ between a configuration and the one that was applied last.
 #[derive(Debug)]
 pub(super) struct Difference {
-    pub(super) before: Arc<Record>,
+    pub(super) before: Arc<AppliedRecord>,
     /// Whether every section counts as different.
     pub(super) forced: bool,
     /// Whether it concerns the whole tree: it is forced, or what is written for all children differs.
@@ -162,7 +162,12 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    pub(super) fn new(root: &str, config: &Config, before: Arc<Record>, forced: bool) -> Self {
+    pub(super) fn new(
+        root: &str,
+        config: &Config,
+        before: Arc<AppliedRecord>,
+        forced: bool,
+    ) -> Self {
         let (sections, twice) = config.sections(root);
         let is_same = |path: &str, written: &Written<'_>| {
             before.sections.get(path).is_some_and(|it| it.own == *written.node)
@@ -200,7 +205,7 @@ impl Difference {
     }
 
     /// Whether it is the difference from what was applied last, which is `before`.
-    pub(super) fn is_since(&self, before: &Arc<Record>) -> bool {
+    pub(super) fn is_since(&self, before: &Arc<AppliedRecord>) -> bool {
         Arc::ptr_eq(&self.before, before)
     }
 }

@@ -18,7 +18,7 @@ use toml::de::{DeInteger, DeString, DeTable, DeValue, Error};
 
 use super::Config;
 use super::mistake::{KEPT, Location, Mistake, Source, may_hold_secret};
-use super::node::{Entry, Node, Table, Value, out_of_range};
+use super::node::{Entry, NodeTable, Value, ValueNode, out_of_range};
 use crate::Application;
 
 /// The largest file that is read.
@@ -123,7 +123,7 @@ const LOOKED_AT: usize = 64 * 1024;
 const MANY: usize = 100;
 
 /// Reads a text. Returns a table, the mistakes of the syntax, and those of values.
-pub(super) fn parse(source: &Arc<Source>) -> (Node, Vec<Mistake>, Vec<Mistake>) {
+pub(super) fn parse(source: &Arc<Source>) -> (ValueNode, Vec<Mistake>, Vec<Mistake>) {
     let text = source.text();
     let (table, errors) = if text.len() <= RECOVERED {
         DeTable::parse_recoverable(text)
@@ -139,7 +139,7 @@ pub(super) fn parse(source: &Arc<Source>) -> (Node, Vec<Mistake>, Vec<Mistake>) 
     let syntax = syntax.collect();
     let mut reader = Reader { source, mistakes: Vec::new() };
     let table = reader.table(table.get_ref());
-    (Node::new(Value::Table(table.into())), syntax, reader.mistakes)
+    (ValueNode::new(Value::Table(table.into())), syntax, reader.mistakes)
 }
 
 /// Returns the errors at the beginning of a large text if there are many. The parser remembers those of the whole
@@ -168,7 +168,7 @@ impl Reader<'_> {
         Some(Location::new(self.source, of.span()))
     }
 
-    fn table(&mut self, table: &DeTable<'_>) -> Table {
+    fn table(&mut self, table: &DeTable<'_>) -> NodeTable {
         let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
             let entry = Entry { location: self.location(key), alias: None, node: self.node(value) };
             (String::from(&**key.get_ref()), Box::new(entry))
@@ -177,7 +177,7 @@ impl Reader<'_> {
     }
 
     /// Converts a value. The parser limits how deep values can be.
-    fn node(&mut self, written: &Spanned<DeValue<'_>>) -> Node {
+    fn node(&mut self, written: &Spanned<DeValue<'_>>) -> ValueNode {
         let value = match written.get_ref() {
             DeValue::String(text) => Value::String(text.clone().into_owned()),
             DeValue::Integer(number) => {
@@ -199,7 +199,7 @@ impl Reader<'_> {
             }
             DeValue::Table(table) => Value::Table(self.table(table).into()),
         };
-        Node { value, location: self.location(written) }
+        ValueNode { value, location: self.location(written) }
     }
 
     fn out_of_range(&mut self, written: &Spanned<DeValue<'_>>, message: &str) -> Value {

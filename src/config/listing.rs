@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::draft::{ConfigChange, Record};
+use super::draft::{AppliedRecord, ConfigChange};
 use super::facts::{Facts, Found, SupervisorFacts};
-use super::node::Node;
+use super::node::ValueNode;
 use super::plan::{Change, ChangeKind, Effect};
 use super::secret::REDACTED;
 use crate::policy::{ChildRules, OptionText, option};
@@ -15,13 +15,15 @@ use crate::policy::{ChildRules, OptionText, option};
 /// `config` restarts the child.
 pub(super) fn list(
     path: &str,
-    old: &Node,
-    new: &Node,
+    old: &ValueNode,
+    new: &ValueNode,
     code: &dyn Fn(&str) -> Option<String>,
     restarts: bool,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
-    let flat = |node| -> BTreeMap<String, &Node> { Node::flatten(node, "").into_iter().collect() };
+    let flat = |node| -> BTreeMap<String, &ValueNode> {
+        ValueNode::flatten(node, "").into_iter().collect()
+    };
     let (old, new) = (flat(old), flat(new));
     let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for key in keys {
@@ -33,12 +35,13 @@ pub(super) fn list(
         if before == after {
             continue;
         }
-        let kind = match (key.as_str(), after.and_then(Node::as_bool)) {
+        let kind = match (key.as_str(), after.and_then(ValueNode::as_bool)) {
             ("enabled", Some(false)) => ChangeKind::Removed,
             ("enabled", _) => ChangeKind::Added,
             _ => ChangeKind::Changed,
         };
-        let value = |it: Option<&Node>| it.map_or_else(|| code(key), |it| Some(it.to_string()));
+        let value =
+            |it: Option<&ValueNode>| it.map_or_else(|| code(key), |it| Some(it.to_string()));
         let (old, new) = (value(before), value(after));
         // What a file writes may be the value of the code.
         if old == new && old.is_some() {
@@ -59,7 +62,7 @@ pub(super) fn list(
 
 /// Hides the values of secrets, and those that may be secrets: what no child has read yet, and what is written
 /// for several children, of which some may be unknown.
-pub(super) fn redact(changes: &mut [Change], record: &Record, facts: &Facts) {
+pub(super) fn redact(changes: &mut [Change], record: &AppliedRecord, facts: &Facts) {
     let read: BTreeSet<_> = record.read.iter().map(|path| facts.full(path).to_string()).collect();
     for change in changes {
         if may_be_secret(record, read.contains(&change.path), &change.key) {
@@ -73,7 +76,7 @@ pub(super) fn redact(changes: &mut [Change], record: &Record, facts: &Facts) {
 /// Whether the value of a key is a secret, or may be one.
 ///
 /// `is_read`: whether the child has read its table `config`, so that its secrets are known.
-pub(super) fn may_be_secret(record: &Record, is_read: bool, key: &str) -> bool {
+pub(super) fn may_be_secret(record: &AppliedRecord, is_read: bool, key: &str) -> bool {
     // A secret in a list hides the list, and one that holds several values hides each.
     let is_part = |whole: &str, part: &str| {
         let rest = part.strip_prefix(whole);

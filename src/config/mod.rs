@@ -65,8 +65,8 @@ use serde::de::{Deserialize, Deserializer, Error};
 pub use self::child_config::{ChildConfig, ConfigWatch};
 pub(crate) use self::mistake::Location;
 pub use self::mistake::{ConfigError, Mistake};
-pub(crate) use self::node::Node;
-use self::node::{Table, join};
+pub(crate) use self::node::ValueNode;
+use self::node::{NodeTable, join};
 pub use self::plan::{Applied, ApplyError, Change, ChangeKind, Effect, Plan, Refusal};
 pub use self::secret::Secret;
 use self::section::Section;
@@ -103,9 +103,9 @@ const MOST_SHARED: usize = 200;
 /// ```
 #[derive(Clone, Default)]
 pub struct Config {
-    common: Node,
+    common: ValueNode,
     /// By path as it is written.
-    sections: Arc<Table>,
+    sections: Arc<NodeTable>,
     /// Mistakes of the syntax.
     syntax: Vec<Mistake>,
     /// Mistakes of the whole, or of its shape.
@@ -182,7 +182,7 @@ pub(crate) struct Written<'a> {
     /// The path as it is written.
     pub(crate) key: &'a str,
     pub(crate) location: Option<&'a Location>,
-    pub(crate) node: &'a Node,
+    pub(crate) node: &'a ValueNode,
 }
 
 impl Config {
@@ -193,7 +193,7 @@ impl Config {
     }
 
     /// Creates a configuration from a table with sections.
-    fn from_node(root: Node, syntax: Vec<Mistake>, mistakes: Vec<Mistake>) -> Self {
+    fn from_node(root: ValueNode, syntax: Vec<Mistake>, mistakes: Vec<Mistake>) -> Self {
         let mut config = Self { syntax, mistakes, ..Self::default() };
         let node::Value::Table(table) = root.value else { return config };
         let mut sections = Arc::unwrap_or_clone(table);
@@ -302,13 +302,13 @@ fn below_root<'a>(key: &'a str, root: &str) -> &'a str {
 ///
 /// The order matters: a word in the middle, such as `restart = "never"`, also replaces the table beneath
 /// it where the section above has a table again.
-fn merged<'a>(layers: impl Iterator<Item = &'a Node>) -> Node {
-    layers.fold(Node::default(), |beneath, layer| rules::over(layer.clone(), &beneath))
+fn merged<'a>(layers: impl Iterator<Item = &'a ValueNode>) -> ValueNode {
+    layers.fold(ValueNode::default(), |beneath, layer| rules::over(layer.clone(), &beneath))
 }
 
 /// Returns the values that other sections take from this one. Its unknown keys are reported only once, and the
 /// children's own values aren't checked here.
-fn known_only(section: &Node) -> Option<Node> {
+fn known_only(section: &ValueNode) -> Option<ValueNode> {
     let mut section = section.without(&["config"]);
     let (supervisors, children) = keys();
     if let Some(table) = section.table_mut() {
@@ -379,7 +379,7 @@ impl Found {
 /// Reads a table of sections. Errors have no lines.
 impl<'de> Deserialize<'de> for Config {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let root = Node::deserialize(deserializer)?;
+        let root = ValueNode::deserialize(deserializer)?;
         if root.table().is_none() {
             return Err(D::Error::custom(
                 "a configuration is a table of sections; write { \"app/ingest\" = { enabled = true } }, \
@@ -394,7 +394,7 @@ impl<'de> Deserialize<'de> for Config {
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
-            .field("common", &(self.common != Node::default()))
+            .field("common", &(self.common != ValueNode::default()))
             .field("sections", &self.sections.keys())
             .field("mistakes", &(self.syntax.len() + self.mistakes.len()))
             .finish()

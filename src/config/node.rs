@@ -1,6 +1,6 @@
 //! Nodes: the values of a configuration, whatever format they were read from.
 //!
-//! A [`Node`] knows its value and where it was written. It knows neither sections nor settings. A clone shares
+//! A [`ValueNode`] knows its value and where it was written. It knows neither sections nor settings. A clone shares
 //! what is in it, because a reload of a large file copies most of its tables unchanged.
 //!
 //! # Invariants
@@ -20,7 +20,7 @@ use crate::invisible::is_invisible;
 
 /// A value with its location.
 #[derive(Clone)]
-pub(crate) struct Node {
+pub(crate) struct ValueNode {
     pub(crate) value: Value,
     pub(crate) location: Option<Location>,
 }
@@ -31,12 +31,12 @@ pub(crate) enum Value {
     Integer(i64),
     Float(f64),
     String(String),
-    Array(Arc<[Node]>),
-    Table(Arc<Table>),
+    Array(Arc<[ValueNode]>),
+    Table(Arc<NodeTable>),
 }
 
 /// The values of a table by their keys, in the order of the keys.
-pub(crate) type Table = BTreeMap<String, Box<Entry>>;
+pub(crate) type NodeTable = BTreeMap<String, Box<Entry>>;
 
 /// A value of a table.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     pub(crate) location: Option<Location>,
     /// The key as it is written, if it stands for a different one.
     pub(crate) alias: Option<&'static str>,
-    pub(crate) node: Node,
+    pub(crate) node: ValueNode,
 }
 
 impl Entry {
@@ -59,12 +59,12 @@ impl Entry {
     }
 }
 
-impl Node {
+impl ValueNode {
     pub(crate) const fn new(value: Value) -> Self {
         Self { value, location: None }
     }
 
-    pub(crate) fn table(&self) -> Option<&Table> {
+    pub(crate) fn table(&self) -> Option<&NodeTable> {
         match &self.value {
             Value::Table(table) => Some(table),
             _ => None,
@@ -72,7 +72,7 @@ impl Node {
     }
 
     /// Returns the table to change it. What others share stays as it is.
-    pub(crate) fn table_mut(&mut self) -> Option<&mut Table> {
+    pub(crate) fn table_mut(&mut self) -> Option<&mut NodeTable> {
         match &mut self.value {
             Value::Table(table) => Some(Arc::make_mut(table)),
             _ => None,
@@ -125,7 +125,7 @@ impl Node {
     /// Returns the value at keys that are separated by dots.
     #[cfg(test)]
     pub(crate) fn at(&self, path: &str) -> Option<&Self> {
-        path.split('.').try_fold(self, Node::get)
+        path.split('.').try_fold(self, ValueNode::get)
     }
 
     /// Returns these values over those beneath: tables are merged key by key, all else is replaced.
@@ -167,14 +167,14 @@ impl Node {
 
 /// Appends a key to a path of keys, in quotes if it has to be.
 pub(crate) fn join(path: &str, key: &str) -> String {
-    let quoted = Key(key);
+    let quoted = QuotedKey(key);
     if path.is_empty() { quoted.to_string() } else { format!("{path}.{quoted}") }
 }
 
 /// Displays a key as in TOML.
-pub(crate) struct Key<'a>(pub(crate) &'a str);
+pub(crate) struct QuotedKey<'a>(pub(crate) &'a str);
 
-impl fmt::Display for Key<'_> {
+impl fmt::Display for QuotedKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if !self.0.is_empty() && self.0.chars().all(bare) {
@@ -199,7 +199,7 @@ fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
-impl fmt::Display for Node {
+impl fmt::Display for ValueNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
             Value::Bool(value) => write!(f, "{value}"),
@@ -215,7 +215,7 @@ impl fmt::Display for Node {
             Value::Table(table) => {
                 for (index, (key, entry)) in table.iter().enumerate() {
                     let before = if index == 0 { "{ " } else { ", " };
-                    write!(f, "{before}{} = {}", Key(key), entry.node)?;
+                    write!(f, "{before}{} = {}", QuotedKey(key), entry.node)?;
                 }
                 f.write_str(" }")
             }
@@ -223,7 +223,7 @@ impl fmt::Display for Node {
     }
 }
 
-impl fmt::Debug for Node {
+impl fmt::Debug for ValueNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
             Value::Bool(_) => f.write_str("a boolean"),
@@ -236,13 +236,13 @@ impl fmt::Debug for Node {
 }
 
 /// An empty table.
-impl Default for Node {
+impl Default for ValueNode {
     fn default() -> Self {
         Self::new(Value::Table(Arc::default()))
     }
 }
 
-impl PartialEq for Node {
+impl PartialEq for ValueNode {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
     }
@@ -269,7 +269,7 @@ impl PartialEq for Entry {
 }
 
 /// A node, or nothing for a null.
-struct Written(Option<Node>);
+struct Written(Option<ValueNode>);
 
 impl<'de> Deserialize<'de> for Written {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -278,7 +278,7 @@ impl<'de> Deserialize<'de> for Written {
 }
 
 /// Reads a node without locations. A null in a table or an array is left out.
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for ValueNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Written(node) = Written::deserialize(deserializer)?;
         Ok(node.unwrap_or_default())
@@ -300,7 +300,7 @@ impl NodeVisitor {
     }
 
     const fn node(value: Value) -> Written {
-        Written(Some(Node::new(value)))
+        Written(Some(ValueNode::new(value)))
     }
 }
 
@@ -367,7 +367,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
-        let mut table = Table::new();
+        let mut table = NodeTable::new();
         while let Some((key, Written(node))) = map.next_entry::<String, _>()? {
             let entry = |node| Box::new(Entry { location: None, alias: None, node });
             table.extend(node.map(|node| (key, entry(node))));

@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use super::checks::{check_child, check_general, check_keys};
 use super::child_config::Reader;
-use super::draft::{ConfigChange, Difference, Draft, Record, Recorded, Toggled};
+use super::draft::{AppliedRecord, ConfigChange, Difference, Draft, Recorded, Toggled};
 use super::facts::{Facts, Found, KnownChild, split};
 use super::mistake::Mistake;
-use super::node::{Node, join};
+use super::node::{ValueNode, join};
 use super::plan::Change;
 use super::section::{Section, keys};
 use super::{Config, Written, listing, rules};
@@ -78,10 +78,10 @@ pub(super) fn plan(
 struct Planner<'a> {
     config: &'a Config,
     difference: &'a Difference,
-    before: &'a Record,
+    before: &'a AppliedRecord,
     facts: &'a Facts,
     /// That of before, until the section of a path is looked at.
-    record: Record,
+    record: AppliedRecord,
     draft: Draft,
     mistakes: Vec<Mistake>,
     /// The sections that several children share.
@@ -99,7 +99,7 @@ impl<'a> Planner<'a> {
         }
         let written = Written { key: "common", location: common.location.as_ref(), node: common };
         let layer = self.general_layer(None, &written, common);
-        let is_empty = *common == Node::default();
+        let is_empty = *common == ValueNode::default();
         self.draft.values.common = layer.map(|layer| Some(layer).filter(|_| !is_empty));
         self.draft.changes.extend(listing::list("common", before, common, &|_| None, false));
     }
@@ -223,7 +223,7 @@ impl<'a> Planner<'a> {
     }
 
     /// A section that was there before.
-    fn removed(&mut self, path: &str, general: &Node, is_supervisor: bool) {
+    fn removed(&mut self, path: &str, general: &ValueNode, is_supervisor: bool) {
         self.record.sections.remove(path);
         let full = self.facts.full(path);
         let found = self.facts.find(path);
@@ -248,7 +248,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Notes a child that the values of its path take out or bring back.
-    fn toggle(&mut self, path: &str, child: &KnownChild, values: &Node) {
+    fn toggle(&mut self, path: &str, child: &KnownChild, values: &ValueNode) {
         let was = is_enabled(&self.before_of(path, child.rules.is_supervisor()));
         let runs = is_enabled(values);
         if was != runs {
@@ -271,18 +271,18 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns what sections for several children say about one child.
-    fn merged_above(&self, path: &str, is_supervisor: bool) -> Node {
-        let Some((above, _)) = split(path) else { return Node::default() };
+    fn merged_above(&self, path: &str, is_supervisor: bool) -> ValueNode {
+        let Some((above, _)) = split(path) else { return ValueNode::default() };
         general_for(self.record.general(above), is_supervisor)
     }
 
-    fn before_of(&self, path: &str, is_supervisor: bool) -> Node {
+    fn before_of(&self, path: &str, is_supervisor: bool) -> ValueNode {
         if let Some(section) = self.before.sections.get(path) {
             return section.merged.clone();
         }
         match split(path) {
             Some((above, name)) => general_for(&self.before.merged(above, name), is_supervisor),
-            None => Node::default(),
+            None => ValueNode::default(),
         }
     }
 
@@ -303,7 +303,7 @@ impl<'a> Planner<'a> {
         &mut self,
         above: Option<&str>,
         written: &Written<'_>,
-        merged: &Node,
+        merged: &ValueNode,
     ) -> Option<GeneralLayer> {
         match Section::read(merged, written.key) {
             Ok(Section { mut child, supervisor }) => {
@@ -356,12 +356,12 @@ fn restarts(found: &Found<'_>) -> bool {
 }
 
 /// Whether a section doesn't take its child out.
-fn is_enabled(section: &Node) -> bool {
-    section.get("enabled").and_then(Node::as_bool) != Some(false)
+fn is_enabled(section: &ValueNode) -> bool {
+    section.get("enabled").and_then(ValueNode::as_bool) != Some(false)
 }
 
 /// Removes what isn't meant for supervisors from a section for several children.
-fn general_for(node: &Node, is_supervisor: bool) -> Node {
+fn general_for(node: &ValueNode, is_supervisor: bool) -> ValueNode {
     if is_supervisor {
         node.without(&["shutdown", "watchdog", "run_time_limit"])
     } else {
@@ -376,7 +376,7 @@ fn read_configs(
     difference: &Difference,
     facts: &Facts,
     initial: bool,
-    record: &mut Record,
+    record: &mut AppliedRecord,
     draft: &mut Draft,
 ) -> Vec<Mistake> {
     let before = &difference.before;

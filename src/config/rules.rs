@@ -9,12 +9,12 @@
 //!    override common values that are written in a different form.
 
 use super::mistake::{Location, Mistake};
-use super::node::{Entry, Node, Table, Value, join};
+use super::node::{Entry, NodeTable, Value, ValueNode, join};
 use super::read_error::unknown;
 use crate::suggest;
 
 /// Replaces the synonyms of keys. `path` is the path of the section.
-pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {
+pub(super) fn unify(section: &mut ValueNode, path: &str) -> Vec<Mistake> {
     let key = || join("", path);
     let mut mistakes = Vec::new();
     let Some(table) = section.table_mut() else { return mistakes };
@@ -50,7 +50,7 @@ pub(super) fn unify(section: &mut Node, path: &str) -> Vec<Mistake> {
 }
 
 /// Replaces a restart type of elfo.
-fn take_word(node: &mut Node) {
+fn take_word(node: &mut ValueNode) {
     let Value::String(word) = &mut node.value else { return };
     match &**word {
         "Never" => "never".clone_into(word),
@@ -60,7 +60,7 @@ fn take_word(node: &mut Node) {
     }
 }
 
-fn take_system(system: &Table, table: &mut Table, key: &str, mistakes: &mut Vec<Mistake>) {
+fn take_system(system: &NodeTable, table: &mut NodeTable, key: &str, mistakes: &mut Vec<Mistake>) {
     for (name, entry) in system {
         let location = entry.location.as_ref();
         if name != "restart_policy" {
@@ -79,7 +79,7 @@ fn take_system(system: &Table, table: &mut Table, key: &str, mistakes: &mut Vec<
 }
 
 /// Removes tables with unknown names, which are meant as children. `known` are the keys of a section.
-pub(super) fn take_nested(section: &mut Node, path: &str, known: &[&str]) -> Vec<Mistake> {
+pub(super) fn take_nested(section: &mut ValueNode, path: &str, known: &[&str]) -> Vec<Mistake> {
     let Some(table) = section.table_mut() else { return Vec::new() };
     let mut nested = Vec::new();
     for (name, entry) in table.iter() {
@@ -99,7 +99,7 @@ pub(super) fn take_nested(section: &mut Node, path: &str, known: &[&str]) -> Vec
 }
 
 /// Removes the limit of all children of a supervisor from where the limit of one child is written.
-pub(super) fn take_shared_limit(section: &mut Node, path: &str) -> Vec<Mistake> {
+pub(super) fn take_shared_limit(section: &mut ValueNode, path: &str) -> Vec<Mistake> {
     let restart = section.table_mut().and_then(|table| table.get_mut("restart"));
     let Some(table) = restart.and_then(|entry| entry.node.table_mut()) else { return Vec::new() };
     let keys = ["max_restarts", "period"];
@@ -130,7 +130,7 @@ const RESTART_GROUPS: [Group; 3] = [
 const IN_A_ROW: [&str; 3] = ["consecutive_restarts", "max_retries", "failing_for"];
 
 /// Merges a section over values beneath it.
-pub(super) fn over(section: Node, beneath: &Node) -> Node {
+pub(super) fn over(section: ValueNode, beneath: &ValueNode) -> ValueNode {
     let mut beneath = beneath.clone();
     yield_to(&section, &mut beneath, &SECTION_GROUPS);
     if let (Some(own), Some(below)) =
@@ -141,7 +141,7 @@ pub(super) fn over(section: Node, beneath: &Node) -> Node {
     section.merge(&beneath)
 }
 
-fn yield_to(own: &Node, beneath: &mut Node, groups: &[Group]) {
+fn yield_to(own: &ValueNode, beneath: &mut ValueNode, groups: &[Group]) {
     let (Some(own), Some(beneath)) = (own.table(), beneath.table_mut()) else { return };
     // `unlimited_restarts = false` replaces nothing but itself.
     let replaces = |key: &str| {
@@ -165,7 +165,7 @@ fn yield_to(own: &Node, beneath: &mut Node, groups: &[Group]) {
 }
 
 /// Checks which keys are written together.
-pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
+pub(super) fn check(section: &ValueNode, path: &str) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let key = join("", path);
     let own = Written { table: section, key: &key };
@@ -193,7 +193,7 @@ pub(super) fn check(section: &Node, path: &str) -> Vec<Mistake> {
 
 /// A table, and the key that leads to it.
 struct Written<'a> {
-    table: &'a Node,
+    table: &'a ValueNode,
     key: &'a str,
 }
 
@@ -240,7 +240,7 @@ impl Written<'_> {
     /// `sliding`: the key of a sliding limit here.
     fn unlimited(&self, sliding: &str, mistakes: &mut Vec<Mistake>) {
         let is_unlimited =
-            self.table.get("unlimited_restarts").and_then(Node::as_bool) == Some(true);
+            self.table.get("unlimited_restarts").and_then(ValueNode::as_bool) == Some(true);
         for limit in [sliding, "intensity"] {
             if is_unlimited && self.has(limit) {
                 let message = format!(

@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 
 use super::de::decode;
 use super::mistake::Mistake;
-use super::node::{Node, Value, join};
+use super::node::{Value, ValueNode, join};
 use super::rules;
 use crate::human_duration::HumanDuration;
 use crate::policy::{
@@ -68,7 +68,7 @@ impl Section {
     /// # Errors
     ///
     /// All mistakes of the section, in no particular order. The child's own section isn't read.
-    pub(crate) fn read(merged: &Node, path: &str) -> Result<Self, Vec<Mistake>> {
+    pub(crate) fn read(merged: &ValueNode, path: &str) -> Result<Self, Vec<Mistake>> {
         let mut node = merged.clone();
         let table = values(&mut node, path);
         let mut mistakes = rules::check(&node, path);
@@ -82,7 +82,7 @@ impl Section {
 }
 
 /// Reads each value of a section by itself.
-pub(super) fn values(node: &mut Node, path: &str) -> Result<SectionTable, Vec<Mistake>> {
+pub(super) fn values(node: &mut ValueNode, path: &str) -> Result<SectionTable, Vec<Mistake>> {
     let mut mistakes = rules::unify(node, path);
     let (of_supervisors, of_children) = keys();
     let known = [of_supervisors, of_children].concat();
@@ -97,7 +97,7 @@ pub(super) fn values(node: &mut Node, path: &str) -> Result<SectionTable, Vec<Mi
 }
 
 /// Makes a number of a text that is one, for a value that can be of several types.
-fn unquote(node: &mut Node, path: &[&str]) {
+fn unquote(node: &mut ValueNode, path: &[&str]) {
     let at = path
         .iter()
         .try_fold(node, |node, key| node.table_mut()?.get_mut(*key).map(|entry| &mut entry.node));
@@ -110,7 +110,7 @@ fn unquote(node: &mut Node, path: &[&str]) {
 }
 
 impl SectionTable {
-    fn section(self, node: &Node, path: &str) -> Result<Section, Mistake> {
+    fn section(self, node: &ValueNode, path: &str) -> Result<Section, Mistake> {
         let mut places = Places::new();
         let policy = match (self.restart, node.get("restart")) {
             (Some(Restart(table)), Some(node)) => {
@@ -202,7 +202,12 @@ pub(super) struct RestartTable {
 
 impl RestartTable {
     /// Returns the policy. `node` is the value that was read, and `key` its key.
-    fn policy(self, node: &Node, key: &str, places: &mut Places) -> Result<RestartPolicy, Mistake> {
+    fn policy(
+        self,
+        node: &ValueNode,
+        key: &str,
+        places: &mut Places,
+    ) -> Result<RestartPolicy, Mistake> {
         let mut policy = RestartPolicy::new();
         policy.restart = self.when;
         policy.backoff = self.backoff;
@@ -261,7 +266,7 @@ impl RestartTable {
 }
 
 /// Returns the places of the values of a policy, each by the first of its keys that is written.
-fn policy_places(node: &Node) -> Places {
+fn policy_places(node: &ValueNode) -> Places {
     const KEYS: [(&str, &[&str]); 7] = [
         ("restart", &["when"]),
         ("backoff", &["backoff", "min_backoff"]),

@@ -11,17 +11,17 @@ use crate::panic::catch_panic;
 use crate::sync::Mutex;
 
 /// A message of any type.
-pub(super) type Message = Box<dyn Any + Send>;
+pub(super) type AnyMessage = Box<dyn Any + Send>;
 
 /// See the [module](self).
 pub(super) struct Payload {
     type_id: TypeId,
-    message: Mutex<Option<Message>>,
+    message: Mutex<Option<AnyMessage>>,
 }
 
 impl Payload {
     /// `lost` is the type of a message that is gone.
-    pub(super) fn new(message: Option<Message>, lost: TypeId) -> Self {
+    pub(super) fn new(message: Option<AnyMessage>, lost: TypeId) -> Self {
         let type_id = message.as_ref().map_or(lost, |message| (**message).type_id());
         Self { type_id, message: Mutex::new(message) }
     }
@@ -45,7 +45,7 @@ impl Payload {
         self.message.lock().is_some()
     }
 
-    pub(super) fn remove(&self) -> Option<Message> {
+    pub(super) fn remove(&self) -> Option<AnyMessage> {
         self.message.lock().take()
     }
 
@@ -55,7 +55,7 @@ impl Payload {
     }
 
     /// Restores a message that was [removed](Self::remove).
-    pub(super) fn put_back(&self, message: Message) {
+    pub(super) fn put_back(&self, message: AnyMessage) {
         *self.message.lock() = Some(message);
     }
 }
@@ -68,7 +68,7 @@ impl fmt::Debug for Payload {
 
 thread_local! {
     /// Messages to be dropped once no lock is held. `None` outside of [`drop_afterwards`].
-    static DEFERRED: RefCell<Option<Vec<Message>>> = const { RefCell::new(None) };
+    static DEFERRED: RefCell<Option<Vec<AnyMessage>>> = const { RefCell::new(None) };
 }
 
 /// Calls `f`, which may drop letters under a lock, and drops their messages afterwards.

@@ -9,7 +9,7 @@ use super::route::SupervisorHandle;
 use crate::core;
 use crate::error::ControlError;
 use crate::path::Path;
-use crate::runtime::request::{ChildFacts, Recode, Request, Segment, WhichChildren};
+use crate::runtime::request::{ChildFacts, HandleRequest, Recode, Segment, WhichChildren};
 use crate::runtime::settings::Settings;
 use crate::runtime::{Blueprint, CHILDREN_PER_REQUEST, SupervisorShared};
 
@@ -51,7 +51,8 @@ impl SupervisorHandle {
         let mut children = Vec::with_capacity(names.len());
         for names in names.chunks(CHILDREN_PER_REQUEST) {
             let which = WhichChildren::Named(names.to_vec());
-            let page = self.call(supervisor, |answer| Request::Facts { which, answer }).await?;
+            let page =
+                self.call(supervisor, |answer| HandleRequest::Facts { which, answer }).await?;
             children.extend(page.children);
         }
         Ok(children)
@@ -66,7 +67,8 @@ impl SupervisorHandle {
         let (mut children, mut next) = (Vec::new(), Some(0));
         while let Some(place) = next.filter(|_| children.len() < most) {
             let which = WhichChildren::From(place);
-            let page = self.call(supervisor, |answer| Request::Facts { which, answer }).await?;
+            let page =
+                self.call(supervisor, |answer| HandleRequest::Facts { which, answer }).await?;
             next = page.next;
             children.extend(page.children);
         }
@@ -84,7 +86,7 @@ impl SupervisorHandle {
         }
         for names in names.chunks(CHILDREN_PER_REQUEST) {
             let which = WhichChildren::Named(names.to_vec());
-            self.call(supervisor, |answer| Request::Refresh { which, answer }).await?;
+            self.call(supervisor, |answer| HandleRequest::Refresh { which, answer }).await?;
         }
         Ok(())
     }
@@ -97,7 +99,7 @@ impl SupervisorHandle {
         let mut next = Some(0);
         while let Some(place) = next {
             let which = WhichChildren::From(place);
-            next = self.call(supervisor, |answer| Request::Refresh { which, answer }).await?;
+            next = self.call(supervisor, |answer| HandleRequest::Refresh { which, answer }).await?;
         }
         Ok(())
     }
@@ -107,7 +109,7 @@ impl SupervisorHandle {
         &self,
         supervisor: &Arc<SupervisorShared>,
     ) -> Result<(), ControlError> {
-        if self.call(supervisor, |answer| Request::RefreshRules { answer }).await? {
+        if self.call(supervisor, |answer| HandleRequest::RefreshRules { answer }).await? {
             self.refresh_all(supervisor).await?;
         }
         Ok(())
@@ -122,7 +124,7 @@ impl SupervisorHandle {
         added: Vec<Segment>,
     ) -> Result<(), ControlError> {
         let is_new = blueprint.is_some();
-        let recode = |answer| Request::Recode(Recode { blueprint, added, answer });
+        let recode = |answer| HandleRequest::Recode(Recode { blueprint, added, answer });
         self.call(supervisor, recode).await?;
         if is_new {
             // Children that the code doesn't have are kept, with the rules of the new code.
@@ -138,7 +140,7 @@ impl SupervisorHandle {
         segment: Segment,
     ) -> Result<(), ControlError> {
         let (call, request) = ("start_child", core::ChildRequest::StartNew);
-        let act = |answer| Request::Act { segment, call, note: None, request, answer };
+        let act = |answer| HandleRequest::Act { segment, call, note: None, request, answer };
         self.call(supervisor, act).await.map(drop)
     }
 
@@ -160,7 +162,7 @@ impl SupervisorHandle {
         segment: Segment,
         trial: bool,
     ) -> Result<(), ControlError> {
-        self.call(supervisor, |answer| Request::Configure { segment, trial, answer })
+        self.call(supervisor, |answer| HandleRequest::Configure { segment, trial, answer })
             .await
             .map(drop)
     }

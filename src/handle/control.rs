@@ -14,7 +14,7 @@ use crate::exit::Outcome;
 use crate::path::Path;
 use crate::policy::Layers;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::{ChildName, Request, StartOutcome, Started};
+use crate::runtime::request::{ChildName, HandleRequest, StartOutcome, Started};
 use crate::status::ChildKind;
 use crate::subscriber;
 
@@ -178,7 +178,7 @@ impl SupervisorHandle {
         let Some(supervisor) = running else {
             return Err(self.not_running(self.supervisor.path()).await);
         };
-        self.call(&supervisor, |answer| Request::Start { spec, answer })
+        self.call(&supervisor, |answer| HandleRequest::Start { spec, answer })
             .await
             .map(|it| ChildRef::new(&supervisor, it))
     }
@@ -421,7 +421,7 @@ impl SupervisorHandle {
         let (supervisor, segment) = self.find(path).await?;
         let note = self.note.clone();
         let started = self
-            .call(&supervisor, |answer| Request::Act { segment, call, note, request, answer })
+            .call(&supervisor, |answer| HandleRequest::Act { segment, call, note, request, answer })
             .await?;
         Ok(ChildRef::new(&supervisor, started))
     }

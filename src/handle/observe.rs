@@ -11,7 +11,7 @@ use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
 use crate::path::Path;
 use crate::runtime::inbox::StopRequest;
-use crate::runtime::request::{Page, Request};
+use crate::runtime::request::{HandleRequest, Page};
 use crate::runtime::{Blueprint, End, SupervisorPhase, SupervisorShared};
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, Event, Node, Subscription};
 
@@ -64,7 +64,7 @@ impl SupervisorHandle {
     /// The common errors.
     pub async fn which_child(&self, path: &str) -> Result<ChildInfo, ControlError> {
         let (supervisor, segment) = self.find(path).await?;
-        self.call(&supervisor, |answer| Request::Which { segment, answer }).await
+        self.call(&supervisor, |answer| HandleRequest::Which { segment, answer }).await
     }
 
     /// Returns how many children this supervisor has.
@@ -93,7 +93,7 @@ impl SupervisorHandle {
     /// The common errors.
     pub async fn count_children(&self) -> Result<Counts, ControlError> {
         let supervisor = self.here().await?;
-        self.call(&supervisor, |answer| Request::Count { answer }).await
+        self.call(&supervisor, |answer| HandleRequest::Count { answer }).await
     }
 
     /// Returns how a child is supervised, with every default filled in.
@@ -103,7 +103,7 @@ impl SupervisorHandle {
     /// The common errors.
     pub async fn child_spec(&self, path: &str) -> Result<ChildSpecInfo, ControlError> {
         let (supervisor, segment) = self.find(path).await?;
-        self.call(&supervisor, |answer| Request::Spec { segment, answer }).await
+        self.call(&supervisor, |answer| HandleRequest::Spec { segment, answer }).await
     }
 
     /// Subscribes to the events of all children below, from now on.
@@ -347,7 +347,8 @@ impl SupervisorHandle {
         };
         let mut node = Node { child, supervisor: None, children: Vec::new() };
         if let Some(supervisor) = self.supervisor.tree.supervisor(path) {
-            let page = self.call(&supervisor, |answer| Request::Page { place: 0, answer }).await;
+            let page =
+                self.call(&supervisor, |answer| HandleRequest::Page { place: 0, answer }).await;
             node.supervisor = page.ok().and_then(|page| page.supervisor);
         }
         Ok(node)

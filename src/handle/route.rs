@@ -25,7 +25,7 @@ use crate::error::ControlError;
 use crate::panic::CatchWakerPanic;
 use crate::path::{Path, SerialName};
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::{CallNote, Request, Responder, Segment};
+use crate::runtime::request::{CallNote, HandleRequest, Responder, Segment};
 use crate::status::ChildKind;
 use crate::suggest;
 
@@ -143,7 +143,7 @@ impl SupervisorHandle {
     pub(crate) async fn call<T>(
         &self,
         supervisor: &Arc<SupervisorShared>,
-        request: impl FnOnce(Responder<T>) -> Request,
+        request: impl FnOnce(Responder<T>) -> HandleRequest,
     ) -> Result<T, ControlError> {
         match ask(supervisor, request).await {
             Some(answer) => answer.map_err(|error| self.with_similar(error)),
@@ -213,7 +213,7 @@ impl SupervisorHandle {
         let rest = path.as_str().get(nearest.as_str().len() + 1..).unwrap_or_default();
         let (segment, deeper) = rest.split_once('/').unwrap_or((rest, ""));
         let segment = segment.to_owned();
-        match ask(&supervisor, |answer| Request::Which { segment, answer }).await {
+        match ask(&supervisor, |answer| HandleRequest::Which { segment, answer }).await {
             Some(Ok(child)) if child.kind == ChildKind::Worker && !deeper.is_empty() => {
                 self.not_found(path)
             }
@@ -226,7 +226,7 @@ impl SupervisorHandle {
 /// Sends a request to a supervisor. Returns its answer, or `None` if it has ended.
 async fn ask<T>(
     supervisor: &SupervisorShared,
-    request: impl FnOnce(Responder<T>) -> Request,
+    request: impl FnOnce(Responder<T>) -> HandleRequest,
 ) -> Option<Result<T, ControlError>> {
     let (answer, answered) = oneshot::channel();
     // A request that an ended supervisor returns is dropped here, which drops its answer.
@@ -397,7 +397,7 @@ impl SupervisorHandle {
             };
             if !is_last {
                 // Asked first, since no wait brings up a child below a worker.
-                let which = |answer| Request::Which { segment: segment.to_owned(), answer };
+                let which = |answer| HandleRequest::Which { segment: segment.to_owned(), answer };
                 match ask(&supervisor, which).await {
                     Some(Ok(child)) if child.kind == ChildKind::Worker => {
                         return Err(self.not_found(path));
@@ -408,7 +408,7 @@ impl SupervisorHandle {
             }
             let act = |answer| {
                 let (segment, request) = (segment.to_owned(), ChildRequest::Find { wait });
-                Request::Act { segment, call, note: None, request, answer }
+                HandleRequest::Act { segment, call, note: None, request, answer }
             };
             match ask(&supervisor, act).await {
                 Some(Ok(found)) if is_last => return Ok(ChildRef::new(&supervisor, found)),

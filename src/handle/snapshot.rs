@@ -16,7 +16,7 @@ use crate::policy::RestartType;
 use crate::policy::later;
 use crate::runtime::SupervisorPhase;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::{Page, Request};
+use crate::runtime::request::{HandleRequest, Page};
 use crate::status::{
     ChildInfo, ChildKind, Node, ProgramInfo, Status, StatusChange, StatusStream, SupervisorInfo,
     Totals,
@@ -56,7 +56,7 @@ impl SupervisorHandle {
         let itself = match above.and_then(|above| self.supervisor.tree.supervisor(&above)) {
             Some(parent) => {
                 let segment = supervisor.path().name().to_owned();
-                self.call(&parent, |answer| Request::Which { segment, answer }).await?
+                self.call(&parent, |answer| HandleRequest::Which { segment, answer }).await?
             }
             None => as_root(&supervisor),
         };
@@ -120,7 +120,7 @@ impl SupervisorHandle {
     pub(crate) async fn turn(&self, within: Duration) -> Vec<Path> {
         let asked = self.supervisor.tree.supervisors().into_iter().filter_map(|supervisor| {
             let (answer, turned) = oneshot::channel();
-            supervisor.inbox.push_request(Request::Count { answer }).ok()?;
+            supervisor.inbox.push_request(HandleRequest::Count { answer }).ok()?;
             Some((supervisor, turned))
         });
         // All of them first, so that they turn during the same time.
@@ -167,7 +167,8 @@ impl SupervisorHandle {
     ) -> Result<(), ControlError> {
         let mut next = Some(0);
         while let Some(place) = next {
-            let page = self.call(supervisor, |answer| Request::Page { place, answer }).await?;
+            let page =
+                self.call(supervisor, |answer| HandleRequest::Page { place, answer }).await?;
             next = page.next;
             each(page);
         }

@@ -1,7 +1,7 @@
 //! When a lease is requested, renewed and released, and what the answers mean.
 //!
 //! A [`Guard`] is pure: instants are arguments, and it neither waits nor calls an engine. A keeper asks for the next
-//! [`Step`] and carries it out.
+//! [`GuardStep`] and carries it out.
 //!
 //! # Invariants
 //!
@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// What to ask an engine for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum GuardRequest {
     Acquire,
     Renew(FencingToken),
     Release(FencingToken),
@@ -56,10 +56,10 @@ pub(super) enum Answer {
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum GuardStep {
     Report(LeaseChange),
     Log(Line),
-    Send(Request),
+    Send(GuardRequest),
     /// Drop the request in flight. Its answer no longer counts.
     Drop,
     /// Wait until this instant, for the answer, or for the end.
@@ -153,7 +153,7 @@ pub(super) struct Guard {
     /// What was reported last.
     standby: Option<LeaseChange>,
     /// Steps to return before any others.
-    steps: VecDeque<Step>,
+    steps: VecDeque<GuardStep>,
 }
 
 #[derive(Debug)]
@@ -213,7 +213,7 @@ impl Guard {
     }
 
     /// Returns what to do next.
-    pub(super) fn step(&mut self, now: LeaseInstant) -> Step {
+    pub(super) fn step(&mut self, now: LeaseInstant) -> GuardStep {
         self.check_deadlines(now);
         if let Some(step) = self.steps.pop_front() {
             return step;
@@ -222,11 +222,11 @@ impl Guard {
             && self.next <= now.at()
             && let Some(request) = self.send(now)
         {
-            return Step::Send(request);
+            return GuardStep::Send(request);
         }
         match self.deadline(now) {
-            Some(deadline) => Step::Wait(deadline),
-            None => Step::Done,
+            Some(deadline) => GuardStep::Wait(deadline),
+            None => GuardStep::Done,
         }
     }
 
@@ -243,7 +243,7 @@ impl Guard {
                 } else {
                     self.next = later(sent.at(), self.times.next_retry(&mut self.random));
                     self.phase = Phase::Held(grant);
-                    self.steps.push_back(Step::Report(LeaseChange::Granted(token)));
+                    self.steps.push_back(GuardStep::Report(LeaseChange::Granted(token)));
                 }
             }
             (Phase::Standby, Answer::Acquired(Acquired::Held { by })) => self.on_standby(by, None),
@@ -261,7 +261,7 @@ impl Guard {
             (Phase::Held(grant), Answer::Renewed(Renewed::Extended)) => {
                 grant.sent = sent;
                 if grant.problem.take().is_some() {
-                    self.steps.push_back(Step::Log(Line::RenewedAgain));
+                    self.steps.push_back(GuardStep::Log(Line::RenewedAgain));
                 }
             }
             (Phase::Held(_), Answer::Renewed(Renewed::Lost)) => self.lose(LossReason::Refused),
@@ -269,7 +269,7 @@ impl Guard {
                 if grant.problem.replace(Arc::clone(&problem)).is_none() {
                     let lost_at = later(grant.sent.at(), self.times.renew_deadline);
                     let lost_in = lost_at.saturating_duration_since(now.at());
-                    self.steps.push_back(Step::Log(Line::NotRenewed { problem, lost_in }));
+                    self.steps.push_back(GuardStep::Log(Line::NotRenewed { problem, lost_in }));
                 }
             }
             // Whatever the answer is: another request follows, and it would be granted again.
@@ -308,14 +308,14 @@ impl Guard {
         let standby = LeaseChange::Standby { holder, problem };
         if self.standby.as_ref() != Some(&standby) {
             self.standby = Some(standby.clone());
-            self.steps.push_back(Step::Report(standby));
+            self.steps.push_back(GuardStep::Report(standby));
         }
     }
 
     fn lose(&mut self, reason: LossReason) {
         self.phase = Phase::Done;
         // First, so that the drop of a request delays nothing.
-        self.steps.push_back(Step::Report(LeaseChange::Lost(reason)));
+        self.steps.push_back(GuardStep::Report(LeaseChange::Lost(reason)));
         self.drop_request();
     }
 
@@ -329,7 +329,7 @@ impl Guard {
 
     fn drop_request(&mut self) {
         if self.in_flight.take().is_some() {
-            self.steps.push_back(Step::Drop);
+            self.steps.push_back(GuardStep::Drop);
         }
     }
 
@@ -339,7 +339,7 @@ impl Guard {
             self.lose(reason);
         }
         if self.in_flight.is_some_and(|InFlight { until, .. }| until <= now.at()) {
-            self.steps.push_back(Step::Drop);
+            self.steps.push_back(GuardStep::Drop);
             let timeout = self.times.request_timeout();
             self.on_answer(Answer::Unknown(format!("no answer within {timeout:?}").into()), now);
         }
@@ -350,7 +350,7 @@ impl Guard {
         };
         self.phase = Phase::Done;
         self.drop_request();
-        self.steps.extend(problem.map(|problem| Step::Log(Line::NotReleased { problem })));
+        self.steps.extend(problem.map(|problem| GuardStep::Log(Line::NotReleased { problem })));
     }
 
     /// Returns why the lease is lost by now, if it is.
@@ -369,22 +369,22 @@ impl Guard {
     }
 
     /// Returns the request that is due, and notes it as in flight.
-    fn send(&mut self, now: LeaseInstant) -> Option<Request> {
+    fn send(&mut self, now: LeaseInstant) -> Option<GuardRequest> {
         let mut until = later(now.at(), self.times.request_timeout());
         let (request, wait) = match &mut self.phase {
-            Phase::Standby => (Request::Acquire, self.times.next_poll(&mut self.random)),
+            Phase::Standby => (GuardRequest::Acquire, self.times.next_poll(&mut self.random)),
             Phase::TooLate(grant) => {
-                (Request::Release(grant.token), self.times.next_poll(&mut self.random))
+                (GuardRequest::Release(grant.token), self.times.next_poll(&mut self.random))
             }
             Phase::Held(grant) => {
-                (Request::Renew(grant.token), self.times.next_retry(&mut self.random))
+                (GuardRequest::Renew(grant.token), self.times.next_retry(&mut self.random))
             }
             Phase::Releasing(Release { token, until: end, left, .. }) => {
                 // Each attempt has the same part of the time that is left.
                 let wait = end.saturating_duration_since(now.at()) / (*left).max(1);
                 until = later(now.at(), wait);
                 *left = left.saturating_sub(1);
-                (Request::Release(*token), wait)
+                (GuardRequest::Release(*token), wait)
             }
             Phase::LastAnswer { .. } | Phase::Done => return None,
         };

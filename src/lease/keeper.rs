@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::clock::LeaseClock;
 use super::engine::{Acquired, Claim, LeaseEngine};
-use super::guard::{Answer, Guard, LeaseChange, LeaseEnd, Line, Request, Step};
+use super::guard::{Answer, Guard, GuardRequest, GuardStep, LeaseChange, LeaseEnd, Line};
 use super::spec::{Lease, StandbyHook};
 use crate::clock::now;
 use crate::exit::{Exit, ExitError};
@@ -50,20 +50,20 @@ pub(crate) async fn keep(
     loop {
         let now = keeper.clock.now();
         match keeper.guard.step(now) {
-            Step::Report(change) => {
+            GuardStep::Report(change) => {
                 if matches!(change, LeaseChange::Granted(_)) {
-                    (keeper.on_standby, keeper.preparing) = (None, Call::default());
+                    (keeper.on_standby, keeper.preparing) = (None, EngineCall::default());
                 }
                 if let Some(watch) = &watch {
                     watch(&change);
                 }
                 report(change);
             }
-            Step::Log(line) => keeper.log(&line),
-            Step::Send(what) => keeper.request = request(&keeper.engine, &keeper.claim, what),
-            Step::Drop => keeper.request = Call::default(),
-            Step::Wait(until) => keeper.wait(until, &mut end).await,
-            Step::Done => return,
+            GuardStep::Log(line) => keeper.log(&line),
+            GuardStep::Send(what) => keeper.request = request(&keeper.engine, &keeper.claim, what),
+            GuardStep::Drop => keeper.request = EngineCall::default(),
+            GuardStep::Wait(until) => keeper.wait(until, &mut end).await,
+            GuardStep::Done => return,
         }
     }
 }
@@ -73,10 +73,10 @@ struct Keeper {
     claim: Claim,
     guard: Guard,
     clock: LeaseClock,
-    request: Call<Answer>,
+    request: EngineCall<Answer>,
     /// Prepares a child on standby. Taken when it begins: it runs once for each standby.
     on_standby: Option<StandbyHook>,
-    preparing: Call<Exit>,
+    preparing: EngineCall<Exit>,
 }
 
 impl Keeper {
@@ -89,9 +89,9 @@ impl Keeper {
             claim: Claim::new(name, holder, times.ttl),
             guard: Guard::new(times, fastrand::Rng::new(), now),
             clock,
-            request: Call::default(),
+            request: EngineCall::default(),
             on_standby,
-            preparing: Call::default(),
+            preparing: EngineCall::default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Keeper {
                     && let Some(hook) = self.on_standby.take()
                 {
                     // The call is inside of the future, where a panic is caught.
-                    self.preparing = Call::new(async move { hook().await });
+                    self.preparing = EngineCall::new(async move { hook().await });
                 }
                 self.guard.on_answer(answer, self.clock.now());
             }
@@ -158,22 +158,22 @@ async fn ended(end: &mut Option<oneshot::Receiver<LeaseEnd>>) -> LeaseEnd {
 /// A call that is polled. A panic of its future is the output, and a panic of its drop is caught.
 ///
 /// Cancel safe: nothing is lost if a borrow of it is dropped.
-pub(super) struct Call<T>(Option<CatchPanic<Pin<Box<dyn Future<Output = T> + Send>>>>);
+pub(super) struct EngineCall<T>(Option<CatchPanic<Pin<Box<dyn Future<Output = T> + Send>>>>);
 
-impl<T> Call<T> {
+impl<T> EngineCall<T> {
     pub(super) fn new(future: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(CatchPanic(Box::pin(future))))
     }
 }
 
 /// No call. It is pending forever.
-impl<T> Default for Call<T> {
+impl<T> Default for EngineCall<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T> Future for Call<T> {
+impl<T> Future for EngineCall<T> {
     type Output = Result<T, PanicMessage>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -186,7 +186,7 @@ impl<T> Future for Call<T> {
     }
 }
 
-impl<T> Drop for Call<T> {
+impl<T> Drop for EngineCall<T> {
     fn drop(&mut self) {
         let call = self.0.take();
         catch_panic(|| drop(call));
@@ -194,13 +194,19 @@ impl<T> Drop for Call<T> {
 }
 
 /// Sends a request.
-fn request(engine: &Foreign<dyn LeaseEngine>, claim: &Claim, request: Request) -> Call<Answer> {
+fn request(
+    engine: &Foreign<dyn LeaseEngine>,
+    claim: &Claim,
+    request: GuardRequest,
+) -> EngineCall<Answer> {
     let (engine, claim) = (engine.clone(), claim.clone());
-    Call::new(async move {
+    EngineCall::new(async move {
         let answer = match request {
-            Request::Acquire => engine.acquire(&claim).await.map(Answer::Acquired),
-            Request::Renew(token) => engine.renew(&claim, token).await.map(Answer::Renewed),
-            Request::Release(token) => engine.release(&claim, token).await.map(Answer::Released),
+            GuardRequest::Acquire => engine.acquire(&claim).await.map(Answer::Acquired),
+            GuardRequest::Renew(token) => engine.renew(&claim, token).await.map(Answer::Renewed),
+            GuardRequest::Release(token) => {
+                engine.release(&claim, token).await.map(Answer::Released)
+            }
         };
         answer.unwrap_or_else(|error| unknown(ExitError::from(error)))
     })

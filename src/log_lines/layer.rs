@@ -12,7 +12,7 @@ use tracing_subscriber::filter::{FilterFn, filter_fn};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, Scope, SpanRef};
 
-use super::line::{LogLine, Reader};
+use super::line::{FieldReader, LogLine};
 use super::store::Of;
 use super::{Shared, checked_path};
 use crate::clock::now;
@@ -74,7 +74,7 @@ where
         if owner.is_none() && !is_own {
             return;
         }
-        let mut reader = Reader::new(is_own);
+        let mut reader = FieldReader::new(is_own);
         event.record(&mut reader);
         let (path, of) = match owner {
             Some(Owner { path, incarnation }) => {

@@ -89,7 +89,7 @@ impl Write for Text {
 
 /// What a log line says: reads the fields of an event.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct FieldReader {
     message: Text,
     fields: Text,
     /// Reads these fields, too, since the line is one of verger.
@@ -101,7 +101,7 @@ pub(super) struct Reader {
     pub(super) target: Option<String>,
 }
 
-impl Reader {
+impl FieldReader {
     pub(super) fn new(is_own: bool) -> Self {
         Self { is_own, ..Self::default() }
     }
@@ -137,7 +137,7 @@ impl Reader {
     }
 }
 
-impl Visit for Reader {
+impl Visit for FieldReader {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.read(field, &format_args!("{value:?}"));
     }

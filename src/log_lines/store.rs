@@ -8,7 +8,7 @@ use super::line::LogLine;
 use crate::path::Path;
 
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct StoreLimits {
     /// Of one incarnation.
     pub(super) lines: usize,
     pub(super) children: usize,
@@ -16,7 +16,7 @@ pub(super) struct Limits {
     pub(super) bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for StoreLimits {
     fn default() -> Self {
         Self { lines: 100, children: 1_000, bytes: 16 * 1024 * 1024 }
     }
@@ -24,7 +24,7 @@ impl Default for Limits {
 
 #[derive(Default)]
 pub(super) struct Store {
-    pub(super) limits: Limits,
+    pub(super) limits: StoreLimits,
     children: HashMap<Path, ChildLog>,
     /// The children by their last line. The first is the least recently written one.
     by_age: BTreeMap<u64, Path>,

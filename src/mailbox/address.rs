@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
 
-use super::ask::{self, AskError, Reply, Unanswered};
+use super::ask::{self, AskError, Reply, UnansweredQuestion};
 use super::queue::Envelope;
 use super::shared::MailboxShared;
 use super::state::{Sent, WhenFull};
@@ -220,8 +220,10 @@ impl<M: Send + 'static> Address<M> {
             Ok(()) => answer.await.map_err(|unanswered| {
                 let child = self.path();
                 match unanswered {
-                    Unanswered::NoReply => AskError::NoReply { child },
-                    Unanswered::DeadLetter(reason) => AskError::Undelivered { child, reason },
+                    UnansweredQuestion::NoReply => AskError::NoReply { child },
+                    UnansweredQuestion::DeadLetter(reason) => {
+                        AskError::Undelivered { child, reason }
+                    }
                 }
             }),
             Err(error) => Err(error.into()),

@@ -81,7 +81,7 @@ impl<R> Reply<R> {
 impl<R> Drop for Reply<R> {
     fn drop(&mut self) {
         if !*self.is_sent.get_mut() {
-            self.cell.settle(Err(Unanswered::NoReply));
+            self.cell.settle(Err(UnansweredQuestion::NoReply));
         }
     }
 }
@@ -94,7 +94,7 @@ impl<R> fmt::Debug for Reply<R> {
 
 /// The reason why a question has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unanswered {
+pub(super) enum UnansweredQuestion {
     /// The reply was dropped without an answer.
     NoReply,
     /// The message became a dead letter.
@@ -111,14 +111,14 @@ pub(super) trait Refuse: Send + Sync {
 }
 
 /// A question, as its mailbox keeps it.
-pub(super) type Question = Arc<dyn Refuse>;
+pub(super) type OpenQuestion = Arc<dyn Refuse>;
 
 struct AnswerCell<R> {
     state: Mutex<AnswerState<R>>,
 }
 
 struct AnswerState<R> {
-    settled: Option<Result<R, Unanswered>>,
+    settled: Option<Result<R, UnansweredQuestion>>,
     /// An answer was sent.
     answered: bool,
     /// The asker was dropped, or has received the outcome.
@@ -127,7 +127,7 @@ struct AnswerState<R> {
 }
 
 impl<R> AnswerCell<R> {
-    fn settle(&self, outcome: Result<R, Unanswered>) {
+    fn settle(&self, outcome: Result<R, UnansweredQuestion>) {
         let (waker, ignored) = {
             let mut state = self.state.lock();
             state.answered |= outcome.is_ok();
@@ -147,7 +147,7 @@ impl<R> AnswerCell<R> {
 
 impl<R: Send> Refuse for AnswerCell<R> {
     fn refuse(&self, reason: DeadLetterReason) {
-        self.settle(Err(Unanswered::DeadLetter(reason)));
+        self.settle(Err(UnansweredQuestion::DeadLetter(reason)));
     }
 
     fn is_answered(&self) -> bool {
@@ -172,7 +172,7 @@ pub(super) fn ask<R: Send + 'static>() -> (Reply<R>, PendingAnswer<R>, Arc<dyn R
 }
 
 impl<R> Future for PendingAnswer<R> {
-    type Output = Result<R, Unanswered>;
+    type Output = Result<R, UnansweredQuestion>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -313,7 +313,7 @@ mod loom_tests {
 
             answering.join().unwrap();
             refusing.join().unwrap();
-            let refused = Err(Unanswered::DeadLetter(DeadLetterReason::Poison));
+            let refused = Err(UnansweredQuestion::DeadLetter(DeadLetterReason::Poison));
             assert!(settled == Ok(1) || settled == refused, "{settled:?}");
         });
     }
@@ -324,7 +324,7 @@ mod loom_tests {
             let (reply, answer, _) = ask::<u32>();
             let dropping = thread::spawn(move || drop(reply));
 
-            assert_eq!(Task::new().run(answer), Err(Unanswered::NoReply));
+            assert_eq!(Task::new().run(answer), Err(UnansweredQuestion::NoReply));
 
             dropping.join().unwrap();
         });

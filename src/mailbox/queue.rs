@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use super::ask::Question;
+use super::ask::OpenQuestion;
 use crate::dead_letter::EntryId;
 
 /// See the [module](self).
@@ -222,7 +222,7 @@ pub(super) struct Envelope<M> {
     /// `None`: sent through an address. Boxed, since all else is rare.
     pub(super) origin: Option<Box<MessageOrigin>>,
     /// Refuses the question, if the message is one.
-    pub(super) asker: Option<Question>,
+    pub(super) asker: Option<OpenQuestion>,
 }
 
 /// How a message came to its mailbox.

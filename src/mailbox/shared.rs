@@ -14,7 +14,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::address::SendError;
-use super::ask::Question;
+use super::ask::OpenQuestion;
 use super::losses::{FunctionCall, Loss};
 use super::options::{Delay, IsFinal, MailboxOptions, WhileDown};
 use super::queue::{Envelope, MessageOrigin};
@@ -121,7 +121,7 @@ impl<M: Send + 'static> MailboxShared<M> {
     pub(super) fn forward(
         self: &Arc<Self>,
         message: M,
-        asker: Option<Question>,
+        asker: Option<OpenQuestion>,
         now: Instant,
     ) -> Result<(), (M, DeadLetterReason)> {
         let origin = Some(Box::new(MessageOrigin::Forwarded));

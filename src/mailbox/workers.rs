@@ -13,7 +13,7 @@ use crate::error::{BuildError, ControlError};
 use crate::exit::{ExitError, Outcome};
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
-use crate::runtime::request::Request;
+use crate::runtime::request::HandleRequest;
 
 /// The capacity unless one is set.
 const DEFAULT_CAPACITY: usize = 1000;
@@ -229,7 +229,8 @@ impl SupervisorHandle {
     /// and the common errors.
     pub async fn address<M: Send + 'static>(&self, path: &str) -> Result<Address<M>, ControlError> {
         let (supervisor, segment) = self.find(path).await?;
-        let mailbox = self.call(&supervisor, |answer| Request::Mailbox { segment, answer }).await?;
+        let mailbox =
+            self.call(&supervisor, |answer| HandleRequest::Mailbox { segment, answer }).await?;
         let Some(mailbox) = mailbox else {
             return Err(ControlError::NoMailbox { path: self.full_path(path) });
         };

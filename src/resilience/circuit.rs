@@ -70,7 +70,7 @@ pub(crate) struct Permit {
 }
 
 /// The previous and the new state.
-pub(crate) type Change = (CircuitState, CircuitState);
+pub(crate) type CircuitChange = (CircuitState, CircuitState);
 
 impl Circuit {
     pub(crate) fn new(max_failures: u32, reset_after: Duration) -> Self {
@@ -87,7 +87,10 @@ impl Circuit {
     }
 
     /// Admits a call, or returns for how long calls are refused.
-    pub(crate) fn admit(&mut self, now: Instant) -> (Result<Permit, Duration>, Option<Change>) {
+    pub(crate) fn admit(
+        &mut self,
+        now: Instant,
+    ) -> (Result<Permit, Duration>, Option<CircuitChange>) {
         match self.opens {
             None => (Ok(self.permit()), None),
             Some(_) if self.probe => (Err(Duration::ZERO), None),
@@ -105,7 +108,7 @@ impl Circuit {
         Permit { epoch: self.epoch }
     }
 
-    pub(crate) fn succeeded(&mut self, permit: &Permit) -> Option<Change> {
+    pub(crate) fn succeeded(&mut self, permit: &Permit) -> Option<CircuitChange> {
         if permit.epoch != self.epoch {
             return None;
         }
@@ -121,7 +124,7 @@ impl Circuit {
         permit: &Permit,
         reset_after: Option<Duration>,
         now: Instant,
-    ) -> Option<Change> {
+    ) -> Option<CircuitChange> {
         if permit.epoch != self.epoch {
             return None;
         }
@@ -135,7 +138,7 @@ impl Circuit {
     }
 
     /// Records that a call was dropped. If it was the probe, the next call is the probe.
-    pub(crate) fn abandoned(&mut self, permit: &Permit, now: Instant) -> Option<Change> {
+    pub(crate) fn abandoned(&mut self, permit: &Permit, now: Instant) -> Option<CircuitChange> {
         if permit.epoch != self.epoch || !self.probe {
             return None;
         }
@@ -144,7 +147,7 @@ impl Circuit {
         self.changed(from)
     }
 
-    fn changed(&mut self, from: CircuitState) -> Option<Change> {
+    fn changed(&mut self, from: CircuitState) -> Option<CircuitChange> {
         let to = self.state();
         (from != to).then(|| {
             self.epoch += 1;
@@ -170,7 +173,7 @@ mod tests {
         circuit.admit(now).0.expect("the circuit admits a call")
     }
 
-    fn fail(circuit: &mut Circuit, now: Instant) -> Option<Change> {
+    fn fail(circuit: &mut Circuit, now: Instant) -> Option<CircuitChange> {
         let permit = permit(circuit, now);
         circuit.failed(&permit, None, now)
     }

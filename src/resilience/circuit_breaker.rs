@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
 
-use super::circuit::{Change, Circuit, CircuitState, Permit};
+use super::circuit::{Circuit, CircuitChange, CircuitState, Permit};
 use crate::clock::now;
 use crate::human_duration::HumanDuration;
 use crate::invisible::Visible;
@@ -249,7 +249,7 @@ impl<E> CircuitBreaker<E> {
     }
 
     /// Reports a change. The lock must be released, because `on_change` may use the breaker.
-    fn report(&self, change: Option<Change>) {
+    fn report(&self, change: Option<CircuitChange>) {
         let Some((from, to)) = change else { return };
         subscriber::info!(target: "verger::circuit", name = self.shared.name, %from, %to, "changed");
         if let Some(on_change) = &self.shared.settings.on_change {
@@ -275,7 +275,7 @@ impl<E> CallInProgress<'_, E> {
         self.close(|circuit, permit| circuit.failed(permit, delay, now()));
     }
 
-    fn close(&mut self, outcome: impl FnOnce(&mut Circuit, &Permit) -> Option<Change>) {
+    fn close(&mut self, outcome: impl FnOnce(&mut Circuit, &Permit) -> Option<CircuitChange>) {
         let Some(permit) = self.permit.take() else { return };
         let change = outcome(&mut self.breaker.shared.circuit.lock(), &permit);
         self.breaker.report(change);

@@ -22,7 +22,7 @@ use crate::policy::{
 use crate::status::{ChildKind, ChildSpecInfo};
 
 /// A value outside of the tree that knows where the supervisor of a description runs.
-pub(crate) trait Registration: fmt::Debug + Send + Sync {
+pub(crate) trait RegistrationListener: fmt::Debug + Send + Sync {
     /// The supervisor runs.
     fn registered(&self, supervisor: &Arc<SupervisorShared>);
 }
@@ -57,7 +57,7 @@ pub(crate) struct Blueprint {
     /// How long it runs until it gives up, if it does and that is known.
     pub(crate) gives_up: Option<FailsAfter>,
     /// Learns of each incarnation that runs.
-    pub(crate) registration: Option<Arc<dyn Registration>>,
+    pub(crate) registration: Option<Arc<dyn RegistrationListener>>,
 }
 
 /// Why a limit on restarts may have no effect.

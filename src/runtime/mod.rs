@@ -33,7 +33,7 @@ mod shared;
 mod stop_chain;
 pub(crate) mod tree;
 
-pub(crate) use self::blueprint::{Blueprint, Ineffective, Registration};
+pub(crate) use self::blueprint::{Blueprint, Ineffective, RegistrationListener};
 pub(crate) use self::blueprint::{check_grace, check_restarts};
 pub(crate) use self::channel::EarlyEvents;
 pub(crate) use self::driver::CHILDREN_PER_REQUEST;

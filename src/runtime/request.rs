@@ -28,7 +28,7 @@ pub(crate) fn respond<T>(caller: Responder<T>, answer: Result<T, ControlError>) 
 pub(crate) type Segment = String;
 
 #[derive(Debug)]
-pub(crate) enum Request {
+pub(crate) enum HandleRequest {
     /// Add a resolved child, and start it.
     Start {
         spec: ChildSpec,

@@ -19,7 +19,7 @@ use super::log;
 use super::log_bounds::LineKind;
 use super::outcome::End;
 use super::outcome::{Progress, SupervisorPhase};
-use super::request::Request;
+use super::request::HandleRequest;
 use super::settings::Settings;
 use super::stop_chain::StopChain;
 use super::tree::LeakId;
@@ -43,7 +43,7 @@ pub(crate) struct SupervisorShared {
     path: Path,
     pub(super) above: Option<Arc<SupervisorShared>>,
     pub(crate) tree: Arc<Tree<SupervisorShared>>,
-    pub(crate) inbox: SupervisorInbox<Request>,
+    pub(crate) inbox: SupervisorInbox<HandleRequest>,
     pub(crate) progress: Progress,
     /// The rules in it can change.
     blueprint: Mutex<Arc<Blueprint>>,

@@ -10,7 +10,7 @@ use crate::dead_letter::DeadLetterOptions;
 use crate::policy::{
     self, FailureCallback, FirstStart, Intensity, Preset, RandomFactory, SetTwice, SupervisorLayer,
 };
-use crate::runtime::Registration;
+use crate::runtime::RegistrationListener;
 
 /// A supervisor of either kind, as its builder describes it.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ pub(crate) struct Options {
     pub(super) random: Option<RandomFactory>,
     pub(super) on_child_failure: Option<FailureCallback>,
     pub(super) dead_letters: DeadLetterOptions,
-    pub(crate) registration: Option<Arc<dyn Registration>>,
+    pub(crate) registration: Option<Arc<dyn RegistrationListener>>,
     pub(super) version: Option<Arc<str>>,
 }
 

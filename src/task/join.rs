@@ -23,7 +23,7 @@ use crate::handle::observe::ended;
 use crate::handle::{ChildRef, SupervisorHandle};
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::{Request, Started};
+use crate::runtime::request::{HandleRequest, Started};
 
 /// A task that runs under a [`TaskSupervisor`](super::TaskSupervisor), and whose value can be awaited.
 ///
@@ -239,7 +239,7 @@ impl SupervisorHandle {
         let spec = admit(&supervisor, spec)?;
         let (answer, answered) = oneshot::channel();
         // A request that an ended supervisor returns is dropped here, which drops its answer.
-        drop(supervisor.inbox.push_request(Request::Start { spec, answer }));
+        drop(supervisor.inbox.push_request(HandleRequest::Start { spec, answer }));
         Ok(PendingStart { supervisor, answered, answer: None })
     }
 }
@@ -261,7 +261,7 @@ impl PendingStart {
         let (segment, call) = (child.name().to_owned(), "terminate_child");
         let request = core::ChildRequest::Terminate;
         let stopped = SupervisorHandle::new(Arc::clone(&self.supervisor))
-            .call(&self.supervisor, |answer| Request::Act {
+            .call(&self.supervisor, |answer| HandleRequest::Act {
                 segment,
                 call,
                 note: None,

@@ -13,7 +13,7 @@ use crate::handle::SupervisorHandle;
 use crate::path::Path;
 use crate::runtime::SupervisorPhase;
 use crate::runtime::tree::Tree;
-use crate::runtime::{Registration, SupervisorShared};
+use crate::runtime::{RegistrationListener, SupervisorShared};
 use crate::subscriber;
 use crate::sync::Mutex;
 
@@ -138,7 +138,7 @@ impl LastStart {
     }
 }
 
-impl Registration for Place {
+impl RegistrationListener for Place {
     fn registered(&self, supervisor: &Arc<SupervisorShared>) {
         self.set(supervisor);
     }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::config::draft::{Difference, Record, Recorded};
-use crate::config::node::Node;
+use crate::config::draft::{AppliedRecord, Difference, Recorded};
+use crate::config::node::ValueNode;
 
 /// Returns what is recorded once this was applied to a tree whose root is `app`.
-fn record(text: &str) -> Arc<Record> {
+fn record(text: &str) -> Arc<AppliedRecord> {
     let config = Config::from_toml(text, "old.toml");
     let sections = config.sections("app").0.into_iter().map(|(path, written)| {
         let own = written.node.clone();
         (path.into(), Arc::new(Recorded { own, ..Recorded::default() }))
     });
     let common = config.common.clone();
-    Arc::new(Record { common, sections: sections.collect(), ..Record::default() })
+    Arc::new(AppliedRecord { common, sections: sections.collect(), ..AppliedRecord::default() })
 }
 
 fn difference(old: &str, new: &str, forced: bool) -> Difference {
@@ -63,7 +63,7 @@ fn it_is_the_difference_from_one_record() {
     assert!(difference.is_since(&before));
     assert!(!difference.is_since(&record(OLD)), "another one was applied meanwhile");
     assert_eq!(
-        difference.before.common.get("shutdown").map(Node::to_string),
+        difference.before.common.get("shutdown").map(ValueNode::to_string),
         Some("\"1s\"".into())
     );
 }

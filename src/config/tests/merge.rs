@@ -1,8 +1,8 @@
 //! Nodes: merging, look-up, their text.
 
-use crate::config::node::{Node, join};
+use crate::config::node::{ValueNode, join};
 
-pub(super) fn node(json: &str) -> Node {
+pub(super) fn node(json: &str) -> ValueNode {
     serde_json::from_str(json).expect(json)
 }
 

@@ -16,10 +16,10 @@ mod options;
 #[cfg(feature = "config-file")]
 mod properties;
 
-use super::{Config, Node};
+use super::{Config, ValueNode};
 
 /// Returns the values of a path in a tree whose root is `app`, over those of `parent/*`, over the common ones.
-fn merged(config: &Config, path: &str) -> Node {
+fn merged(config: &Config, path: &str) -> ValueNode {
     let sections = config.sections("app").0;
     let pattern = match path.rsplit_once('/') {
         Some((above, _)) => Some(format!("{above}/*")),

@@ -6,32 +6,32 @@ use proptest::prelude::*;
 use super::merged;
 use crate::config::file;
 use crate::config::mistake::Source;
-use crate::config::node::{Entry, Node, Table, Value};
+use crate::config::node::{Entry, NodeTable, Value, ValueNode};
 use crate::config::{Config, Section};
 
 fn keys() -> impl Strategy<Value = String> {
     prop_oneof!["[abc]", ".{0,3}", Just("restart".to_owned())]
 }
 
-fn nodes() -> impl Strategy<Value = Node> {
+fn nodes() -> impl Strategy<Value = ValueNode> {
     let leaves = prop_oneof![
-        any::<bool>().prop_map(|value| Node::new(Value::Bool(value))),
-        any::<i64>().prop_map(|value| Node::new(Value::Integer(value))),
-        any::<f64>().prop_map(|value| Node::new(Value::Float(value))),
-        ".{0,5}".prop_map(|value| Node::new(Value::String(value))),
+        any::<bool>().prop_map(|value| ValueNode::new(Value::Bool(value))),
+        any::<i64>().prop_map(|value| ValueNode::new(Value::Integer(value))),
+        any::<f64>().prop_map(|value| ValueNode::new(Value::Float(value))),
+        ".{0,5}".prop_map(|value| ValueNode::new(Value::String(value))),
     ];
     leaves.prop_recursive(4, 32, 4, |inner| {
         prop_oneof![
-            vec(inner.clone(), 0..4).prop_map(|nodes| Node::new(Value::Array(nodes.into()))),
+            vec(inner.clone(), 0..4).prop_map(|nodes| ValueNode::new(Value::Array(nodes.into()))),
             table(inner),
         ]
     })
 }
 
-fn table(values: impl Strategy<Value = Node>) -> impl Strategy<Value = Node> {
+fn table(values: impl Strategy<Value = ValueNode>) -> impl Strategy<Value = ValueNode> {
     btree_map(keys(), values, 0..4).prop_map(|values| {
         let entry = |(key, node)| (key, Box::new(Entry { location: None, alias: None, node }));
-        Node::new(Value::Table(values.into_iter().map(entry).collect::<Table>().into()))
+        ValueNode::new(Value::Table(values.into_iter().map(entry).collect::<NodeTable>().into()))
     })
 }
 
@@ -121,7 +121,7 @@ proptest! {
         for (key, leaf) in a.flatten("").iter().filter(|(_, leaf)| leaf.table().is_none()) {
             prop_assert!(leaves.iter().any(|(other, it)| other == key && it == leaf), "{key}");
         }
-        prop_assert!(a.clone().merge(&Node::default()) == a);
+        prop_assert!(a.clone().merge(&ValueNode::default()) == a);
     }
 
     /// It isn't where a key is a table in one layer and no table in a different one.
@@ -138,8 +138,8 @@ proptest! {
 }
 
 /// A table in which the keys tell which values are tables.
-fn regular(depth: u32) -> BoxedStrategy<Node> {
-    let leaf = any::<i64>().prop_map(|value| Node::new(Value::Integer(value)));
+fn regular(depth: u32) -> BoxedStrategy<ValueNode> {
+    let leaf = any::<i64>().prop_map(|value| ValueNode::new(Value::Integer(value)));
     let leaves = btree_map("[abc]", leaf, 0..3);
     let tables = if depth == 0 {
         Just(Default::default()).boxed()
@@ -148,8 +148,8 @@ fn regular(depth: u32) -> BoxedStrategy<Node> {
     };
     let both = (leaves, tables).prop_map(|(leaves, tables)| {
         let entry = |(key, node)| (key, Box::new(Entry { location: None, alias: None, node }));
-        Node::new(Value::Table(
-            leaves.into_iter().chain(tables).map(entry).collect::<Table>().into(),
+        ValueNode::new(Value::Table(
+            leaves.into_iter().chain(tables).map(entry).collect::<NodeTable>().into(),
         ))
     });
     both.boxed()

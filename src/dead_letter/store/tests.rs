@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::dead_letter::DeadLetterReason::{GaveUp, MailboxClosed, Poison};
-use crate::dead_letter::payload::Message;
+use crate::dead_letter::payload::AnyMessage;
 use crate::dead_letter::{DeadLetter, Provenance, Refused, Undelivered};
 use crate::path::Path;
 
@@ -40,10 +40,10 @@ impl TestMailbox {
 impl Redeliver for TestMailbox {
     fn redeliver(
         self: Arc<Self>,
-        message: Message,
+        message: AnyMessage,
         entry: EntryId,
         _: Instant,
-    ) -> Result<(), (Message, Refused)> {
+    ) -> Result<(), (AnyMessage, Refused)> {
         if let Some(why) = *self.refuses.lock() {
             return Err((message, why));
         }

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use super::problem;
-use super::record::{self, Record};
+use super::record::{self, FileRecord};
 use crate::lease::{FencingToken, LeaseError, LeaseRecord};
 
 /// How often a file is opened again because it was deleted or replaced before it was locked.
@@ -83,7 +83,7 @@ impl LockedFile {
             Err(Errno::WOULDBLOCK) => {
                 let held = LeaseRecord::held();
                 Ok(match read(&file).ok().and_then(|it| record::last(&it)) {
-                    Some(Record { token, holder }) => {
+                    Some(FileRecord { token, holder }) => {
                         held.with_holder(holder).with_token(FencingToken::new(token))
                     }
                     None => held,
@@ -152,21 +152,21 @@ impl LockedFile {
         let content = read(&self.file)
             .map_err(|error| problem::failed("can't be read", &self.path, error))?;
         let token = record::next_token(&content).ok_or_else(|| problem::damaged(&self.path))?;
-        let next = Record { token, holder: holder.to_owned() };
+        let next = FileRecord { token, holder: holder.to_owned() };
         let written = if content.is_empty() { self.create(&next) } else { self.overwrite(&next) };
         written.map_err(|error| problem::failed("can't be written", &self.path, error))?;
         self.token = FencingToken::new(token);
         Ok(self.token)
     }
 
-    fn create(&self, first: &Record) -> io::Result<()> {
+    fn create(&self, first: &FileRecord) -> io::Result<()> {
         self.file.write_all_at(&record::new_file(first), 0)?;
         self.file.sync_all()?;
         // The name of a new file is on the disk only after this.
         fs::File::open(self.path.parent().unwrap_or(&self.path))?.sync_all()
     }
 
-    fn overwrite(&self, next: &Record) -> io::Result<()> {
+    fn overwrite(&self, next: &FileRecord) -> io::Result<()> {
         let (offset, slot) = next.slot();
         self.file.write_all_at(&slot, offset)?;
         self.file.sync_data()

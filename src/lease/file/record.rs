@@ -39,12 +39,12 @@ const HOLDER: &str = " holder=";
 
 /// One grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct FileRecord {
     pub(super) token: u64,
     pub(super) holder: String,
 }
 
-impl Record {
+impl FileRecord {
     /// Returns the offset and the content of the slot. A long holder is cut off: it is informational only.
     pub(super) fn slot(&self) -> (u64, [u8; SLOT]) {
         let token = format!("{:020}", self.token);
@@ -76,8 +76,8 @@ impl Record {
 }
 
 /// Returns the content of a new file, whose first grant this is.
-pub(super) fn new_file(first: &Record) -> [u8; FILE] {
-    let before = Record { token: first.token - 1, holder: String::new() };
+pub(super) fn new_file(first: &FileRecord) -> [u8; FILE] {
+    let before = FileRecord { token: first.token - 1, holder: String::new() };
     let mut file = [0; FILE];
     for (offset, slot) in [before.slot(), first.slot()] {
         file[offset as usize..][..SLOT].copy_from_slice(&slot);
@@ -86,7 +86,7 @@ pub(super) fn new_file(first: &Record) -> [u8; FILE] {
 }
 
 /// Returns the last grant that can be read.
-pub(super) fn last(content: &[u8]) -> Option<Record> {
+pub(super) fn last(content: &[u8]) -> Option<FileRecord> {
     slots(content)?.into_iter().flatten().max_by_key(|it| it.token)
 }
 
@@ -104,9 +104,9 @@ pub(super) fn next_token(content: &[u8]) -> Option<u64> {
     }
 }
 
-fn slots(content: &[u8]) -> Option<[Option<Record>; 2]> {
+fn slots(content: &[u8]) -> Option<[Option<FileRecord>; 2]> {
     (content.len() == FILE)
-        .then(|| [Record::read(&content[..SLOT], 0), Record::read(&content[SLOT..], 1)])
+        .then(|| [FileRecord::read(&content[..SLOT], 0), FileRecord::read(&content[SLOT..], 1)])
 }
 
 fn index(token: u64) -> usize {
@@ -192,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn record(token: u64, holder: &str) -> Record {
-        Record { token, holder: holder.to_owned() }
+    fn record(token: u64, holder: &str) -> FileRecord {
+        FileRecord { token, holder: holder.to_owned() }
     }
 
     /// Grants the lease once, as a process does under the lock.

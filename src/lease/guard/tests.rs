@@ -55,26 +55,28 @@ impl World {
         loop {
             let step = self.guard.step(now);
             steps.push(match &step {
-                Step::Report(LeaseChange::Standby { holder, problem }) => {
+                GuardStep::Report(LeaseChange::Standby { holder, problem }) => {
                     let holder = holder.as_deref().unwrap_or("unknown");
                     let problem = problem.iter().map(|problem| format!(" ({problem})"));
                     format!("standby behind {holder}{}", problem.collect::<String>())
                 }
-                Step::Report(LeaseChange::Granted(token)) => format!("granted {token}"),
-                Step::Report(LeaseChange::Lost(reason)) => format!("lost: {reason}"),
-                Step::Log(Line::NotRenewed { problem, lost_in }) => {
+                GuardStep::Report(LeaseChange::Granted(token)) => format!("granted {token}"),
+                GuardStep::Report(LeaseChange::Lost(reason)) => format!("lost: {reason}"),
+                GuardStep::Log(Line::NotRenewed { problem, lost_in }) => {
                     format!("log {problem}, lost in {lost_in:?}")
                 }
-                Step::Log(Line::RenewedAgain) => "log renewed".to_owned(),
-                Step::Log(Line::NotReleased { problem }) => format!("log not released: {problem}"),
-                Step::Send(Request::Acquire) => "acquire".to_owned(),
-                Step::Send(Request::Renew(token)) => format!("renew {token}"),
-                Step::Send(Request::Release(token)) => format!("release {token}"),
-                Step::Drop => "drop".to_owned(),
-                Step::Wait(until) => format!("wait {}", (*until - self.began).as_millis()),
-                Step::Done => "done".to_owned(),
+                GuardStep::Log(Line::RenewedAgain) => "log renewed".to_owned(),
+                GuardStep::Log(Line::NotReleased { problem }) => {
+                    format!("log not released: {problem}")
+                }
+                GuardStep::Send(GuardRequest::Acquire) => "acquire".to_owned(),
+                GuardStep::Send(GuardRequest::Renew(token)) => format!("renew {token}"),
+                GuardStep::Send(GuardRequest::Release(token)) => format!("release {token}"),
+                GuardStep::Drop => "drop".to_owned(),
+                GuardStep::Wait(until) => format!("wait {}", (*until - self.began).as_millis()),
+                GuardStep::Done => "done".to_owned(),
             });
-            if matches!(step, Step::Wait(_) | Step::Done) {
+            if matches!(step, GuardStep::Wait(_) | GuardStep::Done) {
                 return steps.join(", ");
             }
         }

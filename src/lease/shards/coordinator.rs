@@ -15,14 +15,14 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep_until, timeout};
 
 use super::children::Children;
-use super::member::{Member, Seen, Step};
+use super::member::{Member, Seen, ShardStep};
 use super::shared::{Notice, Shared};
 use super::table::Table;
 use crate::child::Context;
 use crate::clock::now;
 use crate::exit::{Exit, ExitError};
 use crate::handle::SupervisorHandle;
-use crate::lease::keeper::{Call, keep};
+use crate::lease::keeper::{EngineCall, keep};
 use crate::lease::{Acquired, Claim, Lease, LeaseChange, LeaseEnd, LeaseError, Owner, holder};
 use crate::policy::later;
 
@@ -58,7 +58,7 @@ struct Coordinator {
     holder: Arc<str>,
     slot: Option<Slot>,
     request: Option<Request>,
-    asked: Option<Step>,
+    asked: Option<ShardStep>,
     notices: UnboundedReceiver<Notice>,
     list_at: Instant,
     /// What was shown last: the slot, and how many members and shards there are.
@@ -97,8 +97,8 @@ impl Coordinator {
         loop {
             let wake = loop {
                 match self.member.step(now()) {
-                    Step::Wait(until) => break until.min(self.list_at),
-                    Step::Rest => break self.list_at,
+                    ShardStep::Wait(until) => break until.min(self.list_at),
+                    ShardStep::Rest => break self.list_at,
                     step => self.carry_out(step),
                 }
             };
@@ -124,37 +124,37 @@ impl Coordinator {
         }
     }
 
-    fn carry_out(&mut self, step: Step) {
+    fn carry_out(&mut self, step: ShardStep) {
         match step {
-            Step::Join(slot) => {
+            ShardStep::Join(slot) => {
                 let holder = Arc::clone(&self.holder);
                 self.ask(step, Box::pin(join(self.shared.slot_lease(slot), holder)));
             }
-            Step::Look(slot) => {
+            ShardStep::Look(slot) => {
                 self.ask(step, Box::pin(look(self.shared.slot_lease(slot))));
             }
-            Step::Find(shard) => {
+            ShardStep::Find(shard) => {
                 self.ask(step, Box::pin(look(self.shared.shard_lease(shard))));
             }
-            Step::Claim(shard) => self.children.start(shard),
-            Step::Withdraw(shard) | Step::Drain(shard) => self.children.stop(shard),
-            Step::Wait(_) | Step::Rest => {}
+            ShardStep::Claim(shard) => self.children.start(shard),
+            ShardStep::Withdraw(shard) | ShardStep::Drain(shard) => self.children.stop(shard),
+            ShardStep::Wait(_) | ShardStep::Rest => {}
         }
     }
 
-    fn ask(&mut self, step: Step, request: Request) {
+    fn ask(&mut self, step: ShardStep, request: Request) {
         self.asked = Some(step);
         self.request = Some(request);
     }
 
     fn on_sight(&mut self, sight: &Sight) {
         let seen = match (self.asked.take(), &sight.holder) {
-            (Some(Step::Join(slot)), _) if sight.seen == Seen::Mine => {
+            (Some(ShardStep::Join(slot)), _) if sight.seen == Seen::Mine => {
                 self.keep_slot(slot);
                 Seen::Mine
             }
-            (Some(Step::Find(_)), Some(holder)) if self.shared.is_own(holder) => Seen::Mine,
-            (Some(Step::Join(slot) | Step::Look(slot)), holder) => {
+            (Some(ShardStep::Find(_)), Some(holder)) if self.shared.is_own(holder) => Seen::Mine,
+            (Some(ShardStep::Join(slot) | ShardStep::Look(slot)), holder) => {
                 let owner = holder.clone().map(Owner::of);
                 self.shared.with(|state| match sight.seen {
                     Seen::Taken => drop(state.members.insert(slot, owner)),
@@ -295,7 +295,7 @@ async fn in_time(
     let within = lease.times.request_timeout();
     // The message is made in the call, which catches the panic of a source as well.
     let call = async { request.await.map_err(|error| ExitError::from(error).to_string()) };
-    let problem = match timeout(within, Call::new(call)).await {
+    let problem = match timeout(within, EngineCall::new(call)).await {
         Ok(Ok(Ok((seen, holder)))) => return Sight { seen, holder, problem: None },
         Ok(Ok(Err(problem))) => problem,
         Ok(Err(panic)) => format!("the engine panicked: {panic}"),

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::table::Table;
-use super::view::View;
+use super::view::ShardsView;
 
 /// What is known of a shard that the member waits for or has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Holdings {
     }
 
     /// Sorts the shards anew after a change of the view. `None`: the member has no slot.
-    pub(super) fn sort(&mut self, table: &Table, view: Option<&View>) {
+    pub(super) fn sort(&mut self, table: &Table, view: Option<&ShardsView>) {
         self.missing.clear();
         self.foreign.clear();
         self.common.clear();
@@ -94,7 +94,7 @@ impl Holdings {
     }
 
     /// Returns whether the shard is common, and neither waited for nor resting.
-    pub(super) fn may_claim_common(&self, shard: usize, at: (&Table, &View)) -> bool {
+    pub(super) fn may_claim_common(&self, shard: usize, at: (&Table, &ShardsView)) -> bool {
         class(shard, at.0, at.1) == Class::Common && self.may_claim(shard)
     }
 
@@ -125,7 +125,12 @@ impl Holdings {
     }
 
     /// Notes what is known of a shard that the member waits for or has.
-    pub(super) fn set(&mut self, shard: usize, holding: Holding, at: Option<(&Table, &View)>) {
+    pub(super) fn set(
+        &mut self,
+        shard: usize,
+        holding: Holding,
+        at: Option<(&Table, &ShardsView)>,
+    ) {
         if self.all.insert(shard, holding).is_some() {
             return;
         }
@@ -142,7 +147,7 @@ impl Holdings {
         &mut self,
         shard: usize,
         rest: Option<Instant>,
-        at: Option<(&Table, &View)>,
+        at: Option<(&Table, &ShardsView)>,
     ) {
         self.all.remove(&shard);
         self.foreign.remove(&shard);
@@ -156,7 +161,11 @@ impl Holdings {
     }
 
     /// Lets shards be claimed again that have rested. Returns when the next one has.
-    pub(super) fn wake(&mut self, at: Option<(&Table, &View)>, now: Instant) -> Option<Instant> {
+    pub(super) fn wake(
+        &mut self,
+        at: Option<(&Table, &ShardsView)>,
+        now: Instant,
+    ) -> Option<Instant> {
         let over = self.resting.iter().filter(|(_, until)| **until <= now);
         let over: Vec<_> = over.map(|(shard, _)| *shard).collect();
         for shard in over {
@@ -169,7 +178,7 @@ impl Holdings {
     }
 }
 
-fn class(shard: usize, table: &Table, view: &View) -> Class {
+fn class(shard: usize, table: &Table, view: &ShardsView) -> Class {
     let home = table.home(shard, view.slots());
     if home == view.own() {
         Class::Home

@@ -1,7 +1,7 @@
 //! The rules of a member: which shards it claims, and which ones it hands over.
 //!
 //! A [`Member`] is pure: instants are arguments, and it neither waits nor asks an engine. A coordinator asks for the next
-//! [`Step`], carries it out, and reports what happened.
+//! [`ShardStep`], carries it out, and reports what happened.
 //!
 //! * A shard whose [home](super::table) is the member's slot is claimed at once, and waited for while another member has
 //!   it.
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use super::holdings::{Holding, Holdings};
 use super::key::mix;
 use super::table::Table;
-use super::view::View;
+use super::view::ShardsView;
 use crate::policy::later;
 
 /// The times of a member.
@@ -54,7 +54,7 @@ impl Times {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ShardStep {
     /// Request the lease of this slot, to keep it.
     Join(usize),
     /// Look who has the lease of this slot.
@@ -97,8 +97,8 @@ pub(super) struct Member {
     handing: Option<Handing>,
     search: Search,
     /// Steps to return before any others.
-    decided: VecDeque<Step>,
-    asked: Option<Step>,
+    decided: VecDeque<ShardStep>,
+    asked: Option<ShardStep>,
     /// When the next request may be sent.
     next: Instant,
 }
@@ -111,14 +111,14 @@ enum Place {
         taken: BTreeSet<usize>,
     },
     Joined {
-        view: View,
+        view: ShardsView,
         since: Instant,
         claims: bool,
     },
 }
 
 impl Place {
-    fn view(&self) -> Option<&View> {
+    fn view(&self) -> Option<&ShardsView> {
         match self {
             Self::Joining { .. } => None,
             Self::Joined { view, .. } => Some(view),
@@ -168,7 +168,7 @@ impl Member {
     }
 
     /// Returns what is known of the slots, if the member has one.
-    pub(super) fn view(&self) -> Option<&View> {
+    pub(super) fn view(&self) -> Option<&ShardsView> {
         self.place.view()
     }
 
@@ -183,7 +183,7 @@ impl Member {
     }
 
     /// Returns what to do next.
-    pub(super) fn step(&mut self, now: Instant) -> Step {
+    pub(super) fn step(&mut self, now: Instant) -> ShardStep {
         if let Some(step) = self.decided.pop_front() {
             return step;
         }
@@ -203,7 +203,7 @@ impl Member {
             && let Some(shard) = self.holdings.missing()
         {
             self.holdings.set(shard, Holding::Claimed, at);
-            return Step::Claim(shard);
+            return ShardStep::Claim(shard);
         }
         let mut calm_at = None;
         let waits = match self.handing {
@@ -215,32 +215,32 @@ impl Member {
             if view.is_calm(self.times.calm, now) {
                 self.handing = Some(Handing::Draining(shard));
                 self.holdings.set(shard, Holding::Ending, at);
-                return Step::Drain(shard);
+                return ShardStep::Drain(shard);
             }
             calm_at = Some(later(now, self.times.calm.saturating_sub(view.unchanged(now))));
         }
         let wake = [rested, calm_at].into_iter().flatten().filter(|at| *at > now).min();
         match (self.request(now), wake) {
-            (Step::Wait(until), Some(wake)) => Step::Wait(until.min(wake)),
+            (ShardStep::Wait(until), Some(wake)) => ShardStep::Wait(until.min(wake)),
             (step, _) => step,
         }
     }
 
     /// Returns the request that is due, or when one will be.
-    fn request(&mut self, now: Instant) -> Step {
+    fn request(&mut self, now: Instant) -> ShardStep {
         if self.asked.is_some() {
-            return Step::Rest;
+            return ShardStep::Rest;
         }
         if now < self.next {
-            return Step::Wait(self.next);
+            return ShardStep::Wait(self.next);
         }
         let slot = match &self.place {
-            Place::Joining { slot, .. } => Step::Join(*slot),
-            Place::Joined { view, .. } => Step::Look(view.next()),
+            Place::Joining { slot, .. } => ShardStep::Join(*slot),
+            Place::Joined { view, .. } => ShardStep::Look(view.next()),
         };
         let shard = if self.search.yields { None } else { self.looked_for(now) };
         self.search.yields = shard.is_some();
-        *self.asked.insert(shard.map_or(slot, Step::Find))
+        *self.asked.insert(shard.map_or(slot, ShardStep::Find))
     }
 
     /// Returns the shard to look at.
@@ -269,9 +269,9 @@ impl Member {
     /// Takes the answer to the request in flight.
     pub(super) fn on_seen(&mut self, seen: Seen, now: Instant) {
         match self.asked.take() {
-            Some(Step::Join(slot)) => self.on_join(slot, seen, now),
-            Some(Step::Look(slot)) => self.on_look(slot, seen, now),
-            Some(Step::Find(shard)) => self.on_find(shard, seen, now),
+            Some(ShardStep::Join(slot)) => self.on_join(slot, seen, now),
+            Some(ShardStep::Look(slot)) => self.on_look(slot, seen, now),
+            Some(ShardStep::Find(shard)) => self.on_find(shard, seen, now),
             _ => return,
         }
         self.next = later(now, self.pause(seen));
@@ -290,7 +290,7 @@ impl Member {
                 }
             }
             Seen::Mine => {
-                let view = View::new(std::mem::take(taken), asked, self.limit, now);
+                let view = ShardsView::new(std::mem::take(taken), asked, self.limit, now);
                 self.place = Place::Joined { view, since: now, claims: false };
                 self.on_view();
             }
@@ -322,7 +322,7 @@ impl Member {
         let lacks = self.holdings.lacks_common(view.share(self.table.shards()));
         if seen == Seen::Free && lacks && self.holdings.may_claim_common(shard, at) {
             self.holdings.set(shard, Holding::Claimed, Some(at));
-            self.decided.push_back(Step::Claim(shard));
+            self.decided.push_back(ShardStep::Claim(shard));
             // The member to which it was to be handed over is gone.
             self.handing.take_if(|it| matches!(it, Handing::Released(it, _) if *it == shard));
         }
@@ -401,7 +401,7 @@ impl Member {
 
     fn withdraw(&mut self, shard: usize) {
         self.holdings.set(shard, Holding::Ending, None);
-        self.decided.push_back(Step::Withdraw(shard));
+        self.decided.push_back(ShardStep::Withdraw(shard));
     }
 
     /// Sorts the shards after a change of the view.
@@ -424,7 +424,7 @@ impl Member {
 /// Returns the common shards, last those that are probably free.
 ///
 /// Each member begins at a different one, so that members that look at the same time find different shards.
-fn common(table: &Table, view: &View) -> Vec<usize> {
+fn common(table: &Table, view: &ShardsView) -> Vec<usize> {
     let of_slots = view.free().map(|slot| {
         let shards = table.shards_of(slot, view.slots());
         let (late, early) = shards.split_at(view.own() % shards.len().max(1));

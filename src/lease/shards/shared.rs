@@ -18,7 +18,7 @@ use super::member::Times;
 use crate::child::{ChildSpec, MailboxControl};
 use crate::handle::SupervisorHandle;
 use crate::lease::{Lease, LeaseChange, Owner, holder};
-use crate::runtime::{Registration, SupervisorShared};
+use crate::runtime::{RegistrationListener, SupervisorShared};
 use crate::sync::Mutex;
 
 /// See the [module](self).
@@ -26,7 +26,7 @@ pub(super) struct Shared {
     pub(super) lease: Lease,
     pub(super) shards: NonZeroUsize,
     spec: Box<dyn Fn(Shard) -> ChildSpec + Send + Sync>,
-    options: Mutex<Options>,
+    options: Mutex<ShardOptions>,
     /// The supervisor of the shards.
     supervisor: Mutex<Weak<SupervisorShared>>,
     state: Mutex<State>,
@@ -34,7 +34,7 @@ pub(super) struct Shared {
 
 /// What can be set until the coordinator starts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Options {
+pub(super) struct ShardOptions {
     pub(super) calm: Duration,
     pub(super) max_members: usize,
 }
@@ -85,7 +85,7 @@ impl Shared {
         lease: Lease,
         spec: Box<dyn Fn(Shard) -> ChildSpec + Send + Sync>,
     ) -> Self {
-        let options = Options { calm: Duration::from_secs(10), max_members: 128 };
+        let options = ShardOptions { calm: Duration::from_secs(10), max_members: 128 };
         Self {
             lease,
             shards,
@@ -96,11 +96,11 @@ impl Shared {
         }
     }
 
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> ShardOptions {
         *self.options.lock()
     }
 
-    pub(super) fn set_options(&self, set: impl FnOnce(&mut Options)) {
+    pub(super) fn set_options(&self, set: impl FnOnce(&mut ShardOptions)) {
         set(&mut self.options.lock());
     }
 
@@ -201,7 +201,7 @@ pub(super) fn shard_of(child: &str) -> Option<usize> {
 }
 
 /// Each incarnation of the supervisor of the shards begins without any.
-impl Registration for Shared {
+impl RegistrationListener for Shared {
     fn registered(&self, supervisor: &Arc<SupervisorShared>) {
         *self.supervisor.lock() = Arc::downgrade(supervisor);
         let before = self.with(|state| std::mem::take(&mut state.here));

@@ -19,7 +19,7 @@ const FREED: usize = 64;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct ShardsView {
     taken: BTreeSet<usize>,
     /// The slot of the member itself, which it doesn't look at.
     own: usize,
@@ -40,7 +40,7 @@ pub(super) struct View {
     confirmed: u32,
 }
 
-impl View {
+impl ShardsView {
     /// Creates the view of a member that has looked at all slots below its own.
     pub(super) fn new(mut taken: BTreeSet<usize>, own: usize, limit: usize, now: Instant) -> Self {
         let below = taken.range(..own).count();
@@ -174,7 +174,7 @@ mod tests {
     const LIMIT: usize = 8;
 
     /// Looks at the next slots, of which these are taken. Returns the slots that were looked at.
-    fn look(view: &mut View, count: usize, taken: &[usize]) -> Vec<usize> {
+    fn look(view: &mut ShardsView, count: usize, taken: &[usize]) -> Vec<usize> {
         let now = Instant::now();
         let mut looked = Vec::new();
         for _ in 0..count {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_first_sweep_sees_all_slots_and_the_others_end_after_the_last_member() {
-        let mut view = View::new(BTreeSet::from([0]), 1, LIMIT, Instant::now());
+        let mut view = ShardsView::new(BTreeSet::from([0]), 1, LIMIT, Instant::now());
         let taken = [0, 1, 3];
         assert_eq!(look(&mut view, 6, &taken), [2, 3, 4, 5, 6, 7]);
         assert_eq!((view.members(), view.slots(), view.confirmed()), (3, 4, 0));
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_view_is_confirmed_by_a_sweep_without_a_change_and_without_an_unknown_answer() {
-        let mut view = View::new(BTreeSet::new(), 0, 3, Instant::now());
+        let mut view = ShardsView::new(BTreeSet::new(), 0, 3, Instant::now());
         look(&mut view, 2, &[]);
         assert_eq!(view.confirmed(), 1);
         assert_eq!(look(&mut view, 1, &[1]), [1]);
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn the_share_follows_from_the_rank_among_the_members() {
         let now = Instant::now();
-        let mut view = View::new(BTreeSet::from([0, 1]), 3, LIMIT, now);
+        let mut view = ShardsView::new(BTreeSet::from([0, 1]), 3, LIMIT, now);
         assert_eq!(view.share(10), 3, "the last of three");
         while view.next() != 0 {
             view.on_seen(Some(false), now);

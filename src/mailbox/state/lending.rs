@@ -11,7 +11,7 @@ use super::{
 };
 use crate::child::ChildId;
 use crate::dead_letter::DeadLetterReason;
-use crate::mailbox::ask::Question;
+use crate::mailbox::ask::OpenQuestion;
 use crate::mailbox::options::{Closing, Drain, WhileDown};
 use crate::mailbox::queue::Envelope;
 use crate::policy::later;
@@ -127,7 +127,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The incarnation has received a message for good. No question is in hand.
-    fn take_in_hand(&mut self, question: Option<Question>) {
+    fn take_in_hand(&mut self, question: Option<OpenQuestion>) {
         self.in_hand = true;
         if question.is_some() {
             self.extras.get_or_insert_default().question = question;
@@ -135,7 +135,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// No message is in hand any more. Returns the question that was.
-    pub(crate) fn put_down(&mut self) -> Option<Question> {
+    pub(crate) fn put_down(&mut self) -> Option<OpenQuestion> {
         self.in_hand = false;
         self.extras.as_mut()?.question.take()
     }

@@ -27,7 +27,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 pub(super) use self::control::Binding;
-use super::ask::Question;
+use super::ask::OpenQuestion;
 use super::options::{IsFinal, MailboxOptions, Overflow, WhileDown};
 use super::queue::{Envelope, MessageQueue};
 use crate::child::MailboxOwner;
@@ -67,7 +67,7 @@ struct MailboxExtras<M> {
     /// Nothing is delivered before this. Set by the supervisor of a child whose failures delay messages.
     delivery_from: Option<Instant>,
     /// The message in hand, if it is a question.
-    question: Option<Question>,
+    question: Option<OpenQuestion>,
 }
 
 impl<M: 'static> Default for MailboxExtras<M> {
@@ -316,7 +316,7 @@ pub(super) enum Undeliverable<M> {
 /// A message that `recv` returned to an incarnation which has failed.
 pub(super) struct LostMessage {
     /// `None` if the message is no question.
-    pub(super) question: Option<Question>,
+    pub(super) question: Option<OpenQuestion>,
 }
 
 /// Why a message was not accepted.
@@ -365,7 +365,7 @@ pub(super) struct MailboxEffects {
     pub(super) notify: Option<OwnerEvent>,
     /// A waker, a question and a binding that were replaced. Dropping each may run foreign code.
     pub(super) stale: Option<Waker>,
-    pub(super) question: Option<Question>,
+    pub(super) question: Option<OpenQuestion>,
     pub(super) unbound: Option<Box<Binding>>,
 }
 

@@ -20,7 +20,7 @@ use crate::core::{ConditionEffect, ConditionEvent, Effect, Key, MachineEvent};
 use crate::lease::{Lease, LeaseChange, LeaseEnd, holder, keep};
 use crate::properties::Properties;
 use crate::runtime::log;
-use crate::runtime::request::Request;
+use crate::runtime::request::HandleRequest;
 use crate::runtime::shared::SupervisorShared;
 use crate::status::{ChildInfo, EventKind, LeaseInfo};
 
@@ -111,7 +111,7 @@ impl Leases {
         let shared = Arc::clone(view.shared);
         let report = move |change| {
             // A supervisor that has ended needs no report.
-            let _ = shared.inbox.push_request(Request::Lease { key, keeper: number, change });
+            let _ = shared.inbox.push_request(HandleRequest::Lease { key, keeper: number, change });
         };
         self.keepers.spawn(|| format!("{path} (lease)"), keep(lease, holder, ended, report));
     }

@@ -26,7 +26,7 @@ use super::attach::{Attachments, ExitInfo, Step, StepView};
 use super::inbox::Batch;
 use super::log;
 use super::outcome::End;
-use super::request::Request;
+use super::request::HandleRequest;
 use super::shared::SupervisorShared;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
@@ -234,7 +234,7 @@ impl Driver {
         &mut self,
         budget: &mut usize,
         now: Instant,
-        next: fn(&mut Batch<Request>) -> Option<MachineEvent>,
+        next: fn(&mut Batch<HandleRequest>) -> Option<MachineEvent>,
     ) {
         while *budget > 0
             && let Some(event) = next(&mut self.batch)

@@ -22,59 +22,59 @@ use crate::lifecycle::Lifecycle;
 use crate::runtime::attach::{Step, StepView};
 use crate::runtime::log;
 use crate::runtime::request::{
-    CallNote, ChildName, Request, Responder, StartOutcome, Started, respond,
+    CallNote, ChildName, HandleRequest, Responder, StartOutcome, Started, respond,
 };
 use crate::status::{Counts, EventKind};
 
 impl Driver {
-    pub(super) fn handle_request(&mut self, request: Request, now: Instant) {
+    pub(super) fn handle_request(&mut self, request: HandleRequest, now: Instant) {
         match request {
-            Request::Start { spec, answer } => self.start_child(&spec, answer, now),
-            Request::Act { segment, call, note, request, answer } => {
+            HandleRequest::Start { spec, answer } => self.start_child(&spec, answer, now),
+            HandleRequest::Act { segment, call, note, request, answer } => {
                 match self.children.find(&segment) {
                     Some(key) => self.call(key, (call, note), request, answer, now),
                     None => respond(answer, Err(self.not_found(&segment))),
                 }
             }
-            Request::Which { segment, answer } => {
+            HandleRequest::Which { segment, answer } => {
                 let key = self.children.find(&segment);
                 let entry = key.and_then(|key| self.children.entry(key));
                 let info = entry.and_then(|entry| self.info(entry, now));
                 respond(answer, info.ok_or_else(|| self.not_found(&segment)));
             }
-            Request::Mailbox { segment, answer } => {
+            HandleRequest::Mailbox { segment, answer } => {
                 let key = self.children.find(&segment);
                 let step = Step::default();
                 let mailbox = key.map(|key| view!(self, &step, now).mailbox(key).map(Arc::clone));
                 respond(answer, mailbox.ok_or_else(|| self.not_found(&segment)));
             }
-            Request::Spec { segment, answer } => {
+            HandleRequest::Spec { segment, answer } => {
                 let key = self.children.find(&segment);
                 let view = key.and_then(|key| self.machine.view(key, now));
                 let blueprint = &self.blueprint;
                 let spec = view.map(|view| blueprint.describe(segment.clone(), &view.rules));
                 respond(answer, spec.ok_or_else(|| self.not_found(&segment)));
             }
-            Request::Count { answer } => respond(answer, Ok(self.counts())),
-            Request::Page { place, answer } => respond(answer, Ok(self.page(place, now))),
-            Request::Refresh { which, answer } => self.refresh(which, answer, now),
-            Request::Configure { segment, trial, answer } => {
+            HandleRequest::Count { answer } => respond(answer, Ok(self.counts())),
+            HandleRequest::Page { place, answer } => respond(answer, Ok(self.page(place, now))),
+            HandleRequest::Refresh { which, answer } => self.refresh(which, answer, now),
+            HandleRequest::Configure { segment, trial, answer } => {
                 self.configure(&segment, trial, answer, now);
             }
-            Request::RefreshRules { answer } => self.refresh_rules(answer, now),
-            Request::Recode(recode) => {
+            HandleRequest::RefreshRules { answer } => self.refresh_rules(answer, now),
+            HandleRequest::Recode(recode) => {
                 self.recodes.push(recode);
             }
-            Request::Facts { which, answer } => self.facts(which, answer),
+            HandleRequest::Facts { which, answer } => self.facts(which, answer),
             #[cfg(feature = "lease")]
-            Request::Lease { key, keeper, change } => {
+            HandleRequest::Lease { key, keeper, change } => {
                 let step = Step::default();
                 let (attachments, view) = self.attached(&step, now);
                 if let Some(event) = attachments.lease_changed(key, keeper, change, &view) {
                     self.step(event, now);
                 }
             }
-            Request::Turn(turns) => _ = turns.fetch_add(1, Ordering::Relaxed),
+            HandleRequest::Turn(turns) => _ = turns.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -132,7 +132,7 @@ impl Driver {
         {
             // It has ended meanwhile. Its exit was pushed already, and is handled first.
             let segment = child.under(self.shared.path()).name().to_owned();
-            let again = Request::Act { segment, call: name, note, request, answer: caller };
+            let again = HandleRequest::Act { segment, call: name, note, request, answer: caller };
             // If the supervisor ends, this drops the answer, as it does for all calls that are left.
             drop(self.shared.inbox.push_request(again));
             return;

@@ -19,7 +19,7 @@ use crate::runtime::blueprint::Blueprint;
 use crate::runtime::children::ChildTable;
 use crate::runtime::inbox::Batch;
 use crate::runtime::outcome::{Cause, End};
-use crate::runtime::request::{Recode, Request};
+use crate::runtime::request::{HandleRequest, Recode};
 use crate::runtime::shared::SupervisorShared;
 
 /// The loop of one supervisor; see the [module](super).
@@ -35,7 +35,7 @@ pub(in crate::runtime) struct Driver {
     pub(super) above: Option<Context>,
     /// The stop level that was handled last.
     pub(super) seen_level: StopLevel,
-    pub(super) batch: Batch<Request>,
+    pub(super) batch: Batch<HandleRequest>,
     pub(super) effects: Vec<Effect>,
     pub(super) timer: DeadlineTimer,
     pub(super) aborts: Aborts,

@@ -60,11 +60,11 @@ fn times() -> impl Strategy<Value = LeaseTimes> {
 struct Seen {
     times: LeaseTimes,
     now: LeaseInstant,
-    in_flight: Option<(Request, LeaseInstant)>,
+    in_flight: Option<(GuardRequest, LeaseInstant)>,
     /// The token, and when the last request with the answer *yes* was sent.
     held: Option<(FencingToken, LeaseInstant)>,
     /// When the last request was sent.
-    last: Option<(Request, LeaseInstant)>,
+    last: Option<(GuardRequest, LeaseInstant)>,
     /// A grant that wasn't reported has to be given back.
     owed: Option<FencingToken>,
     /// The grant that is given back. At the end, this is tried more than once.
@@ -79,25 +79,26 @@ impl Seen {
         self.last.is_none_or(|(_, sent)| self.now.since(sent) >= wait)
     }
 
-    fn sent(&mut self, request: Request) -> Result<(), TestCaseError> {
+    fn sent(&mut self, request: GuardRequest) -> Result<(), TestCaseError> {
         prop_assert!(self.in_flight.is_none(), "two requests at once");
         prop_assert!(!self.lost, "{request:?} after a loss");
         match request {
-            Request::Acquire => {
+            GuardRequest::Acquire => {
                 prop_assert!(self.held.is_none() && self.ended.is_none());
                 prop_assert!(self.owed.is_none(), "a grant wasn't given back");
-                let polled =
-                    !matches!(self.last, Some((Request::Acquire | Request::Release(_), _)))
-                        || self.wait_beyond(self.times.poll);
+                let polled = !matches!(
+                    self.last,
+                    Some((GuardRequest::Acquire | GuardRequest::Release(_), _))
+                ) || self.wait_beyond(self.times.poll);
                 prop_assert!(polled, "requested too often");
             }
-            Request::Renew(token) => {
+            GuardRequest::Renew(token) => {
                 prop_assert_eq!(self.held.map(|held| held.0), Some(token));
                 prop_assert!(self.ended.is_none());
                 let (_, sent) = self.held.unwrap();
                 prop_assert!(self.now.since(sent) >= self.times.retry, "renewed too often");
             }
-            Request::Release(token) => match (self.held, self.ended) {
+            GuardRequest::Release(token) => match (self.held, self.ended) {
                 (Some((held, sent)), Some((LeaseEnd::Release, _))) => {
                     prop_assert_eq!(held, token);
                     prop_assert!(
@@ -120,11 +121,11 @@ impl Seen {
         Ok(())
     }
 
-    fn saw(&mut self, step: &Step) -> Result<(), TestCaseError> {
+    fn saw(&mut self, step: &GuardStep) -> Result<(), TestCaseError> {
         match step {
-            Step::Send(request) => return self.sent(*request),
-            Step::Drop => prop_assert!(self.in_flight.take().is_some(), "nothing to drop"),
-            Step::Report(change) => {
+            GuardStep::Send(request) => return self.sent(*request),
+            GuardStep::Drop => prop_assert!(self.in_flight.take().is_some(), "nothing to drop"),
+            GuardStep::Report(change) => {
                 prop_assert!(self.ended.is_none() && !self.lost, "reported after the end");
                 match change {
                     LeaseChange::Granted(token) => {
@@ -139,7 +140,7 @@ impl Seen {
                     LeaseChange::Standby { .. } => prop_assert!(self.held.is_none()),
                 }
             }
-            Step::Wait(until) => {
+            GuardStep::Wait(until) => {
                 prop_assert!(*until > self.now.at(), "a wait that is over");
                 if let Some((_, at)) = self.ended {
                     prop_assert!(*until <= at.at() + END_WITHIN);
@@ -149,8 +150,8 @@ impl Seen {
                     prop_assert!(*until <= sent.at() + within, "a loss that would be missed");
                 }
             }
-            Step::Done => prop_assert!(self.lost || self.ended.is_some(), "gave up"),
-            Step::Log(_) => {}
+            GuardStep::Done => prop_assert!(self.lost || self.ended.is_some(), "gave up"),
+            GuardStep::Log(_) => {}
         }
         Ok(())
     }
@@ -159,20 +160,20 @@ impl Seen {
         let (request, sent) = self.in_flight.take()?;
         Some(match (request, yes) {
             (_, None) => Answer::Unknown("no route".into()),
-            (Request::Acquire, Some(true)) => {
+            (GuardRequest::Acquire, Some(true)) => {
                 self.last_token += 1;
                 let token = FencingToken::new(self.last_token);
                 self.owed = Some(token);
                 Answer::Acquired(Acquired::Granted(token))
             }
-            (Request::Acquire, Some(false)) => Answer::Acquired(Acquired::Held { by: None }),
-            (Request::Renew(_), Some(true)) => {
+            (GuardRequest::Acquire, Some(false)) => Answer::Acquired(Acquired::Held { by: None }),
+            (GuardRequest::Renew(_), Some(true)) => {
                 self.held.iter_mut().for_each(|held| held.1 = sent);
                 EXTENDED
             }
-            (Request::Renew(_), Some(false)) => Answer::Renewed(Renewed::Lost),
-            (Request::Release(_), Some(true)) => RELEASED,
-            (Request::Release(_), Some(false)) => Answer::Released(Released::NotHeld),
+            (GuardRequest::Renew(_), Some(false)) => Answer::Renewed(Renewed::Lost),
+            (GuardRequest::Release(_), Some(true)) => RELEASED,
+            (GuardRequest::Release(_), Some(false)) => Answer::Released(Released::NotHeld),
         })
     }
 }
@@ -200,8 +201,8 @@ fn run(times: LeaseTimes, seed: u64, script: Vec<Happens>) -> Result<(), TestCas
                 let step = guard.step(seen.now);
                 seen.saw(&step)?;
                 match step {
-                    Step::Wait(until) => break 'steps until.duration_since(seen.now.at()),
-                    Step::Done => {
+                    GuardStep::Wait(until) => break 'steps until.duration_since(seen.now.at()),
+                    GuardStep::Done => {
                         prop_assert!(seen.in_flight.is_none());
                         // Unless the grant has expired, or the end has taken too long.
                         let too_late = seen.wait_beyond(times.ttl)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::holdings::Holding;
-use super::super::member::{Member, Seen, Step, Times};
+use super::super::member::{Member, Seen, ShardStep, Times};
 use super::super::table::Table;
 
 pub(super) const TIMES: Times =
@@ -41,7 +41,7 @@ struct Grant {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Step {
+    ShardStep {
         member: usize,
         number: u64,
     },
@@ -288,10 +288,10 @@ impl World {
             let now = self.instant();
             let step = self.members[member].member.step(now);
             match step {
-                Step::Join(slot) => self.send(member, Lease::Slot(slot), true),
-                Step::Look(slot) => self.send(member, Lease::Slot(slot), false),
-                Step::Find(shard) => self.send(member, Lease::Shard(shard), false),
-                Step::Claim(shard) => {
+                ShardStep::Join(slot) => self.send(member, Lease::Slot(slot), true),
+                ShardStep::Look(slot) => self.send(member, Lease::Slot(slot), false),
+                ShardStep::Find(shard) => self.send(member, Lease::Shard(shard), false),
+                ShardStep::Claim(shard) => {
                     let it = &self.members[member].member;
                     let members = it.view().expect("it has a slot").members();
                     assert!(it.holdings().len() <= it.share().unwrap());
@@ -302,12 +302,12 @@ impl World {
                     let latency = self.latency();
                     self.after(latency, Event::Poll { member, shard, claim });
                 }
-                Step::Withdraw(shard) => {
+                ShardStep::Withdraw(shard) => {
                     self.members[member].claims.remove(&shard);
                     let delay = 2 * self.latency();
                     self.after(delay, Event::Ended { member, shard });
                 }
-                Step::Drain(shard) => {
+                ShardStep::Drain(shard) => {
                     let it = &mut self.members[member];
                     let before = it.handed.replace(shard);
                     // It may have become its own again.
@@ -321,7 +321,7 @@ impl World {
                     let delay = self.random.u64(50 * MILLI..1_000 * MILLI);
                     self.after(delay, Event::Ended { member, shard });
                 }
-                Step::Wait(until) => {
+                ShardStep::Wait(until) => {
                     assert!(until > now, "a wait that is over");
                     let it = &mut self.members[member];
                     it.step += 1;
@@ -330,7 +330,7 @@ impl World {
                     self.after(u64::try_from(wait).unwrap(), Event::Step { member, number });
                     return;
                 }
-                Step::Rest => return,
+                ShardStep::Rest => return,
             }
         }
     }
