@@ -209,10 +209,8 @@ use self::base::{
 pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
 
-pub use crate::app::application::Application;
-pub use crate::app::application::install_panic_hook;
-pub use crate::app::run::GracefulShutdown;
-pub use crate::app::run::StopCause;
+pub use crate::app::application::{Application, install_panic_hook};
+pub use crate::app::run::{GracefulShutdown, StopCause};
 #[cfg(feature = "signal")]
 pub use crate::app::signals::{OsSignal, Signals, signals};
 pub use crate::child::{

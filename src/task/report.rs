@@ -24,6 +24,7 @@ use crate::path::Path;
 pub(super) type TaskResult<T> = Result<T, TaskError>;
 
 /// See the [module](self).
+#[derive(Default)]
 pub(super) struct TaskShared {
     abort: CancellationToken,
     finished: AtomicBool,
@@ -40,12 +41,7 @@ struct Link {
 impl TaskShared {
     pub(super) fn new(linked_to: Option<&Context>) -> Self {
         let link = linked_to.map(|ctx| Link { ctx: ctx.clone(), failed: AtomicBool::new(false) });
-        Self {
-            abort: CancellationToken::new(),
-            finished: AtomicBool::new(false),
-            awaited: AtomicBool::new(false),
-            link,
-        }
+        Self { link, ..Self::default() }
     }
 
     /// Returns the token that aborts the task.

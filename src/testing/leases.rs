@@ -333,39 +333,33 @@ impl Record {
     fn carry_out(&mut self, claim: &Claim, request: LeaseRequest, now: Instant) -> LeaseEffect {
         let expires = Some(later(now, claim.ttl()));
         let valid = self.valid(now);
-        let own = |grant: &&mut Grant| grant.holder == *claim.holder();
+        let token = match request {
+            LeaseRequest::Acquire => None,
+            LeaseRequest::Renew(token)
+            | LeaseRequest::Release(token)
+            | LeaseRequest::WriteMemo(token, _) => Some(token),
+        };
+        let own = valid.as_ref().is_some_and(|grant| grant.holder == *claim.holder());
+        let is_current = own && valid.as_ref().map(|grant| grant.token) == token;
         match request {
-            LeaseRequest::Acquire => match valid.filter(|grant| !own(grant)) {
+            LeaseRequest::Acquire => match valid.filter(|_| !own) {
                 Some(grant) => LeaseEffect::Held { by: Arc::clone(&grant.holder) },
                 None => LeaseEffect::Granted(self.grant(Arc::clone(claim.holder()), expires)),
             },
-            LeaseRequest::Renew(token) => {
-                match valid.filter(own).filter(|grant| grant.token == token) {
-                    Some(grant) => {
-                        grant.expires = expires;
-                        LeaseEffect::Extended
-                    }
-                    None => LeaseEffect::Lost,
-                }
+            LeaseRequest::Renew(_) if is_current => {
+                self.grant.as_mut().expect("it is current").expires = expires;
+                LeaseEffect::Extended
             }
-            LeaseRequest::Release(token) => {
-                match valid.filter(own).filter(|grant| grant.token == token) {
-                    Some(_) => {
-                        self.expire();
-                        LeaseEffect::Released
-                    }
-                    None => LeaseEffect::NotHeld,
-                }
+            LeaseRequest::Renew(_) => LeaseEffect::Lost,
+            LeaseRequest::Release(_) if is_current => {
+                self.expire();
+                LeaseEffect::Released
             }
-            LeaseRequest::WriteMemo(token, memo) => {
-                match valid.filter(own).filter(|grant| grant.token == token) {
-                    Some(_) => {
-                        self.memo = memo;
-                        LeaseEffect::Stored
-                    }
-                    None => LeaseEffect::NotHeld,
-                }
+            LeaseRequest::WriteMemo(_, memo) if is_current => {
+                self.memo = memo;
+                LeaseEffect::Stored
             }
+            LeaseRequest::Release(_) | LeaseRequest::WriteMemo(..) => LeaseEffect::NotHeld,
         }
     }
 }
