@@ -1,4 +1,6 @@
-//! A store of leases in memory, with faults.
+//! A store of leases in memory, with faults, and a check of the rules that every engine keeps.
+
+mod rules;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
+pub use self::rules::assert_lease_rules;
 use crate::clock::now;
 use crate::lease::{
     Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,

@@ -118,8 +118,6 @@
 mod expect;
 mod faults;
 #[cfg(feature = "lease")]
-mod lease_rules;
-#[cfg(feature = "lease")]
 mod leases;
 mod log;
 mod random;
@@ -128,8 +126,6 @@ mod tree;
 
 pub use self::expect::Expect;
 #[cfg(feature = "lease")]
-pub use self::lease_rules::assert_lease_rules;
-#[cfg(feature = "lease")]
-pub use self::leases::{LeaseEffect, LeaseEvent, LeaseRequest, MemoryLeases};
+pub use self::leases::{LeaseEffect, LeaseEvent, LeaseRequest, MemoryLeases, assert_lease_rules};
 pub use self::random::Lcg;
 pub use self::tree::TestTree;

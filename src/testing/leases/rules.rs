@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::tree::Assertion;
 use crate::clock::now;
 use crate::exit::ExitError;
 use crate::lease::{
     Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,
     Renewed,
 };
+use crate::testing::tree::Assertion;
 
 /// How many holders request the lease at once.
 const RIVALS: usize = 8;
