@@ -1,5 +1,7 @@
 //! Enums without fields that are displayed and parsed as one word.
 
+use std::fmt;
+
 use crate::suggest;
 
 /// An error for a word that isn't one of the known words of a setting.
@@ -13,8 +15,7 @@ use crate::suggest;
 /// assert!(error.known().contains(&"concurrent"));
 /// println!("{error}");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} `{word}`; write {}", suggest::list(.known, "or"))]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWord {
     what: &'static str,
     word: String,
@@ -32,6 +33,15 @@ impl UnknownWord {
         self.known
     }
 }
+
+impl fmt::Display for UnknownWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = suggest::list(self.known, "or");
+        write!(f, "unknown {} `{}`; write {known}", self.what, self.word)
+    }
+}
+
+impl std::error::Error for UnknownWord {}
 
 /// Implements `Display` and `FromStr` of an enum without fields.
 ///

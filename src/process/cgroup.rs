@@ -1,5 +1,5 @@
-//! The processes that belong to a child besides its group: those of a cgroup v2, and those that `/proc` shows to have
-//! the child's mark. Linux only.
+//! The processes that belong to a child besides the leader of its group: the members of a cgroup v2, and processes that
+//! `/proc` shows to be in the group or to have the child's mark. Linux only.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

@@ -48,7 +48,7 @@ impl Context {
         let waiting = supervisor_of(self).tree.service.locks.get(name);
         let taken = CatchWakerPanic::new(Box::pin(Arc::clone(waiting.mutex()).lock_owned()));
         let guard = self.run_until_cancelled(taken).await.ok_or_else(shutdown)?;
-        Ok(Lock { _guard: guard, lock: waiting })
+        Ok(Lock { guard: Some(guard), lock: waiting })
     }
 }
 
@@ -57,14 +57,20 @@ impl Context {
 /// The example of [`Context::lock`] holds one.
 #[must_use = "the lock is released when this is dropped"]
 pub struct Lock {
-    // Dropped first, before the lock itself may be forgotten.
-    _guard: OwnedMutexGuard<()>,
+    guard: Option<OwnedMutexGuard<()>>,
     lock: NamedLock,
 }
 
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lock").field("name", &self.lock.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Before the lock itself may be forgotten.
+        self.guard = None;
     }
 }
 
