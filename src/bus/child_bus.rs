@@ -95,7 +95,9 @@ impl Bus {
     pub fn errors_fail_child(&self) -> Self {
         Self { fails_child: true, ..self.clone() }
     }
+}
 
+impl Bus {
     /// Registers a handler of events of type `E`. It is called for one event at a time, in the order in
     /// which they were emitted.
     ///

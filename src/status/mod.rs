@@ -147,6 +147,32 @@ impl Status {
     /// be added at any time.
     pub const FORMAT: u32 = 1;
 
+    /// Returns the same snapshot of a part of the tree.
+    pub(crate) fn of_part(&self, root: Node) -> Self {
+        let Self { format, seq, captured_at, .. } = *self;
+        let program = self.program.clone();
+        let mut totals = Totals { children: 0, ..self.totals.clone() };
+        totals.lifecycle.clear();
+        for node in root.nodes().skip(1) {
+            totals.children += 1;
+            *totals.lifecycle.entry(node.child.lifecycle).or_default() += 1;
+        }
+        Self { format, seq, captured_at, program, totals, root }
+    }
+
+    /// Returns the root and all children below it, each before its own children.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
+        self.root.nodes()
+    }
+
+    /// Visits the root and all children below it.
+    #[inline]
+    fn walk(&self) -> Walk<'_> {
+        self.root.walk()
+    }
+}
+
+impl Status {
     /// Returns whether the root and every [essential](crate::ChildSpec::essential) child below it are
     /// [ready](ChildInfo::ready), at every level, and dynamic supervisors have as many active children as
     /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready) specifies.
@@ -180,42 +206,20 @@ impl Status {
         }
         problems
     }
+}
 
+#[cfg(feature = "json")]
+impl Status {
     /// Returns the snapshot as indented JSON with a final line break.
     ///
     /// The fields are those that `serde` writes. Durations are in milliseconds, and points in time
     /// in milliseconds since the Unix epoch, in fields whose names end in `_ms`. Values that aren't
     /// known are `null`. The `policy` of a child is written as in a configuration file, each part
     /// with its `source`: see [`EffectivePolicy`](crate::policy::EffectivePolicy).
-    #[cfg(feature = "json")]
     #[must_use]
     pub fn json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("all keys are strings and no field fails to serialise") + "\n"
-    }
-
-    /// Returns the same snapshot of a part of the tree.
-    pub(crate) fn of_part(&self, root: Node) -> Self {
-        let Self { format, seq, captured_at, .. } = *self;
-        let program = self.program.clone();
-        let mut totals = Totals { children: 0, ..self.totals.clone() };
-        totals.lifecycle.clear();
-        for node in root.nodes().skip(1) {
-            totals.children += 1;
-            *totals.lifecycle.entry(node.child.lifecycle).or_default() += 1;
-        }
-        Self { format, seq, captured_at, program, totals, root }
-    }
-
-    /// Returns the root and all children below it, each before its own children.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
-        self.root.nodes()
-    }
-
-    /// Visits the root and all children below it.
-    #[inline]
-    fn walk(&self) -> Walk<'_> {
-        self.root.walk()
     }
 }
 
