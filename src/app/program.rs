@@ -130,7 +130,7 @@ const LISTING: Duration = Duration::from_millis(100);
 const NAMED: usize = 20;
 
 /// The end of the tree.
-pub(super) type Ended<'a> = Pin<&'a mut (dyn Future<Output = Result<(), RunError>> + Send + 'a)>;
+pub(super) type TreeEnd<'a> = Pin<&'a mut (dyn Future<Output = Result<(), RunError>> + Send + 'a)>;
 
 /// Is called with the cause and the stage when a stage begins.
 type Observer<'a> = &'a mut (dyn FnMut(&str, &str) + Send);
@@ -141,7 +141,7 @@ pub(super) async fn terminate(
     stages: &StopStages,
     before: Vec<HookStep>,
     cause: &Arc<str>,
-    mut ended: Ended<'_>,
+    mut ended: TreeEnd<'_>,
     observe: Observer<'_>,
 ) -> (Result<(), RunError>, usize) {
     let reason = &**cause;

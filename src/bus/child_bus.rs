@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::events::{EventHandler, EventLoop, EventTopic};
-use super::letters::{LetterHandling, Member};
+use super::letters::{LetterHandling, LetterOwner};
 use super::publisher::{BusError, CallError, Publisher};
-use super::registration::{EndOnDrop, Entry, Inlet, Registration, queue};
+use super::registration::{EndOnDrop, Inlet, RegisteredHandler, Registration, queue};
 use super::requests::{Answerer, Request, RequestTopic, answer_all};
 use super::topics::TopicKey;
 use crate::child::Context;
@@ -29,7 +29,7 @@ impl Context {
     #[must_use]
     pub fn bus(&self) -> Bus {
         let supervisor = supervisor_of(self);
-        let emitter = Member::child(Arc::clone(&supervisor), Arc::clone(&self.incarnation));
+        let emitter = LetterOwner::child(Arc::clone(&supervisor), Arc::clone(&self.incarnation));
         Bus {
             publisher: Publisher::new(&supervisor, emitter.clone()),
             owner: Arc::new(emitter),
@@ -48,7 +48,7 @@ impl SupervisorHandle {
     #[must_use]
     pub fn bus(&self) -> Publisher {
         let supervisor = self.current();
-        Publisher::new(&supervisor, Member::supervisor(Arc::clone(&supervisor)))
+        Publisher::new(&supervisor, LetterOwner::supervisor(Arc::clone(&supervisor)))
     }
 }
 
@@ -59,7 +59,7 @@ impl SupervisorHandle {
 #[derive(Clone)]
 pub struct Bus {
     publisher: Publisher,
-    owner: Arc<Member>,
+    owner: Arc<LetterOwner>,
     ctx: Context,
     capacity: NonZeroUsize,
     fails_child: bool,
@@ -210,7 +210,7 @@ impl Bus {
             let (request, channel) = (type_name::<R>(), channel.name().cloned());
             return Err(BusError::AlreadyAnswered { request, channel, owner });
         }
-        let entry = Entry::new(shared, &key, id);
+        let entry = RegisteredHandler::new(shared, &key, id);
         let registration = Registration::new(&entry);
         let inlet = Inlet::new(&self.owner, entry, receiver);
         self.spawn(answer_all(inlet, Arc::clone(&self.owner), handler, self.fails_child));
@@ -239,7 +239,7 @@ impl Bus {
             return Registration::ended();
         }
         let stopped = CancellationToken::new();
-        let entry = Entry::of_dead_letters(&stopped);
+        let entry = RegisteredHandler::of_dead_letters(&stopped);
         let registration = Registration::new(&entry);
         let supervisor = supervisor_of(&self.ctx);
         let root = supervisor.upward().last().unwrap_or(&supervisor);
@@ -248,7 +248,7 @@ impl Bus {
             stopped,
             _entry: EndOnDrop(entry),
             shared: Arc::clone(&self.publisher.shared),
-            owner: Member::clone(&self.owner),
+            owner: LetterOwner::clone(&self.owner),
         };
         self.ctx.detached_errors().spawn(handling.run(handler));
         registration
@@ -287,7 +287,7 @@ impl Bus {
         let (key, id) = (TopicKey::new::<EventTopic<E>>(channel), shared.next_id());
         let (sender, receiver) = queue(capacity);
         let handler = EventHandler::new(id, &self.owner, sender, once);
-        let entry = Entry::new(shared, &key, id);
+        let entry = RegisteredHandler::new(shared, &key, id);
         let registration = Registration::new(&entry);
         let inlet = Inlet::new(&self.owner, entry, receiver);
         let handling =

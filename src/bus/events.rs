@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::letters::Member;
+use super::letters::LetterOwner;
 use super::registration::{Inlet, run};
 use super::topics::{BusShared, HandlerId, Topic, TopicKey};
 use crate::dead_letter::DeadLetterReason;
@@ -25,7 +25,7 @@ use crate::sync::Mutex;
 /// A handler, as the emitters see it.
 pub(super) struct EventHandler<E: Send + Sync + 'static> {
     id: HandlerId,
-    owner: Arc<Member>,
+    owner: Arc<LetterOwner>,
     queue: Sender<Foreign<E>>,
     /// Whether its only event is taken. `None` for a handler of any number of events.
     once: Option<AtomicBool>,
@@ -44,7 +44,7 @@ pub(super) enum Offered<E> {
 impl<E: Send + Sync + 'static> EventHandler<E> {
     pub(super) fn new(
         id: HandlerId,
-        owner: &Arc<Member>,
+        owner: &Arc<LetterOwner>,
         queue: Sender<Foreign<E>>,
         once: Option<AtomicBool>,
     ) -> Arc<Self> {
@@ -55,7 +55,7 @@ impl<E: Send + Sync + 'static> EventHandler<E> {
     pub(super) fn offer(
         &self,
         event: Foreign<E>,
-        emitter: &Member,
+        emitter: &LetterOwner,
         (shared, key): (&BusShared, &TopicKey),
     ) -> Offered<E> {
         if let Some(taken) = &self.once {
@@ -86,7 +86,7 @@ impl<E: Send + Sync + 'static> Drop for EventHandler<E> {
 }
 
 /// Makes letters of the events in the queue of a handler that has ended.
-fn return_all<E: Send + Sync + 'static>(queue: &mut Receiver<Foreign<E>>, owner: &Member) {
+fn return_all<E: Send + Sync + 'static>(queue: &mut Receiver<Foreign<E>>, owner: &LetterOwner) {
     while let Ok(event) = queue.try_recv() {
         owner.publish(DeadLetterReason::UndeliveredAtStop, owner, event, None);
     }
@@ -98,7 +98,7 @@ pub(super) struct EventLoop<E: Send + Sync + 'static> {
     /// `None` while it is dropped.
     inlet: Option<Inlet<Foreign<E>>>,
     handler: Weak<EventHandler<E>>,
-    owner: Arc<Member>,
+    owner: Arc<LetterOwner>,
     fails_child: bool,
 }
 
@@ -106,7 +106,7 @@ impl<E: Send + Sync + 'static> EventLoop<E> {
     pub(super) fn new(
         inlet: Inlet<Foreign<E>>,
         handler: Weak<EventHandler<E>>,
-        owner: &Arc<Member>,
+        owner: &Arc<LetterOwner>,
         fails_child: bool,
     ) -> Self {
         Self { inlet: Some(inlet), handler, owner: Arc::clone(owner), fails_child }
@@ -193,7 +193,7 @@ impl<E: Send + Sync + 'static> Drop for EventLoop<E> {
 /// An event that is being handled. It becomes a dead letter if the task of the handler is aborted.
 struct InHand<'a, E: Send + Sync + 'static> {
     event: Option<Foreign<E>>,
-    owner: &'a Member,
+    owner: &'a LetterOwner,
 }
 
 impl<E: Send + Sync + 'static> InHand<'_, E> {
@@ -214,11 +214,11 @@ impl<E: Send + Sync + 'static> Drop for InHand<'_, E> {
 pub(super) struct EventTopic<E: Send + Sync + 'static> {
     handlers: BTreeMap<HandlerId, Arc<EventHandler<E>>>,
     /// The same handlers, for emitters. Made by the first `emit` after a change.
-    snapshot: Option<Handlers<E>>,
+    snapshot: Option<EventHandlers<E>>,
 }
 
 /// The handlers of an event, in the order of their registrations.
-pub(super) type Handlers<E> = Arc<[Arc<EventHandler<E>>]>;
+pub(super) type EventHandlers<E> = Arc<[Arc<EventHandler<E>>]>;
 
 impl<E: Send + Sync + 'static> Default for EventTopic<E> {
     fn default() -> Self {
@@ -228,13 +228,13 @@ impl<E: Send + Sync + 'static> Default for EventTopic<E> {
 
 impl<E: Send + Sync + 'static> EventTopic<E> {
     /// Adds a handler. Returns what is to be dropped once no lock is held.
-    pub(super) fn add(&mut self, handler: Arc<EventHandler<E>>) -> Option<Handlers<E>> {
+    pub(super) fn add(&mut self, handler: Arc<EventHandler<E>>) -> Option<EventHandlers<E>> {
         self.handlers.insert(handler.id, handler);
         self.snapshot.take()
     }
 
     /// Returns the handlers that are registered.
-    pub(super) fn all(shared: &BusShared, key: &TopicKey) -> Option<Handlers<E>> {
+    pub(super) fn all(shared: &BusShared, key: &TopicKey) -> Option<EventHandlers<E>> {
         if let Some(snapshot) = shared.read(key, |topic: &Self| topic.snapshot.clone())? {
             return Some(snapshot);
         }

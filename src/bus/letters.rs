@@ -25,12 +25,12 @@ use crate::subscriber;
 
 /// A child, or a supervisor whose handle is used.
 #[derive(Clone)]
-pub(super) struct Member {
+pub(super) struct LetterOwner {
     supervisor: Arc<SupervisorShared>,
     incarnation: Option<Arc<Incarnation>>,
 }
 
-impl Member {
+impl LetterOwner {
     pub(super) fn child(supervisor: Arc<SupervisorShared>, incarnation: Arc<Incarnation>) -> Self {
         Self { supervisor, incarnation: Some(incarnation) }
     }
@@ -98,7 +98,7 @@ impl Member {
     }
 }
 
-impl fmt::Debug for Member {
+impl fmt::Debug for LetterOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.path(), f)
     }
@@ -131,7 +131,7 @@ pub(super) struct LetterHandling {
     pub(super) stopped: CancellationToken,
     pub(super) _entry: EndOnDrop,
     pub(super) shared: Arc<BusShared>,
-    pub(super) owner: Member,
+    pub(super) owner: LetterOwner,
 }
 
 impl LetterHandling {

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::task::coop::consume_budget;
 
 use super::events::{EventTopic, Offered};
-use super::letters::Member;
+use super::letters::LetterOwner;
 use super::requests::{Request, RequestTopic, Unanswered, ask};
-use super::topics::{BusShared, Channel, DEAD_LETTER_CHANNEL, TopicKey};
+use super::topics::{BusShared, DEAD_LETTER_CHANNEL, EventChannel, TopicKey};
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
 use crate::invisible::Visible;
@@ -28,13 +28,13 @@ use crate::runtime::SupervisorShared;
 #[derive(Clone)]
 pub struct Publisher {
     pub(super) shared: Arc<BusShared>,
-    pub(super) channel: Channel,
-    emitter: Member,
+    pub(super) channel: EventChannel,
+    emitter: LetterOwner,
 }
 
 impl Publisher {
-    pub(super) fn new(supervisor: &SupervisorShared, emitter: Member) -> Self {
-        Self { shared: BusShared::of(supervisor), channel: Channel::default(), emitter }
+    pub(super) fn new(supervisor: &SupervisorShared, emitter: LetterOwner) -> Self {
+        Self { shared: BusShared::of(supervisor), channel: EventChannel::default(), emitter }
     }
 
     /// Returns a publisher to a named channel: events reach the handlers that are registered on a
@@ -49,7 +49,7 @@ impl Publisher {
         if name == DEAD_LETTER_CHANNEL {
             return Err(BusError::Reserved { channel: DEAD_LETTER_CHANNEL });
         }
-        Ok(Self { channel: Channel::named(name), ..self.clone() })
+        Ok(Self { channel: EventChannel::named(name), ..self.clone() })
     }
 
     /// Emits an event: queues it for each handler of its type, and returns at once.
@@ -200,7 +200,7 @@ impl Publisher {
     fn unanswered<R: Request>(
         &self,
         request: Foreign<R>,
-        owner: Option<&Member>,
+        owner: Option<&LetterOwner>,
         failure: Unanswered,
     ) -> CallError {
         let target = owner.unwrap_or(&self.emitter);

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::letters::Member;
+use super::letters::LetterOwner;
 use super::topics::{BusShared, HandlerId, TopicKey};
 use crate::exit::{ExitError, ExitReason};
 use crate::panic::{CatchPanic, PanicMessage, catch_panic, catch_panic_message};
@@ -39,7 +39,7 @@ use crate::subscriber;
 /// # drop(clock);
 /// ```
 #[derive(Clone)]
-pub struct Registration(Option<Arc<Entry>>);
+pub struct Registration(Option<Arc<RegisteredHandler>>);
 
 impl Registration {
     /// Ends the registration. The handler receives no more events.
@@ -59,7 +59,7 @@ impl Registration {
         self.0.as_ref().is_some_and(|entry| !entry.has_ended())
     }
 
-    pub(super) fn new(entry: &Arc<Entry>) -> Self {
+    pub(super) fn new(entry: &Arc<RegisteredHandler>) -> Self {
         Self(Some(Arc::clone(entry)))
     }
 
@@ -76,7 +76,7 @@ impl fmt::Debug for Registration {
 }
 
 /// A handler that is registered.
-pub(super) struct Entry {
+pub(super) struct RegisteredHandler {
     place: Place,
     ended: AtomicBool,
 }
@@ -89,7 +89,7 @@ enum Place {
     DeadLetters(CancellationToken),
 }
 
-impl Entry {
+impl RegisteredHandler {
     pub(super) fn new(shared: &Arc<BusShared>, key: &TopicKey, id: HandlerId) -> Arc<Self> {
         let place = Place::Topic { shared: Arc::clone(shared), key: key.clone(), id };
         Arc::new(Self { place, ended: AtomicBool::new(false) })
@@ -118,7 +118,7 @@ impl Entry {
 }
 
 /// Ends the registration when the task of the handler ends.
-pub(super) struct EndOnDrop(pub(super) Arc<Entry>);
+pub(super) struct EndOnDrop(pub(super) Arc<RegisteredHandler>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
@@ -128,13 +128,17 @@ impl Drop for EndOnDrop {
 
 /// The end of a queue in the handler's task. Dropping it ends the registration, and then drops what is queued.
 pub(super) struct Inlet<T> {
-    owner: Arc<Member>,
+    owner: Arc<LetterOwner>,
     entry: EndOnDrop,
     queue: mpsc::Receiver<T>,
 }
 
 impl<T> Inlet<T> {
-    pub(super) fn new(owner: &Arc<Member>, entry: Arc<Entry>, queue: mpsc::Receiver<T>) -> Self {
+    pub(super) fn new(
+        owner: &Arc<LetterOwner>,
+        entry: Arc<RegisteredHandler>,
+        queue: mpsc::Receiver<T>,
+    ) -> Self {
         Self { owner: Arc::clone(owner), entry: EndOnDrop(entry), queue }
     }
 

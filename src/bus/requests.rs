@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
-use super::letters::Member;
+use super::letters::LetterOwner;
 use super::registration::{Inlet, run};
 use super::topics::{BusShared, HandlerId, Topic, TopicKey};
 use crate::exit::{Exit, ExitError, ExitReason};
@@ -37,7 +37,7 @@ pub trait Request: Send + Sync + 'static {
 /// The handler of a type of requests, as the callers see it.
 pub(super) struct Answerer<R: Request> {
     pub(super) id: HandlerId,
-    pub(super) owner: Arc<Member>,
+    pub(super) owner: Arc<LetterOwner>,
     pub(super) queue: Sender<Question<R>>,
 }
 
@@ -145,7 +145,7 @@ pub(super) async fn ask<R: Request>(
 /// fails the child.
 pub(super) async fn answer_all<R, F, Fut, E>(
     mut inlet: Inlet<Question<R>>,
-    owner: Arc<Member>,
+    owner: Arc<LetterOwner>,
     mut handler: F,
     fails_child: bool,
 ) -> Exit

@@ -100,13 +100,13 @@ pub const DEAD_LETTER_CHANNEL: &str = "__dead_letter__";
 
 /// The name of a channel. The default channel has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Channel {
+pub(super) struct EventChannel {
     name: Option<Arc<str>>,
     /// 0 for the default channel.
     hash: u64,
 }
 
-impl Channel {
+impl EventChannel {
     pub(super) fn named(name: &str) -> Self {
         static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         Self { name: Some(name.into()), hash: STATE.hash_one(name) }
@@ -121,11 +121,11 @@ impl Channel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TopicKey {
     topic: TypeId,
-    channel: Channel,
+    channel: EventChannel,
 }
 
 impl TopicKey {
-    pub(super) fn new<T: Topic>(channel: &Channel) -> Self {
+    pub(super) fn new<T: Topic>(channel: &EventChannel) -> Self {
         Self { topic: TypeId::of::<T>(), channel: channel.clone() }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::guard::Permitted;
-use super::problem::{Problem, json};
+use super::problem::{HttpProblem, json};
 use super::shared::ConsoleShared;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
@@ -84,21 +84,21 @@ pub(super) fn done(text: impl Into<String>) -> Response {
 pub(super) async fn act(
     State(console): Served,
     Permitted(order): Permitted<Order>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let root = console.tree.path();
     let path = match (&order.path, order.action) {
         (None, Action::StopTree) => root.clone(),
         (Some(path), _) => console.tree.path_of(path)?,
-        (None, _) => return Err(Problem::bad_request("`path` is missing")),
+        (None, _) => return Err(HttpProblem::bad_request("`path` is missing")),
     };
     if matches!(order.action, Action::StopTree) {
         if path != root {
             let text = format!("`stop_tree` stops `{root}`; use `stop` for a child");
-            return Err(Problem::bad_request(text));
+            return Err(HttpProblem::bad_request(text));
         }
         if order.confirm.as_deref() != Some(root.as_str()) {
             let text = format!("write `{root}` as `confirm` to stop the whole tree");
-            return Err(Problem::bad_request(text));
+            return Err(HttpProblem::bad_request(text));
         }
     }
     let (past, present) = order.action.words();
@@ -117,7 +117,7 @@ pub(super) async fn act(
     }
 }
 
-async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(), Problem> {
+async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(), HttpProblem> {
     let tree = console.tree.on_behalf_of(BY, order.reason.as_deref().unwrap_or_default());
     // The empty path is the root.
     let path = if *path == console.tree.path() { "" } else { path.as_str() };
@@ -131,7 +131,7 @@ async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(),
         Action::Release => tree.release(path).await,
         Action::StopTree => return stop_tree(console, &tree, order.reason.as_deref()).await,
     };
-    called.map_err(Problem::from)
+    called.map_err(HttpProblem::from)
 }
 
 /// Stops the application in its stages, or else the tree, and waits for its end.
@@ -139,7 +139,7 @@ async fn stop_tree(
     console: &ConsoleShared,
     tree: &SupervisorHandle,
     reason: Option<&str>,
-) -> Result<(), Problem> {
+) -> Result<(), HttpProblem> {
     let cause = match reason {
         Some(reason) => format!("{BY}: {reason}"),
         None => BY.to_owned(),
@@ -150,7 +150,7 @@ async fn stop_tree(
         // There is no application, or it is stopping already.
         _ => tree.stop(cause).await,
     };
-    ended.map_err(|error| Problem::conflict("failed", error.to_string()))
+    ended.map_err(|error| HttpProblem::conflict("failed", error.to_string()))
 }
 
 /// Names the children that start or stop at the path or below.
@@ -193,15 +193,15 @@ pub(super) struct Replay {
 pub(super) async fn replay(
     State(console): Served,
     Permitted(Replay { id }): Permitted<Replay>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let Some(store) = &console.options.store else {
         let text = "this console has no store of dead letters; see `Console::dead_letter_store`";
-        return Err(Problem::conflict("wrong_state", text));
+        return Err(HttpProblem::conflict("wrong_state", text));
     };
     let Some(entry) = store.entry(id) else {
-        return Err(Problem::not_found(format!("there is no dead letter {id} any more")));
+        return Err(HttpProblem::not_found(format!("there is no dead letter {id} any more")));
     };
     let replayed = store.replay(entry.id);
-    replayed.map_err(|error| Problem::conflict("wrong_state", error.to_string()))?;
+    replayed.map_err(|error| HttpProblem::conflict("wrong_state", error.to_string()))?;
     Ok(done(format!("replayed dead letter {id} to {}", entry.letter.target)))
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::actions::done;
 use super::guard::Permitted;
-use super::problem::{Problem, json};
+use super::problem::{HttpProblem, json};
 use super::shared::ConsoleShared;
 use crate::app::Reloader;
 use crate::config::{ApplyError, Change, Config, ConfigSource, Plan};
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// The most plans that are kept.
 const KEPT: usize = 8;
 
-impl From<ApplyError> for Problem {
+impl From<ApplyError> for HttpProblem {
     fn from(error: ApplyError) -> Self {
         let text = error.to_string();
         match error {
@@ -77,7 +77,7 @@ pub(in crate::console) struct Reload {
 pub(in crate::console) async fn plan(
     State(console): Served,
     Permitted(Planned { file }): Permitted<Planned>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     #[derive(Serialize)]
     struct Body<'a> {
         /// `None`: the plan can't be applied, because it isn't that of the application's configuration.
@@ -105,19 +105,19 @@ pub(in crate::console) async fn plan(
 pub(in crate::console) async fn reload(
     State(console): Served,
     Permitted(Reload { plan, reason }): Permitted<Reload>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let shown = {
         let plans = console.plans.lock();
         plans.iter().find(|(id, _)| *id == plan).map(|(_, plan)| plan.clone())
     };
     let shown = shown.ok_or_else(|| {
-        Problem::not_found("there is no such plan any more; make a new one, and look at it")
+        HttpProblem::not_found("there is no such plan any more; make a new one, and look at it")
     })?;
     let (config, plan) = planned(&console).await?;
     if !shown.is_of(&config) || shown.changes() != plan.changes() {
         let text = "the configuration or the tree has changed since the plan was made; make a new \
                     one, and look at it";
-        return Err(Problem::conflict("plan_changed", text));
+        return Err(HttpProblem::conflict("plan_changed", text));
     }
     let reloader = reloader(&console)?.0;
     // After the timeout the reload goes on: it was sent at the first poll.
@@ -134,15 +134,15 @@ pub(in crate::console) async fn reload(
 }
 
 /// Returns what applies the application's configuration, and where that comes from.
-fn reloader(console: &ConsoleShared) -> Result<(&Reloader, &ConfigSource), Problem> {
+fn reloader(console: &ConsoleShared) -> Result<(&Reloader, &ConfigSource), HttpProblem> {
     console.reloader.as_ref().zip(console.source()).ok_or_else(|| {
         let text = "the console has no configuration to read; see `Application::config_file`";
-        Problem::conflict("wrong_state", text)
+        HttpProblem::conflict("wrong_state", text)
     })
 }
 
 /// Reads the configuration, and returns what it would change.
-async fn planned(console: &ConsoleShared) -> Result<(Config, Plan), Problem> {
+async fn planned(console: &ConsoleShared) -> Result<(Config, Plan), HttpProblem> {
     let source = reloader(console)?.1;
     within(async {
         let config = source.read().await?;
@@ -152,21 +152,23 @@ async fn planned(console: &ConsoleShared) -> Result<(Config, Plan), Problem> {
     .await
 }
 
-async fn within<T>(planned: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+async fn within<T>(
+    planned: impl Future<Output = Result<T, HttpProblem>>,
+) -> Result<T, HttpProblem> {
     timeout(PATIENCE, planned).await.unwrap_or_else(|_| {
         let text = format!("the configuration has not been read within {PATIENCE:?}");
-        Err(Problem::unavailable("busy", text))
+        Err(HttpProblem::unavailable("busy", text))
     })
 }
 
 #[cfg(feature = "config-file")]
-fn read(file: &GivenFile) -> Result<Config, Problem> {
+fn read(file: &GivenFile) -> Result<Config, HttpProblem> {
     Ok(Config::from_toml(&file.toml, &file.name))
 }
 
 #[cfg(not(feature = "config-file"))]
-fn read(file: &GivenFile) -> Result<Config, Problem> {
+fn read(file: &GivenFile) -> Result<Config, HttpProblem> {
     let GivenFile { name, .. } = file;
     let text = format!("{name} can't be read: the program has no feature `config-file`");
-    Err(Problem::bad_request(text))
+    Err(HttpProblem::bad_request(text))
 }

@@ -24,7 +24,7 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::problem::Problem;
+use super::problem::HttpProblem;
 use super::shared::ConsoleShared;
 
 /// The most bytes of a body.
@@ -62,7 +62,7 @@ pub(super) async fn guard(
     let headers = request.headers();
     let mut response = if !is_own(headers, &console.options.hosts) {
         let text = "the request is for a different host; see `Console::allow_host`";
-        Problem::forbidden("foreign_host", text).into_response()
+        HttpProblem::forbidden("foreign_host", text).into_response()
     } else if request.method() == Method::GET && has_foreign_origin(headers) {
         // It couldn't read the answer, but a stream would take the place of a page.
         foreign_origin().into_response()
@@ -76,8 +76,8 @@ pub(super) async fn guard(
     response
 }
 
-fn foreign_origin() -> Problem {
-    Problem::forbidden("foreign_origin", "the request comes from the page of a different site")
+fn foreign_origin() -> HttpProblem {
+    HttpProblem::forbidden("foreign_origin", "the request comes from the page of a different site")
 }
 
 /// Returns the only value of a header.
@@ -111,14 +111,14 @@ fn has_foreign_origin(headers: &HeaderMap) -> bool {
 pub(super) struct Asked<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequestParts<Arc<ConsoleShared>> for Asked<T> {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
     async fn from_request_parts(
         parts: &mut Parts,
         _console: &Arc<ConsoleShared>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, HttpProblem> {
         let query = Query::try_from_uri(&parts.uri);
-        query.map(|Query(asked)| Self(asked)).map_err(|it| Problem::bad_request(it.body_text()))
+        query.map(|Query(asked)| Self(asked)).map_err(|it| HttpProblem::bad_request(it.body_text()))
     }
 }
 
@@ -126,13 +126,16 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<ConsoleShared>> for Asked<T> {
 pub(super) struct Permitted<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request(request: Request, console: &Arc<ConsoleShared>) -> Result<Self, Problem> {
+    async fn from_request(
+        request: Request,
+        console: &Arc<ConsoleShared>,
+    ) -> Result<Self, HttpProblem> {
         let headers = request.headers();
         if !console.options.actions {
             let text = "this console only shows the tree; see `Console::allow_actions`";
-            return Err(Problem::forbidden("actions_off", text));
+            return Err(HttpProblem::forbidden("actions_off", text));
         }
         if has_foreign_origin(headers) {
             return Err(foreign_origin());
@@ -141,7 +144,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
         if !console.token.is(given.as_bytes()) {
             let text = "the token is missing or wrong; send it in the header `X-Verger-Token`, or open the URL that the \
                  program has logged at its start";
-            return Err(Problem::forbidden("bad_token", text));
+            return Err(HttpProblem::forbidden("bad_token", text));
         }
         let of_json = |it: &str| {
             let essence = it.split(';').next().unwrap_or_default();
@@ -149,22 +152,22 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
         };
         if !only(headers, &CONTENT_TYPE).is_some_and(of_json) {
             let text = "the content has a different type; send `Content-Type: application/json`";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", text));
+            return Err(HttpProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", text));
         }
         let body = match timeout(BODY_WITHIN, Bytes::from_request(request, console)).await {
             Err(_) => {
                 let text = "the request took too long";
-                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", text));
+                return Err(HttpProblem::new(StatusCode::REQUEST_TIMEOUT, "timeout", text));
             }
             Ok(Err(it)) if it.status() == StatusCode::PAYLOAD_TOO_LARGE => {
                 let text =
                     "the content is too large: 16 KiB at most, 1 MiB with a configuration file";
-                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text));
+                return Err(HttpProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text));
             }
-            Ok(Err(it)) => return Err(Problem::bad_request(it.body_text())),
+            Ok(Err(it)) => return Err(HttpProblem::bad_request(it.body_text())),
             Ok(Ok(body)) => body,
         };
-        let invalid = |error: serde_json::Error| Problem::bad_request(error.to_string());
+        let invalid = |error: serde_json::Error| HttpProblem::bad_request(error.to_string());
         serde_json::from_slice(&body).map(Self).map_err(invalid)
     }
 }

@@ -7,13 +7,13 @@ use serde::Serialize;
 use crate::error::ControlError;
 
 /// See the [module](self).
-pub(super) struct Problem {
+pub(super) struct HttpProblem {
     status: StatusCode,
     word: &'static str,
     text: String,
 }
 
-impl Problem {
+impl HttpProblem {
     pub(super) fn new(status: StatusCode, word: &'static str, text: impl Into<String>) -> Self {
         Self { status, word, text: text.into() }
     }
@@ -39,7 +39,7 @@ impl Problem {
     }
 }
 
-impl From<ControlError> for Problem {
+impl From<ControlError> for HttpProblem {
     fn from(error: ControlError) -> Self {
         let text = error.to_string();
         match error {
@@ -58,7 +58,7 @@ impl From<ControlError> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for HttpProblem {
     fn into_response(self) -> Response {
         #[derive(Serialize)]
         struct Body<'a> {

@@ -10,7 +10,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
 use super::guard::{BODY, FILE, guard};
-use super::problem::Problem;
+use super::problem::HttpProblem;
 use super::shared::{Console, ConsoleShared, Outside};
 use super::{actions, config, tree};
 use crate::handle::SupervisorHandle;
@@ -71,8 +71,8 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .route("/api/plan", post(config::plan).layer(DefaultBodyLimit::max(FILE)))
         .route("/api/reload", post(config::reload));
     router
-        .fallback(async || Problem::not_found("there is no such page; the page of the console is `/`, and the documentation of `verger::console` lists its requests"))
-        .method_not_allowed_fallback(async || Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path has a different method; see the header `Allow`"))
+        .fallback(async || HttpProblem::not_found("there is no such page; the page of the console is `/`, and the documentation of `verger::console` lists its requests"))
+        .method_not_allowed_fallback(async || HttpProblem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path has a different method; see the header `Allow`"))
         .layer(DefaultBodyLimit::max(BODY))
         .layer(from_fn_with_state(Arc::clone(&console), guard))
         .with_state(console)

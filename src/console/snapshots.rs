@@ -12,7 +12,7 @@ use axum::body::Bytes;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::problem::{Problem, json_text};
+use super::problem::{HttpProblem, json_text};
 use crate::clock::now;
 use crate::handle::SupervisorHandle;
 use crate::status::Status;
@@ -37,14 +37,20 @@ pub(super) struct Snapshot {
 
 impl Snapshots {
     /// Returns a snapshot that is at most half a second old.
-    pub(super) async fn fresh(&self, tree: &SupervisorHandle) -> Result<Arc<Snapshot>, Problem> {
+    pub(super) async fn fresh(
+        &self,
+        tree: &SupervisorHandle,
+    ) -> Result<Arc<Snapshot>, HttpProblem> {
         self.get(tree, |_| FRESH).await
     }
 
     /// Returns a snapshot that is older the longer snapshots take.
     ///
     /// So snapshots take at most a twentieth of a thread.
-    pub(super) async fn cheap(&self, tree: &SupervisorHandle) -> Result<Arc<Snapshot>, Problem> {
+    pub(super) async fn cheap(
+        &self,
+        tree: &SupervisorHandle,
+    ) -> Result<Arc<Snapshot>, HttpProblem> {
         self.get(tree, |took| FRESH.max(took * 20)).await
     }
 
@@ -57,7 +63,7 @@ impl Snapshots {
         &self,
         tree: &SupervisorHandle,
         may_be_old: impl Fn(Duration) -> Duration,
-    ) -> Result<Arc<Snapshot>, Problem> {
+    ) -> Result<Arc<Snapshot>, HttpProblem> {
         let taken = timeout(PATIENCE, async {
             let mut last = self.last.lock().await;
             let began = now();
@@ -75,7 +81,7 @@ impl Snapshots {
             Ok(snapshot)
         });
         let busy = || format!("`{}` has not answered within {PATIENCE:?}", tree.path());
-        taken.await.unwrap_or_else(|_| Err(Problem::unavailable("busy", busy())))
+        taken.await.unwrap_or_else(|_| Err(HttpProblem::unavailable("busy", busy())))
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
-use super::problem::{Problem, json_text};
+use super::problem::{HttpProblem, json_text};
 use super::snapshots::Snapshots;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
@@ -78,15 +78,15 @@ impl Streams {
         self: &Arc<Self>,
         tree: &SupervisorHandle,
         snapshots: &Arc<Snapshots>,
-    ) -> Result<Messages, Problem> {
+    ) -> Result<Messages, HttpProblem> {
         let mut inner = self.inner.lock();
         if inner.closed {
-            return Err(Problem::unavailable("shutting_down", "the console is about to end"));
+            return Err(HttpProblem::unavailable("shutting_down", "the console is about to end"));
         }
         inner.pages.retain(|page| !page.messages.is_closed());
         if inner.pages.len() >= MOST {
             let text = format!("there are {MOST} open pages already");
-            return Err(Problem::unavailable("too_many", text));
+            return Err(HttpProblem::unavailable("too_many", text));
         }
         let (messages, received) = mpsc::channel(AHEAD);
         inner.pages.push(Page { messages, lags: false });

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use super::guard::Asked;
-use super::problem::{Problem, json, json_bytes, json_text};
+use super::problem::{HttpProblem, json, json_bytes, json_text};
 use super::recorder::LetterList;
 use super::shared::ConsoleShared;
 use super::snapshots::Snapshot;
@@ -65,14 +65,14 @@ pub(super) async fn info(State(console): Served) -> Response {
 pub(super) async fn status(
     State(console): Served,
     Asked(Under { under }): Asked<Under>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     look(&console, under, Snapshot::json, |it| json_text(it).into()).await.map(json_bytes)
 }
 
 pub(super) async fn text(
     State(console): Served,
     Asked(Under { under }): Asked<Under>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let text = |status: &Status| status.to_string() + "\n";
     view(&console, under, "text/plain; charset=utf-8", text).await
 }
@@ -80,7 +80,7 @@ pub(super) async fn text(
 pub(super) async fn svg(
     State(console): Served,
     Asked(Under { under }): Asked<Under>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let mut picture = view(&console, under, "image/svg+xml", Status::svg).await?;
     let policy = HeaderValue::from_static(PICTURE_POLICY);
     picture.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
@@ -93,7 +93,7 @@ async fn view(
     under: Option<String>,
     content_type: &'static str,
     view: fn(&Status) -> String,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let text = look(console, under, move |it| view(&it.status).into(), move |it| view(it).into());
     Ok(([(CONTENT_TYPE, content_type)], text.await?).into_response())
 }
@@ -104,7 +104,7 @@ async fn look(
     under: Option<String>,
     whole: impl FnOnce(&Snapshot) -> Bytes + Send + 'static,
     part: impl FnOnce(&Status) -> Bytes + Send + 'static,
-) -> Result<Bytes, Problem> {
+) -> Result<Bytes, HttpProblem> {
     let snapshot = console.snapshots.fresh(&console.tree).await?;
     let path = under.map(|under| console.tree.path_of(&under)).transpose()?;
     let rendered = spawn_blocking(move || {
@@ -120,7 +120,7 @@ async fn look(
     match rendered.await {
         Ok(Ok(rendered)) => Ok(rendered),
         Ok(Err(path)) => Err(console.tree.not_found(path).into()),
-        Err(_) => Err(Problem::unavailable("failed", "the snapshot can't be rendered")),
+        Err(_) => Err(HttpProblem::unavailable("failed", "the snapshot can't be rendered")),
     }
 }
 
@@ -136,7 +136,7 @@ fn node_at<'a>(root: &'a Node, path: &Path) -> Option<&'a Node> {
 pub(super) async fn child(
     State(console): Served,
     Asked(OfChild { path }): Asked<OfChild>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     #[derive(Serialize)]
     struct Body<'a> {
         child: NodeAlone<'a>,
@@ -168,7 +168,7 @@ fn entries(log: &EventLog, under: Option<&Path>) -> Vec<LoggedEvent> {
 pub(super) async fn events(
     State(console): Served,
     Asked(Under { under }): Asked<Under>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     #[derive(Serialize)]
     struct Body {
         missed: u64,
@@ -192,7 +192,7 @@ pub(super) struct OfAny {
 pub(super) async fn log(
     State(console): Served,
     Asked(OfAny { path }): Asked<OfAny>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     #[derive(Serialize)]
     struct Body {
         lines: Vec<LogLine>,
@@ -200,7 +200,7 @@ pub(super) async fn log(
 
     let Some(log) = &console.options.log else {
         let text = "this console has no log lines; see `Console::log_lines`";
-        return Err(Problem::not_found(text));
+        return Err(HttpProblem::not_found(text));
     };
     Ok(match path {
         Some(path) => json(&log.of(console.tree.path_of(&path)?)),
@@ -215,7 +215,7 @@ pub(super) async fn dead_letters(State(console): Served) -> Response {
     })
 }
 
-pub(super) async fn stream(State(console): Served) -> Result<Response, Problem> {
+pub(super) async fn stream(State(console): Served) -> Result<Response, HttpProblem> {
     let messages = console.records.streams.open(&console.tree, &console.snapshots)?;
     let headers = [(CONTENT_TYPE, "text/event-stream")];
     Ok((headers, Body::from_stream(messages)).into_response())

@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use super::options::Overrun;
-use super::plan::{Draw, Now, Step};
+use super::plan::{Draw, RunStep, StepTime};
 use crate::policy::later;
 
 /// How long a child sleeps at most before it reads the wall clock again.
@@ -74,7 +74,7 @@ struct Passed {
 
 impl Calendar {
     /// An incarnation begins. Returns how many ticks were missed since the one before.
-    pub(super) fn start(&self, state: &mut CalendarState, now: Now, draw: Draw<'_>) -> u64 {
+    pub(super) fn start(&self, state: &mut CalendarState, now: StepTime, draw: Draw<'_>) -> u64 {
         let wall_clock = self.look(state, now, draw);
         let queued = u64::from(state.queued.take().is_some());
         if !std::mem::replace(&mut state.started, true) {
@@ -89,15 +89,15 @@ impl Calendar {
         &self,
         state: &mut CalendarState,
         running: usize,
-        now: Now,
+        now: StepTime,
         draw: Draw<'_>,
-    ) -> (Step<SystemTime>, u64) {
+    ) -> (RunStep<SystemTime>, u64) {
         let wall_clock = self.look(state, now, draw);
         if running > 0 && self.overrun.waits_for_end() {
-            return (Step::WaitForEnd, 0);
+            return (RunStep::WaitForEnd, 0);
         }
         if let Some(tick) = state.queued.take() {
-            return (Step::Run(tick), 0);
+            return (RunStep::Run(tick), 0);
         }
         let mut missed = 0;
         while let Some((tick, jitter)) = state.next {
@@ -105,7 +105,7 @@ impl Calendar {
             let late = span(tick, wall_clock);
             if late < jitter || tick > wall_clock {
                 let wait = ahead.saturating_sub(late).min(LOOK);
-                return (Step::WaitUntil(later(now.instant, wait)), missed);
+                return (RunStep::WaitUntil(later(now.instant, wait)), missed);
             }
             // The tick at this very instant is due as well.
             let Some(Passed { count, last }) = self.pass(state, wall_clock, true, draw) else {
@@ -115,16 +115,16 @@ impl Calendar {
             if span(last, wall_clock) > most {
                 missed += count;
             } else if self.overrun.refuses(running) {
-                return (Step::Skip(count), missed);
+                return (RunStep::Skip(count), missed);
             } else {
-                return (Step::Run(last), missed + count - 1);
+                return (RunStep::Run(last), missed + count - 1);
             }
         }
-        (Step::WaitForEnd, missed)
+        (RunStep::WaitForEnd, missed)
     }
 
     /// A run has ended, and none is running. Returns how many ticks it has skipped.
-    pub(super) fn end(&self, state: &mut CalendarState, now: Now, draw: Draw<'_>) -> u64 {
+    pub(super) fn end(&self, state: &mut CalendarState, now: StepTime, draw: Draw<'_>) -> u64 {
         let wall_clock = self.look(state, now, draw);
         match self.overrun {
             Overrun::Skip => self.pass_or_queue(state, wall_clock, self.missed_within, draw),
@@ -134,7 +134,7 @@ impl Calendar {
     }
 
     /// Notes the time of the wall clock, and plans anew if it was wrong before.
-    fn look(&self, state: &mut CalendarState, now: Now, draw: Draw<'_>) -> SystemTime {
+    fn look(&self, state: &mut CalendarState, now: StepTime, draw: Draw<'_>) -> SystemTime {
         let wall_clock = now.wall_clock;
         if state.seen.is_some_and(|seen| span(wall_clock, seen) > CORRECTION) {
             (state.seen, state.queued) = (None, None);

@@ -15,7 +15,7 @@ use super::calendar::{Calendar, Ticks};
 use super::every::job_spec;
 use super::life::Job;
 use super::options::{Clock, Overrun, RunOptions, ScheduleProblem, bad, run_setters};
-use super::plan::Plan;
+use super::plan::RunPlan;
 use super::run::RunContext;
 use crate::child::ChildSpec;
 use crate::exit::Outcome;
@@ -152,7 +152,7 @@ where
         let problem = parsed.as_ref().err().cloned();
         let calendar = Calendar { ticks: Box::new(parsed), missed_within, jitter, overrun };
         let calendar = Arc::new(calendar);
-        let plan = Plan::Calendar(Arc::clone(&calendar));
+        let plan = RunPlan::Calendar(Arc::clone(&calendar));
         let text = format!("{expression} in {}", zone.as_deref().unwrap_or("UTC")).into();
         let clock = runs.clock.clone();
         let check = move |path: &dyn Fn() -> Path| {

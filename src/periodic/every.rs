@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::life::{Job, LazyLife, RunFunction};
 use super::options::{Clock, Overrun, RunOptions, ScheduleProblem, bad, positive, run_setters};
-use super::plan::{Plan, Rate};
+use super::plan::{Rate, RunPlan};
 use super::record::JobRecord;
 use super::run::RunContext;
 use crate::child::spec::IncarnationFactory;
@@ -139,7 +139,7 @@ where
             false => format!("every {:?}", plan.period),
         };
         let check = Box::new(move |path: &dyn Fn() -> Path| check(plan, path));
-        let plan = Plan::Rate(plan);
+        let plan = RunPlan::Rate(plan);
         job_spec(name, Job { plan, text: text.into(), runs, function }, check, defined_at)
     }
 }

@@ -21,10 +21,10 @@ use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
 use super::options::RunOptions;
-use super::plan::{Now, Plan, Step};
+use super::plan::{RunPlan, RunStep, StepTime};
 use super::record::{BegunRun, JobPlan, JobRecord};
 use super::run::{
-    Ended, LimitStep, RunContext, RunLimit, call, count_failed, log_skipped, poll_run,
+    EndedRun, LimitStep, RunContext, RunLimit, call, count_failed, log_skipped, poll_run,
 };
 use crate::child::{Cancelled, Context};
 use crate::clock;
@@ -33,7 +33,7 @@ use crate::status::RunOutcome;
 
 /// What a periodic child runs, and when.
 pub(super) struct Job<F> {
-    pub(super) plan: Plan,
+    pub(super) plan: RunPlan,
     /// The plan as the status shows it.
     pub(super) text: Arc<str>,
     pub(super) runs: RunOptions,
@@ -41,8 +41,8 @@ pub(super) struct Job<F> {
 }
 
 impl<F> Job<F> {
-    fn now(&self) -> Now {
-        Now { instant: clock::now(), wall_clock: self.runs.clock.read() }
+    fn now(&self) -> StepTime {
+        StepTime { instant: clock::now(), wall_clock: self.runs.clock.read() }
     }
 }
 
@@ -134,20 +134,20 @@ impl<F: RunFunction> Life<F> {
     }
 
     /// Polls the run. Returns how it has ended, once it has.
-    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Ended> {
+    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<EndedRun> {
         let mut this = self.project();
         let Some(run) = this.run.as_mut().as_pin_mut() else { return Poll::Pending };
         poll_run(this.ctx, || run.poll(cx)).map(|ended| ended.then_drop(|| this.run.set(None)))
     }
 
     /// Drops the run that is running.
-    fn drop_run(self: Pin<&mut Self>) -> Ended {
+    fn drop_run(self: Pin<&mut Self>) -> EndedRun {
         let mut this = self.project();
-        Ended::new(Ok(())).then_drop(|| this.run.set(None))
+        EndedRun::new(Ok(())).then_drop(|| this.run.set(None))
     }
 
     /// Ends the run. Returns the failure of the child, if it fails with it.
-    fn end_run(self: Pin<&mut Self>, ended: Ended) -> Exit {
+    fn end_run(self: Pin<&mut Self>, ended: EndedRun) -> Exit {
         let this = self.project();
         let now = this.job.now();
         let is_over = this.limit.take().is_some_and(|limit| limit.is_over());
@@ -164,7 +164,7 @@ impl<F: RunFunction> Life<F> {
     }
 
     /// Begins a run, in place of the one that is running if runs aren't concurrent.
-    fn begin(mut self: Pin<&mut Self>, planned: SystemTime, now: Now) -> Exit {
+    fn begin(mut self: Pin<&mut Self>, planned: SystemTime, now: StepTime) -> Exit {
         if self.run.is_some() {
             let ended = self.as_mut().drop_run();
             let this = self.as_mut().project();
@@ -197,15 +197,15 @@ impl<F: RunFunction> Life<F> {
     }
 
     /// Returns what to do now.
-    fn step(self: Pin<&mut Self>, now: Now) -> Step<SystemTime> {
+    fn step(self: Pin<&mut Self>, now: StepTime) -> RunStep<SystemTime> {
         let this = self.project();
         let is_running = this.run.is_some();
         if is_running && (this.job.plan.overrun().waits_for_end() || this.ctx.is_cancelled()) {
-            return Step::WaitForEnd;
+            return RunStep::WaitForEnd;
         }
         let (step, missed) = this.record.step(&this.job.plan, now);
         let (skipped, cause) = match step {
-            Step::Skip(count) => (count, OVERRUN),
+            RunStep::Skip(count) => (count, OVERRUN),
             _ => (missed, "missed"),
         };
         if skipped > 0 {
@@ -244,7 +244,7 @@ async fn run_beside<F: RunFunction>(
                 let until = match step {
                     Some(LimitStep::WaitUntil(at)) => at,
                     Some(LimitStep::Poll) => clock::now(),
-                    Some(LimitStep::Drop) => break Ended::new(Ok(())),
+                    Some(LimitStep::Drop) => break EndedRun::new(Ok(())),
                     Some(LimitStep::WaitForEnd) | None => break (&mut poll).await,
                 };
                 if let Ok(ended) = tokio::time::timeout_at(until.into(), &mut poll).await {
@@ -288,7 +288,7 @@ impl<F: RunFunction> Future for Life<F> {
                 }
             };
             let until = match self.as_mut().step(now) {
-                Step::Run(planned) => {
+                RunStep::Run(planned) => {
                     self.as_mut().begin(planned, now)?;
                     if std::mem::replace(&mut has_run, true) {
                         // Other tasks are first.
@@ -297,9 +297,9 @@ impl<F: RunFunction> Future for Life<F> {
                     }
                     continue;
                 }
-                Step::Skip(_) => continue,
-                Step::WaitUntil(at) => Some(limit.map_or(at, |limit| limit.min(at))),
-                Step::WaitForEnd => limit,
+                RunStep::Skip(_) => continue,
+                RunStep::WaitUntil(at) => Some(limit.map_or(at, |limit| limit.min(at))),
+                RunStep::WaitForEnd => limit,
             };
             let Some(until) = until else { return Poll::Pending };
             if self.as_mut().poll_timer(until, cx).is_pending() {

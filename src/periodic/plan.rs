@@ -18,7 +18,7 @@ use super::options::Overrun;
 use crate::policy::later;
 
 #[derive(Debug)]
-pub(super) enum Plan {
+pub(super) enum RunPlan {
     Rate(Rate),
     Calendar(Arc<Calendar>),
 }
@@ -50,7 +50,7 @@ impl PlanState {
     }
 
     /// The planned time of the next run, if that is known.
-    pub(super) fn next(&self, now: Now) -> Option<SystemTime> {
+    pub(super) fn next(&self, now: StepTime) -> Option<SystemTime> {
         match self {
             Self::New => None,
             Self::Rate(state) => state.next().map(|at| now.wall_clock_at(at)),
@@ -59,7 +59,7 @@ impl PlanState {
     }
 }
 
-impl Plan {
+impl RunPlan {
     pub(super) fn overrun(&self) -> Overrun {
         match self {
             Self::Rate(rate) => rate.overrun,
@@ -68,7 +68,7 @@ impl Plan {
     }
 
     /// An incarnation begins. Returns how many runs were missed since the one before.
-    pub(super) fn start(&self, state: &mut PlanState, now: Now) -> u64 {
+    pub(super) fn start(&self, state: &mut PlanState, now: StepTime) -> u64 {
         match self {
             Self::Rate(rate) => rate.start(state.rate(), now.instant, &mut draw),
             Self::Calendar(calendar) => calendar.start(state.calendar(), now, &mut draw),
@@ -80,15 +80,15 @@ impl Plan {
         &self,
         state: &mut PlanState,
         running: usize,
-        now: Now,
-    ) -> (Step<SystemTime>, u64) {
+        now: StepTime,
+    ) -> (RunStep<SystemTime>, u64) {
         match self {
             Self::Rate(rate) => {
                 let step = match rate.step(state.rate(), running, now.instant, &mut draw) {
-                    Step::Run(tick) => Step::Run(now.wall_clock_at(tick)),
-                    Step::Skip(count) => Step::Skip(count),
-                    Step::WaitUntil(at) => Step::WaitUntil(at),
-                    Step::WaitForEnd => Step::WaitForEnd,
+                    RunStep::Run(tick) => RunStep::Run(now.wall_clock_at(tick)),
+                    RunStep::Skip(count) => RunStep::Skip(count),
+                    RunStep::WaitUntil(at) => RunStep::WaitUntil(at),
+                    RunStep::WaitForEnd => RunStep::WaitForEnd,
                 };
                 (step, 0)
             }
@@ -97,7 +97,7 @@ impl Plan {
     }
 
     /// A run has ended, and none is running. Returns how many runs it has skipped.
-    pub(super) fn end(&self, state: &mut PlanState, now: Now) -> u64 {
+    pub(super) fn end(&self, state: &mut PlanState, now: StepTime) -> u64 {
         match self {
             Self::Rate(rate) => rate.end(state.rate(), now.instant, &mut draw),
             Self::Calendar(calendar) => calendar.end(state.calendar(), now, &mut draw),
@@ -114,12 +114,12 @@ pub(super) type Draw<'a> = &'a mut dyn FnMut(Duration) -> Duration;
 
 /// One reading of both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Now {
+pub(super) struct StepTime {
     pub(super) instant: Instant,
     pub(super) wall_clock: SystemTime,
 }
 
-impl Now {
+impl StepTime {
     /// The wall clock time of an instant.
     fn wall_clock_at(self, at: Instant) -> SystemTime {
         let shifted = match at.checked_duration_since(self.instant) {
@@ -132,7 +132,7 @@ impl Now {
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step<T> {
+pub(super) enum RunStep<T> {
     /// Begin the run that was planned for this time, in place of one that is running unless runs may be concurrent.
     Run(T),
     /// This many runs were due, and too many are running.
@@ -197,27 +197,27 @@ impl Rate {
         running: usize,
         now: Instant,
         draw: Draw<'_>,
-    ) -> Step<Instant> {
+    ) -> RunStep<Instant> {
         let waits_for_end = running > 0 && self.overrun.waits_for_end();
         if !waits_for_end && let Some(tick) = state.queued.take() {
-            return Step::Run(tick);
+            return RunStep::Run(tick);
         }
         match state.next {
             Some((tick, jitter)) if !waits_for_end => {
                 let due = later(tick, jitter);
                 if due > now {
-                    return Step::WaitUntil(due);
+                    return RunStep::WaitUntil(due);
                 }
                 state.next =
                     (!self.is_delay).then(|| (later(tick, self.period), draw(self.jitter)));
                 match state.next {
                     Some((next, _)) if self.overrun.refuses(running) => {
-                        Step::Skip(1 + self.pass(state, next, now, draw))
+                        RunStep::Skip(1 + self.pass(state, next, now, draw))
                     }
-                    _ => Step::Run(tick),
+                    _ => RunStep::Run(tick),
                 }
             }
-            _ => Step::WaitForEnd,
+            _ => RunStep::WaitForEnd,
         }
     }
 
@@ -313,10 +313,10 @@ mod tests {
             let began = self.began;
             let after = |at: Instant| (at - began).as_secs();
             match self.call(at, |rate, state, now, draw| rate.step(state, running, now, draw)) {
-                Step::Run(tick) => format!("run {}", after(tick)),
-                Step::WaitUntil(due) => format!("wait {}", after(due)),
-                Step::Skip(count) => format!("skip {count}"),
-                Step::WaitForEnd => "wait for the end".to_owned(),
+                RunStep::Run(tick) => format!("run {}", after(tick)),
+                RunStep::WaitUntil(due) => format!("wait {}", after(due)),
+                RunStep::Skip(count) => format!("skip {count}"),
+                RunStep::WaitForEnd => "wait for the end".to_owned(),
             }
         }
     }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use super::plan::{Now, Plan, PlanState, Step};
+use super::plan::{PlanState, RunPlan, RunStep, StepTime};
 use crate::child::ShownProperty;
 use crate::lifecycle::Lifecycle;
 use crate::status::{ChildInfo, LastRun, RunOutcome, ScheduleInfo};
@@ -42,7 +42,7 @@ struct State {
 
 impl JobRecord {
     /// An incarnation begins. Returns how many runs were missed since the one before.
-    pub(super) fn start(&self, job: &JobPlan<'_>, now: Now) -> u64 {
+    pub(super) fn start(&self, job: &JobPlan<'_>, now: StepTime) -> u64 {
         let state = &mut *self.0.lock();
         let JobPlan { plan, text, unhealthy_after } = *job;
         state.plan = Some(Arc::clone(text));
@@ -55,21 +55,21 @@ impl JobRecord {
     }
 
     /// Returns what to do now, and how many runs were missed before.
-    pub(super) fn step(&self, plan: &Plan, now: Now) -> (Step<SystemTime>, u64) {
+    pub(super) fn step(&self, plan: &RunPlan, now: StepTime) -> (RunStep<SystemTime>, u64) {
         let state = &mut *self.0.lock();
         let (step, missed) = plan.step(&mut state.place, state.running, now);
         state.skip(missed);
-        if let Step::Skip(count) = step {
+        if let RunStep::Skip(count) = step {
             state.skip(count);
         }
-        if missed > 0 || matches!(step, Step::Skip(_) | Step::Run(_)) {
+        if missed > 0 || matches!(step, RunStep::Skip(_) | RunStep::Run(_)) {
             state.look_ahead(now);
         }
         (step, missed)
     }
 
     /// A run begins. Returns its number, and the guard with which it ends.
-    pub(super) fn begin(self: &Arc<Self>, planned: SystemTime, now: Now) -> (u64, BegunRun) {
+    pub(super) fn begin(self: &Arc<Self>, planned: SystemTime, now: StepTime) -> (u64, BegunRun) {
         let mut state = self.0.lock();
         (state.begun, state.running) = (state.begun + 1, state.running + 1);
         let (number, start) = (state.begun, state.starts);
@@ -79,7 +79,7 @@ impl JobRecord {
     }
 
     /// The run is over that was the only one. Returns how many runs it has skipped.
-    pub(super) fn after_run(&self, plan: &Plan, now: Now) -> u64 {
+    pub(super) fn after_run(&self, plan: &RunPlan, now: StepTime) -> u64 {
         let state = &mut *self.0.lock();
         let skipped = plan.end(&mut state.place, now);
         state.skip(skipped);
@@ -112,7 +112,7 @@ impl State {
         self.skipped = self.skipped.saturating_add(count);
     }
 
-    fn look_ahead(&mut self, now: Now) {
+    fn look_ahead(&mut self, now: StepTime) {
         self.next = self.place.next(now);
     }
 
@@ -147,7 +147,7 @@ impl State {
 /// What an incarnation of a periodic child starts with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobPlan<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a RunPlan,
     /// The plan as the status shows it.
     pub(super) text: &'a Arc<str>,
     pub(super) unhealthy_after: u32,
@@ -173,7 +173,7 @@ pub(super) struct BegunRun {
     /// The incarnation that it belongs to.
     start: u64,
     planned: SystemTime,
-    began: Now,
+    began: StepTime,
     has_ended: bool,
 }
 
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_run_of_an_earlier_incarnation_changes_nothing_in_the_count_of_failed_runs() {
-        let now = Now { instant: crate::clock::now(), wall_clock: SystemTime::UNIX_EPOCH };
-        let plan = Plan::Rate(Rate {
+        let now = StepTime { instant: crate::clock::now(), wall_clock: SystemTime::UNIX_EPOCH };
+        let plan = RunPlan::Rate(Rate {
             period: Duration::from_secs(1),
             first_after: Duration::ZERO,
             is_delay: false,

@@ -160,12 +160,12 @@ impl fmt::Debug for RunContext {
 }
 
 /// How a run has ended, and the panics in it that no line has reported yet.
-pub(super) struct Ended {
+pub(super) struct EndedRun {
     exit: Exit,
     panics: Vec<RecordedPanic>,
 }
 
-impl Ended {
+impl EndedRun {
     pub(super) fn new(exit: Exit) -> Self {
         Self { exit, panics: Vec::new() }
     }
@@ -184,16 +184,19 @@ impl Ended {
 }
 
 /// Calls the function of a run. A panic is the end of the run.
-pub(super) fn call<R>(function: impl FnOnce() -> R) -> Result<R, Ended> {
+pub(super) fn call<R>(function: impl FnOnce() -> R) -> Result<R, EndedRun> {
     let (called, panics) = collect(|| catch_panic_message(function));
-    called.map_err(|panic| Ended { exit: Err(panicked(panic)), panics })
+    called.map_err(|panic| EndedRun { exit: Err(panicked(panic)), panics })
 }
 
 /// Polls a run.
-pub(super) fn poll_run<O: Outcome>(ctx: &Context, poll: impl FnOnce() -> Poll<O>) -> Poll<Ended> {
+pub(super) fn poll_run<O: Outcome>(
+    ctx: &Context,
+    poll: impl FnOnce() -> Poll<O>,
+) -> Poll<EndedRun> {
     let (polled, panics) = collect(|| catch(|| poll().map(Outcome::into_exit)));
     match polled {
-        Poll::Ready(exit) => Poll::Ready(Ended { exit, panics }),
+        Poll::Ready(exit) => Poll::Ready(EndedRun { exit, panics }),
         Poll::Pending => {
             log_recorded(&ctx.incarnation, panics);
             Poll::Pending
@@ -203,8 +206,8 @@ pub(super) fn poll_run<O: Outcome>(ctx: &Context, poll: impl FnOnce() -> Poll<O>
 
 impl RunOptions {
     /// Ends a run. Returns the failure that the child fails with, if it does.
-    pub(super) fn end(&self, ctx: &Context, run: BegunRun, ended: Ended, now: Instant) -> Exit {
-        let Ended { exit, panics } = ended;
+    pub(super) fn end(&self, ctx: &Context, run: BegunRun, ended: EndedRun, now: Instant) -> Exit {
+        let EndedRun { exit, panics } = ended;
         let Some(error) = exit.as_ref().err().filter(|error| !error.is_ignore()).cloned() else {
             log_recorded(&ctx.incarnation, panics);
             report_health(ctx, run.end(RunOutcome::Done, None, now).health);
@@ -238,9 +241,9 @@ impl RunOptions {
     }
 
     /// Returns how a run has ended that may be over its limit. Such a run has timed out, even if it has returned since.
-    pub(super) fn over_limit(&self, is_over: bool, ended: Ended) -> Ended {
+    pub(super) fn over_limit(&self, is_over: bool, ended: EndedRun) -> EndedRun {
         let Some(limit) = self.limit.filter(|_| is_over) else { return ended };
-        Ended { exit: Err(ExitError::from_reason(ExitReason::TimedOut(limit))), ..ended }
+        EndedRun { exit: Err(ExitError::from_reason(ExitReason::TimedOut(limit))), ..ended }
     }
 }
 

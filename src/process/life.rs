@@ -19,8 +19,8 @@ use super::exit::ProcessExit;
 use super::keeper::{CommandFactory, Containment, Pipes, Process, spawn};
 use super::log::{LineLog, Stream};
 use super::output::{Sinks, Tail, read, status_of};
-use super::ready::{Condition, LineWatch, NotifySocket, Report, accepts, succeeds};
-use super::spec::{Options, Output, StdinFrom, connect};
+use super::ready::{Condition, LineWatch, NotifySocket, ProcessReport, accepts, succeeds};
+use super::spec::{Output, ProcessOptions, StdinFrom, connect};
 use crate::child::spec::IncarnationFactory;
 use crate::child::task::ExitFuture;
 use crate::child::{ChildMeta, Context, Phases};
@@ -34,7 +34,7 @@ const LAST_LINES: Duration = Duration::from_secs(3);
 /// What the incarnations of a child with a process have in common.
 pub(super) struct ProcessFactory {
     pub(super) factory: CommandFactory,
-    pub(super) options: Options,
+    pub(super) options: ProcessOptions,
     pub(super) type_name: &'static str,
 }
 
@@ -112,7 +112,7 @@ impl ProcessFactory {
 
 /// One process, from its start to its end.
 struct Life<'a> {
-    options: &'a Options,
+    options: &'a ProcessOptions,
     process: Process,
     socket: Option<NotifySocket>,
     sinks: &'a Sinks,
@@ -172,7 +172,7 @@ impl Life<'_> {
         }
     }
 
-    fn take(&mut self, report: io::Result<Report>) {
+    fn take(&mut self, report: io::Result<ProcessReport>) {
         let ctx = &self.sinks.ctx;
         let Ok(report) = report else {
             // Nothing more will come.
@@ -217,7 +217,7 @@ async fn ready(condition: &Condition, found: Option<&mut oneshot::Receiver<()>>,
     }
 }
 
-async fn next_report(socket: Option<&NotifySocket>) -> io::Result<Report> {
+async fn next_report(socket: Option<&NotifySocket>) -> io::Result<ProcessReport> {
     match socket {
         Some(socket) => socket.report().await,
         None => pending().await,

@@ -229,7 +229,7 @@ pub(super) struct NotifySocket {
 
 /// What a process reports.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Report {
+pub(super) struct ProcessReport {
     pub(super) is_ready: bool,
     pub(super) is_alive: bool,
     pub(super) status: Option<String>,
@@ -262,7 +262,7 @@ impl NotifySocket {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub(super) async fn report(&self) -> io::Result<Report> {
+    pub(super) async fn report(&self) -> io::Result<ProcessReport> {
         let mut message = [0; 4096];
         let length = self.socket.recv(&mut message).await?;
         Ok(parse(&message[..length]))
@@ -287,8 +287,8 @@ fn remove(directory: &Path, path: &Path) {
 }
 
 /// Reads a message in the format of `sd_notify`. What isn't known is ignored.
-fn parse(message: &[u8]) -> Report {
-    let mut report = Report::default();
+fn parse(message: &[u8]) -> ProcessReport {
+    let mut report = ProcessReport::default();
     for line in String::from_utf8_lossy(message).lines() {
         match line.split_once('=') {
             Some(("READY", "1")) => report.is_ready = true,
@@ -307,17 +307,20 @@ mod tests {
     #[test]
     fn a_message_has_a_line_for_each_fact() {
         let report = |message: &str| parse(message.as_bytes());
-        let ready = Report { is_ready: true, ..Report::default() };
+        let ready = ProcessReport { is_ready: true, ..ProcessReport::default() };
         assert_eq!(report("READY=1"), ready);
         assert_eq!(report("READY=1\n"), ready);
         let status = Some("loading = 3".to_owned());
-        assert_eq!(report("STATUS=loading = 3"), Report { status, ..Report::default() });
+        assert_eq!(
+            report("STATUS=loading = 3"),
+            ProcessReport { status, ..ProcessReport::default() }
+        );
         assert_eq!(
             report("MAINPID=1\nWATCHDOG=1\nSTATUS=\nREADY=1"),
-            Report { is_ready: true, is_alive: true, status: Some(String::new()) }
+            ProcessReport { is_ready: true, is_alive: true, status: Some(String::new()) }
         );
         for ignored in ["READY=0", "READY", "", "X_READY=1", "\u{0}"] {
-            assert_eq!(report(ignored), Report::default(), "{ignored}");
+            assert_eq!(report(ignored), ProcessReport::default(), "{ignored}");
         }
         assert_eq!(parse(b"\xff\xfe\nREADY=1"), ready);
     }

@@ -60,7 +60,7 @@ where
         name: name.into(),
         type_name: std::any::type_name::<F>(),
         factory: factory_of(factory),
-        options: Options::default(),
+        options: ProcessOptions::default(),
         defined_at: Location::caller(),
     }
 }
@@ -77,7 +77,7 @@ pub struct CommandSpec {
     name: String,
     type_name: &'static str,
     factory: CommandFactory,
-    options: Options,
+    options: ProcessOptions,
     defined_at: &'static Location<'static>,
 }
 
@@ -244,7 +244,7 @@ impl fmt::Debug for CommandSpec {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Options {
+pub(super) struct ProcessOptions {
     pub(super) stdin: StdinFrom,
     pub(super) stdout: Output,
     pub(super) stderr: Output,
@@ -257,7 +257,7 @@ pub(super) struct Options {
     pub(super) cgroup: Option<PathBuf>,
 }
 
-impl Default for Options {
+impl Default for ProcessOptions {
     fn default() -> Self {
         let successes =
             Successes { codes: Vec::new(), signals: Vec::new(), stop_signal: StopSignal::Term };

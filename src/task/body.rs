@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::report::{Report, TaskError};
+use super::report::{TaskError, TaskReport};
 use crate::child::Context;
 use crate::child::closures::run_closure;
 use crate::child::helpers::HelperGuard;
@@ -16,7 +16,7 @@ use crate::panic::{PanicMessage, panic_message};
 
 /// How a future ends that isn't awaited to its end.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Limits {
+pub(super) struct BodyLimits {
     /// The future itself handles the cancellation of its child.
     pub(super) cooperative: bool,
     pub(super) timeout: Option<Duration>,
@@ -34,9 +34,9 @@ enum Ended<T> {
 /// The guard of the child that the task is linked to is dropped after the future.
 pub(super) async fn run<F: Future>(
     ctx: Context,
-    mut report: Report<F::Output>,
+    mut report: TaskReport<F::Output>,
     _linked: Option<HelperGuard>,
-    limits: Limits,
+    limits: BodyLimits,
     make: impl FnOnce(Context) -> F,
 ) -> Exit {
     let path = ctx.path();
@@ -81,8 +81,8 @@ pub(super) fn panicked(panic: PanicMessage) -> (ExitReason, ExitError) {
 
 async fn until_ended<F: Future>(
     ctx: &Context,
-    report: &Report<F::Output>,
-    limits: Limits,
+    report: &TaskReport<F::Output>,
+    limits: BodyLimits,
     mut future: Pin<&mut F>,
 ) -> Ended<F::Output> {
     let token = report.token();
@@ -113,7 +113,7 @@ async fn until_ended<F: Future>(
 /// Runs `closure`, and reports its outcome unless the child is aborted before.
 pub(super) async fn run_blocking<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
     ctx: Context,
-    mut report: Report<T>,
+    mut report: TaskReport<T>,
     closure: F,
 ) -> Exit {
     let token = report.token();

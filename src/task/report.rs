@@ -80,13 +80,13 @@ impl TaskShared {
 }
 
 /// Reports the outcome of a task. Dropped without one, it reports that the task was stopped.
-pub(super) struct Report<T> {
+pub(super) struct TaskReport<T> {
     /// `None` once the outcome was reported.
     sender: Option<oneshot::Sender<TaskResult<T>>>,
     shared: Arc<TaskShared>,
 }
 
-impl<T> Report<T> {
+impl<T> TaskReport<T> {
     pub(super) fn new(shared: &Arc<TaskShared>) -> (Self, oneshot::Receiver<TaskResult<T>>) {
         let (sender, outcome) = oneshot::channel();
         (Self { sender: Some(sender), shared: Arc::clone(shared) }, outcome)
@@ -115,7 +115,7 @@ impl<T> Report<T> {
     }
 }
 
-impl<T> Drop for Report<T> {
+impl<T> Drop for TaskReport<T> {
     fn drop(&mut self) {
         self.shared.finished.store(true, Ordering::Release);
         let sender = self.sender.take();

@@ -4,10 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::body::{self, Limits};
+use super::body::{self, BodyLimits};
 use super::join::{Requested, State, Task, why_not_running};
 use super::place::Place;
-use super::report::{Report, TaskShared};
+use super::report::{TaskReport, TaskShared};
 use crate::child::helpers::HelperGuard;
 use crate::child::{ChildSpec, Context, once};
 use crate::error::{BuildError, ControlError};
@@ -147,7 +147,7 @@ impl TaskSupervisor {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.spawn_limited(name.into(), None, Limits::default(), |_| future)
+        self.spawn_limited(name.into(), None, BodyLimits::default(), |_| future)
     }
 
     /// Spawns a task that handles its own cancellation.
@@ -173,7 +173,7 @@ impl TaskSupervisor {
         F: FnOnce(Context) -> Fut + Send + 'static,
         Fut: Future<Output: Send + 'static> + Send + 'static,
     {
-        let limits = Limits { cooperative: true, ..Limits::default() };
+        let limits = BodyLimits { cooperative: true, ..BodyLimits::default() };
         self.spawn_limited(name.into(), None, limits, run)
     }
 
@@ -194,7 +194,7 @@ impl TaskSupervisor {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.spawn_limited(name.into(), Some(ctx), Limits::default(), |_| future)
+        self.spawn_limited(name.into(), Some(ctx), BodyLimits::default(), |_| future)
     }
 
     /// Spawns a closure on tokio's blocking pool.
@@ -223,7 +223,7 @@ impl TaskSupervisor {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let limits = Limits { timeout, ..Limits::default() };
+        let limits = BodyLimits { timeout, ..BodyLimits::default() };
         self.spawn_limited(name, None, limits, |_| future)
     }
 
@@ -231,7 +231,7 @@ impl TaskSupervisor {
         &self,
         name: String,
         linked_to: Option<&Context>,
-        limits: Limits,
+        limits: BodyLimits,
         run: F,
     ) -> Task<Fut::Output>
     where
@@ -246,12 +246,12 @@ impl TaskSupervisor {
     fn start<T, F, Fut>(&self, name: String, linked_to: Option<&Context>, run: F) -> Task<T>
     where
         T: Send + 'static,
-        F: FnOnce(Context, Report<T>, Option<HelperGuard>) -> Fut + Send + 'static,
+        F: FnOnce(Context, TaskReport<T>, Option<HelperGuard>) -> Fut + Send + 'static,
         Fut: Future<Output = Exit> + Send + 'static,
     {
         let place = Arc::clone(&self.place);
         let shared = Arc::new(TaskShared::new(linked_to));
-        let (report, outcome) = Report::new(&shared);
+        let (report, outcome) = TaskReport::new(&shared);
         if let Err(problem) = check_name(&name) {
             let parent = place.path().to_string();
             return Task::new(

@@ -30,7 +30,7 @@ const SPINNING: u32 = 100_000;
 const SHOWN: usize = 50;
 
 /// The events and dead letters so far.
-pub(super) struct EventLog {
+pub(super) struct LoggedEvents {
     root: Path,
     pub(super) events: Vec<Event>,
     pub(super) letters: Vec<DeadLetter>,
@@ -60,10 +60,10 @@ pub(super) enum Stuck {
     Instead(String),
 }
 
-/// Records a tree in an [`EventLog`] until it is dropped.
+/// Records a tree in an [`LoggedEvents`] until it is dropped.
 pub(super) struct Recorder {
     handle: SupervisorHandle,
-    log: Arc<Mutex<EventLog>>,
+    log: Arc<Mutex<LoggedEvents>>,
     task: JoinHandle<()>,
     clock: Option<Arc<ClockWatch>>,
 }
@@ -74,7 +74,7 @@ impl Recorder {
         let new_letters = handle.dead_letters().with_suppressed();
         let (events, letters, next) = (Vec::new(), Vec::new(), 0);
         let root = handle.path();
-        let log = EventLog { root, events, letters, next, new_events, new_letters };
+        let log = LoggedEvents { root, events, letters, next, new_events, new_letters };
         let log = Arc::new(Mutex::new(log));
         let (mut arrivals, kept) = (handle.events(), Arc::clone(&log));
         #[expect(clippy::disallowed_methods, reason = "aborted when the recorder is dropped")]
@@ -87,7 +87,7 @@ impl Recorder {
     }
 
     /// Returns the log with everything that has happened.
-    pub(super) fn log(&self) -> MutexGuard<'_, EventLog> {
+    pub(super) fn log(&self) -> MutexGuard<'_, LoggedEvents> {
         let mut log = self.log.lock();
         log.catch_up();
         log
@@ -118,7 +118,7 @@ impl Recorder {
     pub(super) async fn until<T>(
         &self,
         patience: Duration,
-        mut look: impl FnMut(&mut EventLog) -> Option<Result<T, Stuck>> + Send,
+        mut look: impl FnMut(&mut LoggedEvents) -> Option<Result<T, Stuck>> + Send,
     ) -> Result<T, Stuck> {
         let mut arrivals = self.handle.events();
         let mut ended = None;
@@ -165,7 +165,7 @@ impl fmt::Debug for Recorder {
     }
 }
 
-impl EventLog {
+impl LoggedEvents {
     fn catch_up(&mut self) {
         while let Some(event) = self.new_events.try_next() {
             self.events.push(event);
@@ -228,12 +228,12 @@ impl EventLog {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(log: &EventLog, wanted: &'a [Expect], exactly: bool) -> Self {
+    pub(super) fn new(log: &LoggedEvents, wanted: &'a [Expect], exactly: bool) -> Self {
         Self { wanted, exactly, next: log.next, taken: Vec::new() }
     }
 
     /// Searches the new events. When all expected ones are found, the next search begins after them.
-    pub(super) fn look(&mut self, log: &mut EventLog) -> Option<Result<Vec<Event>, Stuck>> {
+    pub(super) fn look(&mut self, log: &mut LoggedEvents) -> Option<Result<Vec<Event>, Stuck>> {
         while let Some(wanted) = self.wanted.get(self.taken.len()) {
             let event = log.events.get(self.next)?;
             if wanted.matches(&log.root, event) {
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the text of a search that fails.
-    pub(super) fn failure(&self, log: &EventLog, stuck: &Stuck) -> String {
+    pub(super) fn failure(&self, log: &LoggedEvents, stuck: &Stuck) -> String {
         let how = if self.exactly { "and nothing else" } else { "in this order" };
         let mut text = format!("expected, {how}:\n");
         for (index, wanted) in self.wanted.iter().enumerate() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::expect::{Expect, relative};
 use super::faults::{Faults, StartFault};
-use super::log::{EventLog, Recorder, Search, Stuck};
+use super::log::{LoggedEvents, Recorder, Search, Stuck};
 use super::standstill::ClockWatch;
 use crate::app::run::Root;
 use crate::child::ChildSpec;
@@ -471,7 +471,7 @@ impl TestTree {
         mut next: usize,
         is_wanted: impl Fn(&Event) -> bool + Send + Sync,
     ) -> Result<(), Stuck> {
-        let look = |log: &mut EventLog| {
+        let look = |log: &mut LoggedEvents| {
             let new = &log.events[next..];
             next = log.events.len();
             new.iter().any(&is_wanted).then_some(Ok(()))

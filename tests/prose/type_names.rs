@@ -4,45 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::files::{assert_none, files, read};
 
-/// The names that several visible types have, sorted, each with their number and the reason. `to rename` is none, and stands for
-/// work to do.
+/// The names that several visible types have, sorted, each with their number and the reason.
 const SHARED: &[(&str, usize, &str)] = &[
-    ("Call", 2, "to rename"),
     ("CallError", 2, "public in `bus` and in `resilience`, where users name them with the module"),
-    ("Change", 2, "to rename"),
-    ("Channel", 2, "to rename"),
-    ("ChildMetrics", 2, "stands in for the real one without the feature `metrics`"),
-    ("Children", 2, "to rename"),
-    ("Effect", 2, "to rename"),
-    ("Ended", 3, "to rename"),
-    ("Entry", 2, "to rename"),
-    ("EventLog", 2, "to rename"),
-    ("Handlers", 3, "to rename"),
-    ("Key", 2, "to rename"),
-    ("Limits", 3, "to rename"),
-    ("Member", 2, "to rename"),
-    ("Message", 2, "to rename"),
-    ("Node", 2, "to rename"),
-    ("Notice", 2, "to rename"),
-    ("Now", 2, "to rename"),
-    ("Options", 3, "to rename"),
-    ("Plan", 2, "to rename"),
-    ("Problem", 2, "to rename"),
-    ("Question", 2, "to rename"),
-    ("Reader", 2, "to rename"),
-    ("Record", 3, "to rename"),
-    ("Recorder", 2, "to rename"),
-    ("Registration", 3, "to rename"),
-    ("Report", 3, "to rename"),
-    ("Request", 3, "to rename"),
-    ("Scope", 2, "stands in for the real one without the feature `metrics`"),
+    ("Effect", 2, "public in `config`; in `core`, beside `MachineEvent`, and never seen by users"),
+    ("Handlers", 2, "of signals, one for each platform"),
     ("Sealed", 3, "the usual name of a trait that keeps another one to this crate"),
-    ("Source", 2, "to rename"),
-    ("Step", 4, "to rename"),
-    ("Table", 2, "to rename"),
-    ("Unanswered", 2, "to rename"),
-    ("View", 2, "to rename"),
-    ("Waits", 2, "to rename"),
 ];
 
 /// Returns the name of the visible type that a line defines.

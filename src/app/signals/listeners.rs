@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //!
-//! 1. A listener is in the table exactly as long as its [`Registration`].
+//! 1. A listener is in the table exactly as long as its [`SignalRegistration`].
 //! 2. No waker and no function of a listener is called or dropped while the lock is held.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::sync::Mutex;
 
 pub(super) type FirstHook = Arc<dyn Fn(OsSignal) + Send + Sync>;
 /// Returns what still runs.
-pub(super) type Source = Arc<dyn Fn() -> Vec<Path> + Send + Sync>;
+pub(super) type StillRunning = Arc<dyn Fn() -> Vec<Path> + Send + Sync>;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -36,11 +36,11 @@ enum Listener {
     /// The waker of the last poll.
     Future(Option<Waker>),
     First(FirstHook),
-    Second(Source),
+    Second(StillRunning),
 }
 
 impl Listeners {
-    pub(super) fn future(self: &Arc<Self>) -> Registration {
+    pub(super) fn future(self: &Arc<Self>) -> SignalRegistration {
         self.add(Listener::Future(None)).0
     }
 
@@ -49,7 +49,7 @@ impl Listeners {
     /// If the first signal has come already, `hook` is called before this returns. It isn't called for a
     /// signal that ends the process because no future exists. A panic of `hook` is caught. `hook` must not
     /// block: a second signal would wait for it.
-    pub(super) fn on_first(self: &Arc<Self>, hook: FirstHook) -> Registration {
+    pub(super) fn on_first(self: &Arc<Self>, hook: FirstHook) -> SignalRegistration {
         let (registration, first) = self.add(Listener::First(Arc::clone(&hook)));
         if let Some(signal) = first {
             catch_panic(|| hook(signal));
@@ -62,17 +62,17 @@ impl Listeners {
     ///
     /// `source` is called on a thread of its own. If it blocks for more than half a second, or panics, its
     /// answer is missing.
-    pub(super) fn on_second(self: &Arc<Self>, source: Source) -> Registration {
+    pub(super) fn on_second(self: &Arc<Self>, source: StillRunning) -> SignalRegistration {
         self.add(Listener::Second(source)).0
     }
 
     /// Also returns the first signal, if it has come.
-    fn add(self: &Arc<Self>, listener: Listener) -> (Registration, Option<OsSignal>) {
+    fn add(self: &Arc<Self>, listener: Listener) -> (SignalRegistration, Option<OsSignal>) {
         let mut table = self.0.lock();
         let id = table.next;
         table.next += 1;
         table.listeners.insert(id, listener);
-        (Registration { listeners: Arc::clone(self), id }, table.first)
+        (SignalRegistration { listeners: Arc::clone(self), id }, table.first)
     }
 
     /// Handles the first signal. Returns whether a future has received it.
@@ -104,7 +104,7 @@ impl Listeners {
     }
 
     /// Returns the sources that know what still runs.
-    pub(super) fn sources(&self) -> Vec<Source> {
+    pub(super) fn sources(&self) -> Vec<StillRunning> {
         let table = self.0.lock();
         let source = |listener: &Listener| match listener {
             Listener::Second(source) => Some(Arc::clone(source)),
@@ -118,12 +118,12 @@ impl Listeners {
 ///
 /// A function that is being called when its registration is dropped may still be running afterwards.
 #[must_use = "dropping it ends the registration"]
-pub(crate) struct Registration {
+pub(crate) struct SignalRegistration {
     listeners: Arc<Listeners>,
     id: u64,
 }
 
-impl Registration {
+impl SignalRegistration {
     /// Polls for the first signal. Wakes only for a registration of a future.
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<OsSignal> {
         let waker = cx.waker().clone();
@@ -142,7 +142,7 @@ impl Registration {
     }
 }
 
-impl Drop for Registration {
+impl Drop for SignalRegistration {
     fn drop(&mut self) {
         let removed = self.listeners.0.lock().listeners.remove(&self.id);
         catch_panic(|| drop(removed));
@@ -153,7 +153,7 @@ impl Drop for Registration {
 mod tests {
     use super::*;
 
-    fn poll(registration: &Registration, waker: &Waker) -> Poll<OsSignal> {
+    fn poll(registration: &SignalRegistration, waker: &Waker) -> Poll<OsSignal> {
         registration.poll(&mut Context::from_waker(waker))
     }
 

@@ -32,7 +32,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
-use self::listeners::{Listeners, Registration};
+use self::listeners::{Listeners, SignalRegistration};
 #[cfg(unix)]
 use self::unix::Handlers;
 #[cfg(windows)]
@@ -123,7 +123,7 @@ pub fn signals() -> Signals {
 #[must_use = "futures do nothing unless polled"]
 pub struct Signals {
     /// `None` if the handlers can't be installed, which was logged.
-    listening: Option<Registration>,
+    listening: Option<SignalRegistration>,
 }
 
 impl Future for Signals {
@@ -249,7 +249,7 @@ pub(super) struct StopSignals {
     /// Whether they stop the tree even if no future of the user's is one of theirs.
     listens: bool,
     received: Option<Signals>,
-    registrations: Vec<Registration>,
+    registrations: Vec<SignalRegistration>,
 }
 
 impl StopSignals {

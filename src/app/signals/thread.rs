@@ -17,7 +17,7 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::listeners::Source;
+use super::listeners::StillRunning;
 use super::{Handlers, LISTENERS, OsSignal};
 use crate::app::exit_thread::exit_process;
 use crate::clock::now;
@@ -98,14 +98,14 @@ const WITHIN: Duration = Duration::from_millis(500);
 const NAMED: usize = 20;
 
 /// Writes a line that names what still runs.
-async fn report(signal: OsSignal, sources: Vec<Source>) {
+async fn report(signal: OsSignal, sources: Vec<StillRunning>) {
     let late = names(ask(sources).await);
     let written = on_thread(move || write(signal, late.as_deref()));
     let _ = timeout(WITHIN, written).await;
 }
 
 /// Asks all sources at once.
-async fn ask(sources: Vec<Source>) -> Vec<Path> {
+async fn ask(sources: Vec<StillRunning>) -> Vec<Path> {
     let until = Instant::from_std(now() + WITHIN);
     let asked: Vec<_> = sources.into_iter().map(|source| on_thread(move || source())).collect();
     let mut late = Vec::new();
@@ -165,12 +165,12 @@ mod tests {
     async fn a_source_that_blocks_or_panics_hides_no_answer_of_another() {
         let (unblock, blocked) = mpsc::channel::<()>();
         let blocked = std::sync::Mutex::new(blocked);
-        let blocks: Source = Arc::new(move || {
+        let blocks: StillRunning = Arc::new(move || {
             let _ = blocked.lock().unwrap().recv();
             vec![Path::root("blocks")]
         });
-        let panics: Source = Arc::new(|| panic!("no"));
-        let answers: Source = Arc::new(|| vec![Path::root("answers")]);
+        let panics: StillRunning = Arc::new(|| panic!("no"));
+        let answers: StillRunning = Arc::new(|| vec![Path::root("answers")]);
 
         assert_eq!(ask(vec![blocks, panics, answers]).await, [Path::root("answers")]);
         drop(unblock);

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{self, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
 use super::SYSTEMD_VARIABLES;
-use super::reporter::{Message, Notice, Reporter};
+use super::reporter::{Message, Reporter, SystemdNotice};
 use crate::app::companion::{Companion, MaybeCompanion, RunStart, companion};
 use crate::clock;
 use crate::handle::SupervisorHandle;
@@ -63,7 +63,7 @@ impl Notifier {
     /// If the future is dropped, what systemd hasn't received yet is lost.
     pub(super) async fn run(
         self,
-        mut notices: mpsc::UnboundedReceiver<Notice>,
+        mut notices: mpsc::UnboundedReceiver<SystemdNotice>,
         alive: impl Fn() -> bool,
     ) {
         let mut reporter = Reporter::new(self.watchdog, clock::now());
@@ -207,7 +207,7 @@ const SNAPSHOT: Duration = Duration::from_secs(2);
 
 /// The tasks that notify systemd. They end when this is dropped.
 struct SystemdTasks {
-    notices: UnboundedSender<Notice>,
+    notices: UnboundedSender<SystemdNotice>,
     notifier: OwnedTask<()>,
     watcher: OwnedTask<()>,
 }
@@ -231,7 +231,10 @@ impl Companion for Systemd {
         run.on_reload.push(Box::new(move |status| {
             let Some(notices) = of_reload.upgrade() else { return };
             let _ =
-                notices.send(status.map_or(Notice::Reloading, |status| Notice::Ready { status }));
+                notices
+                    .send(status.map_or(SystemdNotice::Reloading, |status| SystemdNotice::Ready {
+                        status,
+                    }));
         }));
         let watcher = OwnedTask::spawn("verger notices", watch(run.handle(), notices.clone()));
         let notify = notifier.run(received, move || alive.iter().all(|alive| alive()));
@@ -242,7 +245,7 @@ impl Companion for Systemd {
     fn stage(&mut self, cause: &str, stage: &str, within: Duration) {
         if let Some(tasks) = &self.0 {
             let status = format!("stopping because of {cause}: {stage}");
-            let _ = tasks.notices.send(Notice::Stopping { status, within });
+            let _ = tasks.notices.send(SystemdNotice::Stopping { status, within });
         }
     }
 
@@ -257,7 +260,7 @@ impl Companion for Systemd {
 }
 
 /// Notifies of what the start waits for, of its end, and then of each change between ready and not ready.
-async fn watch(tree: SupervisorHandle, notices: UnboundedSender<Notice>) {
+async fn watch(tree: SupervisorHandle, notices: UnboundedSender<SystemdNotice>) {
     let mut last = String::new();
     let mut started = pin!(tree.until_started());
     loop {
@@ -269,10 +272,10 @@ async fn watch(tree: SupervisorHandle, notices: UnboundedSender<Notice>) {
         let starting = snapshot(&tree).await.map(|status| format!("starting: {}", text(&status)));
         if let Some(starting) = starting.filter(|starting| *starting != last) {
             last.clone_from(&starting);
-            let _ = notices.send(Notice::Status(starting));
+            let _ = notices.send(SystemdNotice::Status(starting));
         }
     }
-    let _ = notices.send(Notice::Ready { status: "started".to_owned() });
+    let _ = notices.send(SystemdNotice::Ready { status: "started".to_owned() });
     loop {
         if let Some(status) = snapshot(&tree).await
             && let text = text(&status)
@@ -280,8 +283,8 @@ async fn watch(tree: SupervisorHandle, notices: UnboundedSender<Notice>) {
         {
             last.clone_from(&text);
             let _ = notices.send(match status.is_ready() {
-                true => Notice::Ready { status: text },
-                false => Notice::Unready { status: text },
+                true => SystemdNotice::Ready { status: text },
+                false => SystemdNotice::Unready { status: text },
             });
         }
         sleep(PERIOD).await;

@@ -15,7 +15,7 @@ const HEALTHY: Duration = Duration::from_secs(30);
 
 /// Something that happened to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum SystemdNotice {
     /// The tree is ready, at first or again.
     Ready { status: String },
     /// The tree is not ready any more.
@@ -61,11 +61,11 @@ impl Reporter {
         Self { state: State::Pending, watchdog, reset: None, was_reset: false }
     }
 
-    pub(super) fn on_notice(&mut self, notice: Notice, now: Instant) -> Option<Message> {
+    pub(super) fn on_notice(&mut self, notice: SystemdNotice, now: Instant) -> Option<Message> {
         let is_stopping = matches!(self.state, State::Stopping { .. });
         match notice {
-            Notice::Status(status) => Some(Message::Status(status)),
-            Notice::Stopping { status, within } => {
+            SystemdNotice::Status(status) => Some(Message::Status(status)),
+            SystemdNotice::Stopping { status, within } => {
                 let extend = self.stop(now, now.checked_add(within));
                 self.reset = None;
                 Some(if is_stopping {
@@ -74,10 +74,14 @@ impl Reporter {
                     Message::Stopping { status, extend }
                 })
             }
-            Notice::Ready { .. } | Notice::Unready { .. } | Notice::Reloading if is_stopping => {
+            SystemdNotice::Ready { .. }
+            | SystemdNotice::Unready { .. }
+            | SystemdNotice::Reloading
+                if is_stopping =>
+            {
                 None
             }
-            Notice::Ready { status } => {
+            SystemdNotice::Ready { status } => {
                 let was_pending =
                     std::mem::replace(&mut self.state, State::Ready) == State::Pending;
                 if !self.was_reset {
@@ -85,11 +89,11 @@ impl Reporter {
                 }
                 Some(if was_pending { Message::Ready { status } } else { Message::Status(status) })
             }
-            Notice::Unready { status } => {
+            SystemdNotice::Unready { status } => {
                 self.reset = None;
                 Some(Message::Status(status))
             }
-            Notice::Reloading => {
+            SystemdNotice::Reloading => {
                 self.state = State::Pending;
                 Some(Message::Reloading)
             }
@@ -218,8 +222,8 @@ mod tests {
         expected.iter().map(|(at, text)| (*at, (*text).to_owned())).collect()
     }
 
-    fn ready() -> Notice {
-        Notice::Ready { status: "up".to_owned() }
+    fn ready() -> SystemdNotice {
+        SystemdNotice::Ready { status: "up".to_owned() }
     }
 
     #[test]
@@ -251,7 +255,7 @@ mod tests {
     fn a_stop_asks_for_time_until_it_is_over() {
         let start = Instant::now();
         let stopping =
-            |secs| Notice::Stopping { status: "SIGTERM".to_owned(), within: SECOND * secs };
+            |secs| SystemdNotice::Stopping { status: "SIGTERM".to_owned(), within: SECOND * secs };
         let mut reporter = Reporter::new(None, start);
         reporter.on_notice(ready(), start);
         let first = reporter.on_notice(stopping(18), start).unwrap();
@@ -280,7 +284,7 @@ mod tests {
         let start = Instant::now();
         let mut reporter = Reporter::new(None, start);
         let within = Duration::MAX;
-        reporter.on_notice(Notice::Stopping { status: String::new(), within }, start);
+        reporter.on_notice(SystemdNotice::Stopping { status: String::new(), within }, start);
         assert_eq!(until(&mut reporter, start, 3600, |_| true).len(), 720);
     }
 
@@ -289,11 +293,13 @@ mod tests {
         let start = Instant::now();
         let mut reporter = Reporter::new(None, start);
         let within = SECOND;
-        reporter.on_notice(Notice::Stopping { status: String::new(), within }, start);
-        for notice in [ready(), Notice::Reloading, Notice::Unready { status: String::new() }] {
+        reporter.on_notice(SystemdNotice::Stopping { status: String::new(), within }, start);
+        for notice in
+            [ready(), SystemdNotice::Reloading, SystemdNotice::Unready { status: String::new() }]
+        {
             assert_eq!(reporter.on_notice(notice, start), None);
         }
-        let status = reporter.on_notice(Notice::Status("2 left".to_owned()), start);
+        let status = reporter.on_notice(SystemdNotice::Status("2 left".to_owned()), start);
         assert_eq!(status, Some(Message::Status("2 left".to_owned())));
     }
 
@@ -301,7 +307,7 @@ mod tests {
     fn ready_is_said_once_and_after_each_reload() {
         let start = Instant::now();
         let mut reporter = Reporter::new(None, start);
-        let texts = [ready(), ready(), Notice::Reloading, ready()]
+        let texts = [ready(), ready(), SystemdNotice::Reloading, ready()]
             .map(|notice| reporter.on_notice(notice, start).unwrap().text());
         assert_eq!(texts[0], "READY=1\nSTATUS=up");
         assert_eq!(texts[1], "STATUS=up");
@@ -315,8 +321,10 @@ mod tests {
         let mut reporter = Reporter::new(None, start);
         reporter.on_notice(ready(), start);
         assert_eq!(until(&mut reporter, start, 29, |_| true), []);
-        reporter
-            .on_notice(Notice::Unready { status: "db is down".to_owned() }, start + SECOND * 29);
+        reporter.on_notice(
+            SystemdNotice::Unready { status: "db is down".to_owned() },
+            start + SECOND * 29,
+        );
         assert_eq!(until(&mut reporter, start, 39, |_| true), []);
         reporter.on_notice(ready(), start + SECOND * 40);
         // A status in between changes nothing.

@@ -19,7 +19,7 @@ use crate::status::ChildInfo;
 use crate::subscriber::warn;
 
 /// See the [module](self).
-pub(super) struct Children {
+pub(super) struct ShardChildren {
     shared: Arc<Shared>,
     supervisor: SupervisorHandle,
     calls: JoinSet<Done>,
@@ -47,7 +47,7 @@ pub(super) enum Done {
     Other,
 }
 
-impl Children {
+impl ShardChildren {
     pub(super) fn new(shared: Arc<Shared>, supervisor: SupervisorHandle) -> Self {
         Self { shared, supervisor, calls: JoinSet::new(), running: BTreeSet::new() }
     }

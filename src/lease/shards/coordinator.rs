@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
 use tokio::time::{sleep_until, timeout};
 
-use super::children::Children;
+use super::children::ShardChildren;
 use super::member::{Member, Seen, ShardStep};
 use super::shared::{Notice, Shared};
 use super::table::Table;
@@ -52,7 +52,7 @@ pub(super) async fn coordinate(ctx: Context, shared: Arc<Shared>) -> Exit {
 
 struct Coordinator {
     shared: Arc<Shared>,
-    children: Children,
+    children: ShardChildren,
     member: Member,
     /// The name under which the member keeps its slot.
     holder: Arc<str>,
@@ -80,7 +80,7 @@ impl Coordinator {
         let table = Arc::new(Table::new(shared.shards.get()));
         let max_members = shared.options().max_members;
         Self {
-            children: Children::new(Arc::clone(&shared), supervisor),
+            children: ShardChildren::new(Arc::clone(&shared), supervisor),
             member: Member::new(table, shared.times(), max_members, now()),
             holder: holder(&ctx.path(), 0, shared.lease.address()),
             shared,

@@ -247,7 +247,7 @@ fn loom_an_inbox_that_awaits_its_cancellation_is_woken_by_it() {
         assert_eq!(Task::new().run(inbox.next()), Next::Stopping);
 
         stopping.join().unwrap();
-        assert!(!mailbox.shared.is_closed());
+        assert!(!mailbox.shared.state().is_closed());
     });
 }
 

@@ -75,12 +75,12 @@ async fn an_application_reports_itself_through_either_kind_of_socket() {
         let running = tokio::spawn(systemd.notifier(None).run(received, || true));
         let send = |notice| notices.send(notice).unwrap();
 
-        send(Notice::Status("1 of 2 active".to_owned()));
-        send(Notice::Ready { status: "2 of 2 active".to_owned() });
+        send(SystemdNotice::Status("1 of 2 active".to_owned()));
+        send(SystemdNotice::Ready { status: "2 of 2 active".to_owned() });
         sleep(secs(31)).await;
-        send(Notice::Stopping { status: "SIGTERM".to_owned(), within: secs(8) });
+        send(SystemdNotice::Stopping { status: "SIGTERM".to_owned(), within: secs(8) });
         sleep(secs(6)).await;
-        send(Notice::Status("1 left".to_owned()));
+        send(SystemdNotice::Status("1 left".to_owned()));
         drop(notices);
         running.await.unwrap();
 
@@ -123,7 +123,7 @@ async fn what_systemd_does_not_read_yet_is_sent_later_in_order() {
     let running = tokio::spawn(systemd.notifier(None).run(received, || true));
     let sent: Vec<_> = (0..2000).map(|number| format!("STATUS={number}")).collect();
     for number in 0..2000 {
-        notices.send(Notice::Status(number.to_string())).unwrap();
+        notices.send(SystemdNotice::Status(number.to_string())).unwrap();
     }
     sleep(secs(1)).await;
     let mut arrived = systemd.received();
@@ -145,7 +145,7 @@ async fn a_systemd_that_never_reads_or_is_gone_keeps_nothing_from_ending() {
     let (notices, received) = mpsc::unbounded_channel();
     let start = clock::now();
     for number in 0..2000 {
-        notices.send(Notice::Status(number.to_string())).unwrap();
+        notices.send(SystemdNotice::Status(number.to_string())).unwrap();
     }
     drop(notices);
     let notifier = systemd.notifier(None);
@@ -155,7 +155,7 @@ async fn a_systemd_that_never_reads_or_is_gone_keeps_nothing_from_ending() {
     let (notices, received) = mpsc::unbounded_channel();
     let notifier = systemd.notifier(None);
     drop(systemd);
-    notices.send(Notice::Reloading).unwrap();
+    notices.send(SystemdNotice::Reloading).unwrap();
     drop(notices);
     notifier.run(received, || true).await;
     assert_eq!(clock::now() - start, secs(1));
