@@ -65,12 +65,12 @@ use crate::runtime::request::{HandleRequest, Started};
 ///
 /// Awaiting `&mut task` again after it has returned panics, as for tokio's `JoinHandle`.
 pub struct Task<T> {
-    state: State<T>,
+    state: TaskState<T>,
     shared: Arc<TaskShared>,
     abort_on_drop: bool,
 }
 
-pub(super) enum State<T> {
+pub(super) enum TaskState<T> {
     Requested(Requested<T>),
     /// The supervisor of the tasks doesn't run.
     NotRunning(Pin<Box<dyn Future<Output = ControlError> + Send + Sync>>),
@@ -88,7 +88,7 @@ pub(super) struct Requested<T> {
 }
 
 impl<T> Task<T> {
-    pub(super) fn new(state: State<T>, shared: Arc<TaskShared>) -> Self {
+    pub(super) fn new(state: TaskState<T>, shared: Arc<TaskShared>) -> Self {
         Self { state, shared, abort_on_drop: false }
     }
 
@@ -130,7 +130,7 @@ impl<T> Task<T> {
     /// If the future is dropped after its first poll, the task is [aborted](Self::abort), and its value is lost.
     pub async fn shutdown(mut self) -> Result<T, TaskError> {
         self.abort_on_drop = true;
-        if let State::Requested(Requested { start, .. }) = &mut self.state {
+        if let TaskState::Requested(Requested { start, .. }) = &mut self.state {
             poll_fn(|cx| start.poll(cx).map(drop)).await;
             start.terminate().await;
         }
@@ -145,22 +145,21 @@ impl<T> Future for Task<T> {
         self.shared.mark_awaited();
         loop {
             let next = match &mut self.state {
-                State::Requested(requested) => match ready!(requested.poll(cx)) {
+                TaskState::Requested(requested) => match ready!(requested.poll(cx)) {
                     Ok(result) => {
-                        self.state = State::Over;
+                        self.state = TaskState::Over;
                         return Poll::Ready(result);
                     }
                     Err(next) => next,
                 },
-                State::NotRunning(why) => State::Refused(ready!(why.as_mut().poll(cx))),
-                State::Refused(_) | State::Unlinked(_) | State::Over => {
-                    let state = std::mem::replace(&mut self.state, State::Over);
+                TaskState::NotRunning(why) => TaskState::Refused(ready!(why.as_mut().poll(cx))),
+                TaskState::Refused(_) | TaskState::Unlinked(_) | TaskState::Over => {
+                    let state = std::mem::replace(&mut self.state, TaskState::Over);
                     return Poll::Ready(Err(match state {
                         // It was stopped in the moment of its start.
-                        State::Refused(ControlError::Stopped { path }) | State::Unlinked(path) => {
-                            TaskError::Stopped { path }
-                        }
-                        State::Refused(error) => TaskError::Refused(error),
+                        TaskState::Refused(ControlError::Stopped { path })
+                        | TaskState::Unlinked(path) => TaskError::Stopped { path },
+                        TaskState::Refused(error) => TaskError::Refused(error),
                         _ => panic!("a `Task` was awaited after it had returned"),
                     }));
                 }
@@ -172,7 +171,7 @@ impl<T> Future for Task<T> {
 
 impl<T> Requested<T> {
     /// Resolves to the result of the task, or to the state that tells why there is none.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<TaskResult<T>, State<T>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<TaskResult<T>, TaskState<T>>> {
         if !self.outcome.is_terminated()
             && let Ok(result) = ready!(Pin::new(&mut self.outcome).poll(cx))
         {
@@ -182,7 +181,7 @@ impl<T> Requested<T> {
             Some(Ok(child)) => {
                 return Poll::Ready(Ok(Err(TaskError::Stopped { path: child.path().clone() })));
             }
-            Some(Err(error)) => State::Refused(error.clone()),
+            Some(Err(error)) => TaskState::Refused(error.clone()),
             None => why_not_running(Arc::clone(&self.place), self.name.clone()),
         }))
     }
@@ -197,8 +196,8 @@ impl<T> Requested<T> {
     }
 }
 
-pub(super) fn why_not_running<T>(place: Arc<Place>, name: String) -> State<T> {
-    State::NotRunning(Box::pin(async move { place.not_running(Some(&name)).await }))
+pub(super) fn why_not_running<T>(place: Arc<Place>, name: String) -> TaskState<T> {
+    TaskState::NotRunning(Box::pin(async move { place.not_running(Some(&name)).await }))
 }
 
 impl<T> Drop for Task<T> {
@@ -207,7 +206,7 @@ impl<T> Drop for Task<T> {
             self.shared.abort();
         }
         if self.shared.is_linked()
-            && let State::Requested(requested) = &mut self.state
+            && let TaskState::Requested(requested) = &mut self.state
             && let Some(reason) = requested.unread_failure()
         {
             self.shared.fail_linked(reason);

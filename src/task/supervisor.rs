@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::body::{self, BodyLimits};
-use super::join::{Requested, State, Task, why_not_running};
+use super::join::{Requested, Task, TaskState, why_not_running};
 use super::place::Place;
 use super::report::{TaskReport, TaskShared};
 use crate::child::helpers::HelperGuard;
@@ -255,14 +255,14 @@ impl TaskSupervisor {
         if let Err(problem) = check_name(&name) {
             let parent = place.path().to_string();
             return Task::new(
-                State::Refused(BuildError::BadName { parent, problem }.into()),
+                TaskState::Refused(BuildError::BadName { parent, problem }.into()),
                 shared,
             );
         }
         let mut linked = None;
         if let Some(ctx) = linked_to {
             let Some(guard) = ctx.incarnation.admit_helper() else {
-                return Task::new(State::Unlinked(place.path().join(&name)), shared);
+                return Task::new(TaskState::Unlinked(place.path().join(&name)), shared);
             };
             let token = shared.token().clone();
             guard.aborted_by(move || token.cancel());
@@ -277,9 +277,9 @@ impl TaskSupervisor {
         match SupervisorHandle::new(supervisor).request_start(spec) {
             Ok(start) => {
                 let requested = Requested { outcome, start, place, name };
-                Task::new(State::Requested(requested), shared)
+                Task::new(TaskState::Requested(requested), shared)
             }
-            Err(error) => Task::new(State::Refused(error), shared),
+            Err(error) => Task::new(TaskState::Refused(error), shared),
         }
     }
 }
