@@ -41,7 +41,7 @@ struct Grant {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    ShardStep {
+    Step {
         member: usize,
         number: u64,
     },
