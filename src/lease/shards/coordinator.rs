@@ -293,7 +293,7 @@ async fn in_time(
     request: impl Future<Output = Result<(Seen, Option<Arc<str>>), LeaseError>> + Send + 'static,
 ) -> Sight {
     let within = lease.times.request_timeout();
-    // The message is made in the call, which catches the panic of a source as well.
+    // The message is made in the call, which also catches the panic of a source.
     let call = async { request.await.map_err(|error| ExitError::from(error).to_string()) };
     let problem = match timeout(within, EngineCall::new(call)).await {
         Ok(Ok(Ok((seen, holder)))) => return Sight { seen, holder, problem: None },
