@@ -11,7 +11,8 @@ use super::{Config, Written};
 use crate::child::check_policy;
 use crate::error::BuildError;
 use crate::path::Path;
-use crate::policy::{ChildLayer, ChildRules, Layers, OptionOf, Rules, option};
+use crate::policy::option_table::{OptionOf, option};
+use crate::policy::{ChildLayer, ChildRules, Layers, Rules};
 use crate::runtime::{check_grace, check_restarts};
 
 /// Checks that the keys of a section are those of what is at its path.

@@ -16,7 +16,8 @@ use super::facts::below;
 use super::plan::{Change, ChangeKind, Effect};
 use crate::child::ChildSpec;
 use crate::path::Path;
-use crate::policy::{ChildRules, Limits, OPTIONS, OptionText, Rules};
+use crate::policy::option_table::{OPTIONS, OptionText};
+use crate::policy::{ChildRules, Limits, Rules};
 use crate::runtime::Blueprint;
 
 /// The new code of one supervisor.

@@ -9,7 +9,8 @@ use super::facts::{Facts, Found, SupervisorFacts};
 use super::node::ValueNode;
 use super::plan::{Change, ChangeKind, Effect};
 use super::secret::REDACTED;
-use crate::policy::{ChildRules, OptionText, option};
+use crate::policy::ChildRules;
+use crate::policy::option_table::{OptionText, option};
 
 /// Lists the values that differ. `code` returns the value of the code; `restarts`: whether a change of its table
 /// `config` restarts the child.

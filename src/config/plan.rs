@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::draft::{Difference, Draft};
 use super::{Config, ConfigError};
 use crate::path::Path;
-use crate::policy::TakesEffect;
+use crate::policy::option_table::TakesEffect;
 use crate::serde::serialize;
 use crate::spec::Supervisor;
 

@@ -20,10 +20,14 @@ use super::mistake::Mistake;
 use super::node::{Value, ValueNode, join};
 use super::rules;
 use crate::human_duration::HumanDuration;
+use crate::policy::option_table::OPTIONS;
+use crate::policy::serde::intensity::{OwnRestarts, Period};
+use crate::policy::serde::one_of::{WordOrTable, WordsAndTable};
+use crate::policy::serde::restart_policy::FailingFor;
 use crate::policy::{
-    AutoShutdown, Backoff, ChildLayer, FailingFor, FailureLog, ForWorkers, Intensity, Jitter,
-    OPTIONS, OnExhausted, OnLeak, OwnRestarts, Period, Places, RestartPolicy, RestartType,
-    Shutdown, Start, Strategy, SupervisorLayer, Trigger, WordOrTable, WordsAndTable, WrittenAt,
+    AutoShutdown, Backoff, ChildLayer, FailureLog, ForWorkers, Intensity, Jitter, OnExhausted,
+    OnLeak, Places, RestartPolicy, RestartType, Shutdown, Start, Strategy, SupervisorLayer,
+    Trigger, WrittenAt,
 };
 use crate::serde::deserialize;
 

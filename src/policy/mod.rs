@@ -57,14 +57,14 @@ mod health;
 mod instant;
 mod limits;
 #[cfg(feature = "config")]
-mod option_table;
+pub(crate) mod option_table;
 mod options;
 mod presets;
 mod random;
 mod reach;
 mod restart_policy;
 #[cfg(feature = "serde")]
-mod serde;
+pub(crate) mod serde;
 mod setters;
 pub(crate) mod shutdown;
 pub(crate) mod start;
@@ -86,10 +86,6 @@ pub(crate) use self::health::{HealthCounter, HealthSettings};
 pub(crate) use self::instant::later;
 pub(crate) use self::limits::{DefaultLimit, Limits, SetTwice, WrittenLimits, set};
 pub use self::limits::{OnExhausted, OnLeak};
-#[cfg(all(test, feature = "config-file"))]
-pub(crate) use self::option_table::OptionInfo;
-#[cfg(feature = "config")]
-pub(crate) use self::option_table::{OPTIONS, OptionOf, OptionText, TakesEffect, option};
 pub(crate) use self::options::{
     ChildLayer, ChildOptions, ForWorkers, Places, Rules, SpecFacts, SpecKind, SupervisorLayer,
     Withheld, WrittenAt,
@@ -101,12 +97,6 @@ pub(crate) use self::reach::{FailsAfter, Unreachable, unreachable};
 pub use self::restart_policy::RestartPolicy;
 #[cfg(feature = "serde")]
 pub use self::serde::duration::UnknownShutdown;
-#[cfg(feature = "config")]
-pub(crate) use self::serde::intensity::{OwnRestarts, Period};
-#[cfg(feature = "config")]
-pub(crate) use self::serde::one_of::{WordOrTable, WordsAndTable};
-#[cfg(feature = "config")]
-pub(crate) use self::serde::restart_policy::FailingFor;
 pub(crate) use self::setters::{child_setters, policy_setters};
 pub(crate) use self::shutdown::Shutdown;
 pub(crate) use self::start::Readiness;

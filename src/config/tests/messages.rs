@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::mistakes;
 use crate::config::de::decode;
 use crate::config::{Config, Secret};
-use crate::policy::OPTIONS;
+use crate::policy::option_table::OPTIONS;
 
 #[test]
 fn an_empty_file_is_an_empty_configuration() {

@@ -6,10 +6,8 @@ use std::time::Duration;
 use crate::child::{ChildSpec, Context};
 use crate::config::{Change, Config, Effect};
 use crate::handle::SupervisorHandle;
-use crate::policy::{
-    AutoShutdown, OPTIONS, OnExhausted, OnLeak, OptionInfo, OptionOf, OptionText, RestartType,
-    Start, Strategy, TakesEffect,
-};
+use crate::policy::option_table::{OPTIONS, OptionInfo, OptionOf, OptionText, TakesEffect};
+use crate::policy::{AutoShutdown, OnExhausted, OnLeak, RestartType, Start, Strategy};
 use crate::spec::{DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 use crate::worker;
 

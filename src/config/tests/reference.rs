@@ -9,7 +9,7 @@ use serde::forward_to_deserialize_any;
 
 use crate::config::keys;
 use crate::config::section::{OF_RESTART, RestartTable, SectionTable};
-use crate::policy::{OPTIONS, OptionOf, TakesEffect};
+use crate::policy::option_table::{OPTIONS, OptionOf, TakesEffect};
 
 /// Captures the keys of a struct, and fails.
 struct Capture<'a>(&'a mut Vec<&'static str>);
