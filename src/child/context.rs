@@ -193,7 +193,7 @@ impl Context {
     /// Returns the token of its lease, or that of the lease above it.
     pub(crate) fn token_of_lease(&self) -> Option<FencingToken> {
         let own = self.property::<FencingToken>().map(|token| *token);
-        own.or_else(|| self.incarnation.parent.fencing_token())
+        own.or_else(|| self.incarnation.parent.fencing_token)
     }
 
     /// Stops this child as its supervisor would, grace included.

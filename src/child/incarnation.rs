@@ -8,40 +8,16 @@ use std::task::Waker;
 use tracing::Span;
 
 use super::cell::{IncarnationCell, StopLevel};
-use super::context::FencingToken;
 use super::helpers::{HelperGuard, Helpers};
 use super::mailbox::{ChildId, LoanHolder, MailboxControl, MailboxLoan, message_span};
 use super::spec::ConfigSpec;
 use crate::core::{ConditionEvent, IncarnationNumber, Key, MachineEvent};
 use crate::exit::{ExitError, ExitReason};
 use crate::path::{Path, SerialName};
-use crate::policy::{LetterLine, RestartPolicy, RestartType, StartCause};
+use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
 use crate::runtime::SupervisorShared;
 use crate::sync::{AtomicU16, Ordering};
-
-/// The supervisor of a child, as the child sees it. Tests of children have one that isn't a supervisor.
-pub(crate) trait Parent: fmt::Debug + Send + Sync {
-    /// Returns the supervisor itself.
-    fn supervisor(self: Arc<Self>) -> Arc<SupervisorShared>;
-
-    fn path(&self) -> Path;
-
-    /// Pushes an event into the supervisor's inbox. Never blocks.
-    fn notify(&self, event: MachineEvent);
-
-    /// Why the supervisor stops, or one above it.
-    fn stop_reason(&self) -> Option<Arc<str>>;
-
-    /// The fencing token with which the supervisor was started, or one above it.
-    fn fencing_token(&self) -> Option<FencingToken>;
-
-    /// Counts a log line about a panic of this child. Returns how it is logged, or `None` if it isn't.
-    fn panic_line(&self, child: &Path) -> Option<LetterLine>;
-
-    /// Reports a `deactivate` that failed.
-    fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason);
-}
 
 /// A signal from a child to its supervisor. Repeating one in the same incarnation has no effect.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +58,7 @@ pub(crate) struct ChildIdentity {
 
 /// See the [module](self).
 pub(crate) struct Incarnation {
-    pub(crate) parent: Arc<dyn Parent>,
+    pub(crate) parent: Arc<SupervisorShared>,
     identity: Arc<ChildIdentity>,
     pub(crate) key: Key,
     /// Distinguishes children of one name under a dynamic supervisor.
@@ -95,7 +71,7 @@ pub(crate) struct Incarnation {
 
 impl Incarnation {
     pub(crate) fn new(
-        parent: Arc<dyn Parent>,
+        parent: Arc<SupervisorShared>,
         identity: Arc<ChildIdentity>,
         (key, serial): (Key, Option<NonZeroU64>),
         number: IncarnationNumber,
@@ -177,13 +153,13 @@ impl Incarnation {
     /// Reports that the child's own task has ended, while a helper that was aborted still runs.
     pub(super) fn report_remaining(&self, reason: Option<ExitReason>) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(MachineEvent::Remaining { key, incarnation, reason });
+        self.parent.push_event(MachineEvent::Remaining { key, incarnation, reason });
     }
 
     /// Reports how the incarnation ended, or that it declined to start (`None`).
     pub(super) fn report_exit(&self, reason: Option<ExitReason>) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(match reason {
+        self.parent.push_event(match reason {
             Some(reason) => MachineEvent::Exited { key, incarnation, reason },
             None => MachineEvent::Ignored { key, incarnation },
         });
@@ -233,21 +209,21 @@ impl Incarnation {
     /// Reports that the child has set its own restart policy, or has cleared it (`None`).
     pub(crate) fn report_policy(&self, policy: Option<Arc<RestartPolicy>>) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(MachineEvent::Policy { key, incarnation, policy });
+        self.parent.push_event(MachineEvent::Policy { key, incarnation, policy });
     }
 
     /// Reports whether the last health check has passed.
     pub(crate) fn report_checked(&self, passed: bool) {
         let (key, incarnation) = (self.key, self.number);
         let event = ConditionEvent::Checked { key, incarnation, passed };
-        self.parent.notify(MachineEvent::Condition(event));
+        self.parent.push_event(MachineEvent::Condition(event));
     }
 
     /// Reports a changed result of the child's health check.
     pub(crate) fn report_health(&self, problem: Option<Arc<str>>) {
         let (key, incarnation) = (self.key, self.number);
         let event = ConditionEvent::Health { key, incarnation, problem };
-        self.parent.notify(MachineEvent::Condition(event));
+        self.parent.push_event(MachineEvent::Condition(event));
     }
 
     /// Sends a signal to the supervisor. A repetition is dropped.
@@ -270,7 +246,7 @@ impl Incarnation {
         {
             mailbox.mark_ready(self.child_id(), self.number);
         }
-        self.parent.notify(event);
+        self.parent.push_event(event);
     }
 
     /// Whether this has become true of the incarnation.
@@ -326,47 +302,18 @@ impl fmt::Debug for Incarnation {
     }
 }
 
-/// Incarnations without a supervisor.
+/// Incarnations that no supervisor has started.
 #[cfg(test)]
 pub(crate) mod orphan {
 
     use super::*;
-
-    #[derive(Debug)]
-    struct NoParent;
-
-    impl Parent for NoParent {
-        fn supervisor(self: Arc<Self>) -> Arc<SupervisorShared> {
-            unreachable!("the child of a test has no supervisor")
-        }
-
-        fn path(&self) -> Path {
-            Path::root("app")
-        }
-
-        fn notify(&self, _event: MachineEvent) {}
-
-        fn stop_reason(&self) -> Option<Arc<str>> {
-            None
-        }
-
-        fn fencing_token(&self) -> Option<FencingToken> {
-            None
-        }
-
-        fn panic_line(&self, _child: &Path) -> Option<LetterLine> {
-            Some(LetterLine::Counted { count: 1 })
-        }
-
-        fn deactivate_failed(&self, _incarnation: &Incarnation, _reason: ExitReason) {}
-    }
 
     pub(crate) fn incarnation(number: IncarnationNumber) -> Arc<Incarnation> {
         let key = Key::of_number(0);
         let identity =
             Arc::new(ChildIdentity { name: "child".into(), mailbox: None, config: None });
         let cause = StartCause::Initial;
-        let parent = Arc::new(NoParent);
+        let parent = SupervisorShared::idle();
         Arc::new(Incarnation::new(parent, identity, (key, None), number, cause, false, None))
     }
 }

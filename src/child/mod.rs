@@ -44,9 +44,9 @@ pub use self::closures::BlockingHelper;
 pub use self::context::{Cancelled, Context, FencingToken, Waiting};
 pub use self::health::HealthCheck;
 pub use self::helpers::{DetachedErrors, Helper};
+pub(crate) use self::incarnation::Incarnation;
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
-pub(crate) use self::incarnation::{Incarnation, Parent};
 pub(crate) use self::mailbox::{
     ChildBinding, ChildId, DefaultDrain, LeftMessages, LoanHolder, MailboxControl, MailboxLoan,
     MailboxOwner,

@@ -285,7 +285,7 @@ impl Context {
 
 /// Returns the supervisor of a child.
 pub(crate) fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
-    Arc::clone(&ctx.incarnation.parent).supervisor()
+    Arc::clone(&ctx.incarnation.parent)
 }
 
 /// Creates the shared state of a supervisor that is this child, or that this child has started as a worker.

@@ -10,10 +10,9 @@ use tokio::task::AbortHandle;
 
 use super::blueprint::Blueprint;
 use super::request::ChildName;
+use super::shared::SupervisorShared;
 use crate::child::MailboxControl;
-use crate::child::{
-    ChildFactory, ChildSpec, Incarnation, Parent, Phases, ShownProperty, StopLevel, spawn,
-};
+use crate::child::{ChildFactory, ChildSpec, Incarnation, Phases, ShownProperty, StopLevel, spawn};
 use crate::core::{IncarnationNumber, Key, trim};
 use crate::panic::catch_panic;
 use crate::path::{Path, SerialName};
@@ -51,7 +50,7 @@ struct RunningTask {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct ChildTable {
-    parent: Arc<dyn Parent>,
+    parent: Arc<SupervisorShared>,
     /// Indexed by key.
     entries: Vec<Option<ChildRecord>>,
     names: Names,
@@ -75,7 +74,7 @@ enum Names {
 }
 
 impl ChildTable {
-    pub(super) fn new(parent: Arc<dyn Parent>, blueprint: &Blueprint) -> Self {
+    pub(super) fn new(parent: Arc<SupervisorShared>, blueprint: &Blueprint) -> Self {
         let names = if blueprint.is_dynamic() {
             Names::Numbered { keys: HashMap::new(), next: NonZeroU64::MIN }
         } else {
@@ -190,7 +189,7 @@ impl ChildTable {
         let parent = self.parent.path();
         match self.entry(key) {
             Some(entry) => parent.child(entry.factory.name(), entry.serial),
-            None => parent,
+            None => parent.clone(),
         }
     }
 

@@ -24,7 +24,7 @@ use super::settings::Settings;
 use super::stop_chain::StopChain;
 use super::tree::LeakId;
 use super::tree::Tree;
-use crate::child::{FencingToken, Incarnation, MailboxOwner, Parent, StopLevel};
+use crate::child::{FencingToken, Incarnation, MailboxOwner, StopLevel};
 use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::dead_letter::Undelivered;
@@ -52,7 +52,7 @@ pub(crate) struct SupervisorShared {
     pub(crate) below_worker: Option<Duration>,
     pub(crate) began: Instant,
     /// The fencing token with which it was started, or one above it.
-    fencing_token: Option<FencingToken>,
+    pub(crate) fencing_token: Option<FencingToken>,
     /// Decides on failures: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
     events: Channel<Event>,
@@ -247,7 +247,7 @@ impl SupervisorShared {
     }
 
     /// Pushes an event into the inbox. An exit also cancels the next child of the stop chain.
-    pub(super) fn push_event(&self, event: core::MachineEvent) {
+    pub(crate) fn push_event(&self, event: core::MachineEvent) {
         let exited = match event {
             core::MachineEvent::Exited { key, incarnation, .. } => Some((key, incarnation)),
             _ => None,
@@ -376,36 +376,26 @@ impl SupervisorShared {
     }
 }
 
-impl Parent for SupervisorShared {
-    fn supervisor(self: Arc<Self>) -> Arc<SupervisorShared> {
-        self
-    }
-
-    fn path(&self) -> Path {
-        self.path.clone()
-    }
-
-    fn notify(&self, event: core::MachineEvent) {
-        self.push_event(event);
-    }
-
-    fn stop_reason(&self) -> Option<Arc<str>> {
-        self.stop_reason()
-    }
-
-    fn fencing_token(&self) -> Option<FencingToken> {
-        self.fencing_token
-    }
-
-    fn panic_line(&self, child: &Path) -> Option<LetterLine> {
+/// As its children see it.
+impl SupervisorShared {
+    /// Counts a log line about a panic of this child. Returns how it is logged, or `None` if it isn't.
+    pub(crate) fn panic_line(&self, child: &Path) -> Option<LetterLine> {
         self.tree.log_bounds.count(child, LineKind::Panicked)
     }
 
-    fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {
+    /// Reports a `deactivate` that failed.
+    pub(crate) fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {
         let path = incarnation.path();
         log::deactivate_failed(&self.tree.log_bounds, &path, incarnation.number, &reason);
         let kind = || EventKind::DeactivateFailed { reason: Arc::new(reason) };
         self.publish(now(), path, incarnation.number, kind);
+    }
+
+    /// Creates a supervisor that doesn't run.
+    #[cfg(test)]
+    pub(crate) fn idle() -> Arc<Self> {
+        let app = crate::Supervisor::builder("app").build().expect("a valid tree");
+        Self::root(app.blueprint(), Arc::default(), EarlyEvents::default(), Clocks::read())
     }
 }
 

@@ -301,7 +301,7 @@ impl Lookup {
 
 /// Returns the scope in which a child provides its values.
 pub(super) fn own_scope(ctx: &Context) -> Path {
-    ctx.incarnation.parent.path()
+    ctx.incarnation.parent.path().clone()
 }
 
 /// Returns a clone of the value, made outside of every lock.
