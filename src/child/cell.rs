@@ -302,7 +302,7 @@ mod loom_tests {
     #[test]
     fn loom_a_pending_poll_is_woken_once_when_the_level_rises() {
         loom::model(|| {
-            let cell = Arc::new(IncarnationCell::new(Properties::default()));
+            let cell = Arc::new(IncarnationCell::new(None));
             let raising = raising(&cell, &[StopLevel::Cancel, StopLevel::Abort]);
 
             let task = Task::new();
@@ -319,7 +319,7 @@ mod loom_tests {
     #[test]
     fn loom_a_registered_task_sees_what_was_done_before_its_wake() {
         loom::model(|| {
-            let cell = Arc::new(IncarnationCell::new(Properties::default()));
+            let cell = Arc::new(IncarnationCell::new(None));
             let done = Arc::new(AtomicU8::new(0));
             let doing = {
                 let (cell, done) = (Arc::clone(&cell), Arc::clone(&done));
@@ -342,7 +342,7 @@ mod loom_tests {
     #[test]
     fn loom_each_of_several_waiting_tasks_is_woken() {
         loom::model(|| {
-            let cell = Arc::new(IncarnationCell::new(Properties::default()));
+            let cell = Arc::new(IncarnationCell::new(None));
             let raising = raising(&cell, &[StopLevel::Cancel]);
             let other = {
                 let cell = Arc::clone(&cell);
@@ -358,7 +358,7 @@ mod loom_tests {
     #[test]
     fn loom_a_task_whose_waker_is_replaced_is_woken() {
         check(|| {
-            let cell = Arc::new(IncarnationCell::new(Properties::default()));
+            let cell = Arc::new(IncarnationCell::new(None));
             let raising = raising(&cell, &[StopLevel::Cancel, StopLevel::Abort]);
             let waiting = {
                 let cell = Arc::clone(&cell);
@@ -380,7 +380,7 @@ mod loom_tests {
     #[test]
     fn loom_a_token_that_is_created_during_a_stop_is_cancelled() {
         loom::model(|| {
-            let cell = Arc::new(IncarnationCell::new(Properties::default()));
+            let cell = Arc::new(IncarnationCell::new(None));
             let raising = raising(&cell, &[StopLevel::Cancel]);
 
             let token = cell.token();

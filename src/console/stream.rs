@@ -31,7 +31,8 @@ use crate::handle::SupervisorHandle;
 use crate::named_task::OwnedTask;
 use crate::path::Path;
 use crate::serde::Millis;
-use crate::status::{Event, EventKind, Explained, Node, SupervisorInfo, Totals};
+use crate::status::serde::Explained;
+use crate::status::{Event, EventKind, Node, SupervisorInfo, Totals};
 use crate::sync::Mutex;
 
 /// The most pages at once.

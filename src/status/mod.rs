@@ -64,7 +64,7 @@ mod info;
 #[cfg(test)]
 mod samples;
 #[cfg(feature = "serde")]
-mod serde;
+pub(crate) mod serde;
 mod svg;
 mod text;
 mod words;
@@ -81,8 +81,6 @@ pub use self::info::{
     ChildInfo, ChildKind, Counts, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
     MailboxInfo, NextAttempt, ProgramInfo, RunOutcome, ScheduleInfo, SupervisorInfo, Totals,
 };
-#[cfg(feature = "console")]
-pub(crate) use self::serde::Explained;
 use crate::invisible::Visible;
 use crate::path::Path;
 use crate::policy::{
@@ -472,6 +470,7 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "json")]
     #[test]
     fn a_tree_may_be_a_thousand_levels_deep() {
         let child = ChildInfo::sample(Path::root("app"), ChildKind::Supervisor);

@@ -170,13 +170,14 @@ async fn new_code_that_does_not_start_is_taken_back() {
 
 /// A call has removed `m`, so new code for it starts nothing. A sender would wait for the rest of the program.
 #[tokio::test(start_paused = true)]
-async fn a_mailbox_of_new_code_whose_child_was_removed_is_closed_with_its_supervisor() {
+async fn a_mailbox_of_a_new_fallback_whose_child_was_removed_is_closed_with_its_supervisor() {
     let tree = start(app().child(worker("a", idle)).child(worker("m", idle))).await;
     tree.terminate_child("m").await.unwrap();
     tree.delete_child("m").await.unwrap();
     let (address, mailbox) = mailbox_with_capacity(1);
     let reads = |ctx: Context, _: Inbox<&str>| async move { ctx.cancelled().await };
-    let new = app().child(worker("a", idle)).child(worker_with_mailbox("m", mailbox, reads));
+    let fallback = worker_with_mailbox("m", mailbox, reads);
+    let new = app().child(worker("a", idle)).child(worker("m", idle).fallback(fallback));
     change(&tree, new).await.unwrap();
     assert_eq!(children(&tree).await, ["a active #1"]);
 
@@ -187,7 +188,8 @@ async fn a_mailbox_of_new_code_whose_child_was_removed_is_closed_with_its_superv
     });
     settle().await;
     tree.stop("done").await.unwrap();
-    let error = waits.await.unwrap().unwrap_err();
+    let sent = tokio::time::timeout(secs(60), waits).await.expect("the mailbox is closed");
+    let error = sent.unwrap().unwrap_err();
     assert!(matches!(error, SendError::Closed { message: "waits", .. }), "{error}");
     assert!(address.is_closed());
 }
