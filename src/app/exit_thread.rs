@@ -13,9 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::clock::now;
+use crate::clock::{later, now};
 use crate::path::Path;
-use crate::policy::later;
 use crate::subscriber;
 
 /// How long the last lines may take.

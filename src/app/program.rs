@@ -24,11 +24,10 @@ use tokio::time::{sleep_until, timeout};
 use super::run::{Root, StopCause};
 use super::stop::{self, HookStep, Stage, StopStages};
 use crate::child::StopLevel;
-use crate::clock::now;
+use crate::clock::{later, now};
 use crate::error::RunError;
 use crate::lifecycle::Lifecycle;
 use crate::panic::CatchPanic;
-use crate::policy::later;
 use crate::status::{ChildInfo, ChildKind};
 use crate::subscriber;
 

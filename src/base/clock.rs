@@ -3,7 +3,7 @@
 //! Time is tokio's, so that tests can pause it, except where a thread outside of a runtime checks the
 //! runtime itself.
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 pub(crate) fn now() -> Instant {
@@ -55,5 +55,31 @@ impl Clocks {
     /// Returns the wall clock time of `at`: the one that was read plus what passed since.
     pub(crate) fn wall_clock(self, at: Instant) -> SystemTime {
         self.wall_clock + at.saturating_duration_since(self.read)
+    }
+}
+
+/// Returns `now + wait`, where a wait is limited to a century.
+pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    now.checked_add(wait.min(CENTURY)).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_is_added_but_at_most_a_century() {
+        let now = Instant::now();
+        let century = Duration::from_secs(3_153_600_000);
+        for (wait, expected) in [
+            (Duration::ZERO, Duration::ZERO),
+            (Duration::from_nanos(1), Duration::from_nanos(1)),
+            (century - Duration::from_nanos(1), century - Duration::from_nanos(1)),
+            (century + Duration::from_nanos(1), century),
+            (Duration::MAX, century),
+        ] {
+            assert_eq!(later(now, wait) - now, expected, "{wait:?}");
+        }
     }
 }

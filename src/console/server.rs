@@ -28,11 +28,10 @@ use super::router::routes;
 use super::shared::{Console, ConsoleShared, Outside};
 use crate::app::companion::{Companion, RunStart, companion};
 use crate::app::listen::ListenAddress;
-use crate::clock::now;
+use crate::clock::{later, now};
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::named_task::OwnedTask;
-use crate::policy::later;
 use crate::spec::Supervisor;
 use crate::{Application, subscriber};
 

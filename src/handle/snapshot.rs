@@ -8,12 +8,11 @@ use tokio::task::yield_now;
 
 use super::route::SupervisorHandle;
 use crate::child::outside;
-use crate::clock::now;
+use crate::clock::{later, now};
 use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
-use crate::policy::later;
 use crate::runtime::SupervisorPhase;
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::{HandleRequest, Page};

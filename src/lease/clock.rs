@@ -5,8 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::clock::now;
-use crate::policy::later;
+use crate::clock::{later, now};
 
 /// An instant, and how long the machine had been suspended by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

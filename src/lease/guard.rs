@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::clock::LeaseInstant;
 use super::engine::{Acquired, FencingToken, Released, Renewed};
 use super::times::LeaseTimes;
-use crate::policy::later;
+use crate::clock::later;
 
 #[cfg(test)]
 mod tests;

@@ -19,10 +19,9 @@ use super::clock::LeaseClock;
 use super::engine::{Acquired, Claim, LeaseEngine};
 use super::guard::{Answer, Guard, GuardRequest, GuardStep, LeaseChange, LeaseEnd, Line};
 use super::spec::{Lease, StandbyHook};
-use crate::clock::now;
+use crate::clock::{later, now};
 use crate::exit::{Exit, ExitError};
 use crate::panic::{CatchPanic, Foreign, PanicMessage, catch_panic};
-use crate::policy::later;
 use crate::subscriber::{info, warn};
 
 /// Requests the lease until it is granted, and then renews it until it is lost.

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use super::options::Overrun;
 use super::plan::{Draw, RunStep, StepTime};
-use crate::policy::later;
+use crate::clock::later;
 
 /// How long a child sleeps at most before it reads the wall clock again.
 pub(super) const LOOK: Duration = Duration::from_secs(60);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::calendar::{Calendar, CalendarState};
 use super::options::Overrun;
-use crate::policy::later;
+use crate::clock::later;
 
 #[derive(Debug)]
 pub(super) enum RunPlan {

@@ -234,7 +234,7 @@ impl RunOptions {
         now: Instant,
         grace: Option<Duration>,
     ) -> Option<RunLimit> {
-        let at = crate::policy::later(now, self.limit?);
+        let at = crate::clock::later(now, self.limit?);
         let token = run.ctx.token();
         run.token = Some(token.clone());
         Some(RunLimit::new(token, at, grace))

@@ -54,7 +54,6 @@ mod effective;
 mod failure;
 mod failure_log;
 mod health;
-mod instant;
 mod limits;
 #[cfg(feature = "config")]
 pub(crate) mod option_table;
@@ -83,7 +82,6 @@ pub use self::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOut
 pub(crate) use self::failure::{FailureCallback, Resolution};
 pub use self::failure_log::{FailureLog, LogLevel};
 pub(crate) use self::health::{HealthCounter, HealthSettings};
-pub(crate) use self::instant::later;
 pub(crate) use self::limits::{DefaultLimit, Limits, SetTwice, WrittenLimits, set};
 pub use self::limits::{OnExhausted, OnLeak};
 pub(crate) use self::options::{

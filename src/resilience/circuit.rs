@@ -12,7 +12,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::policy::later;
+use crate::clock::later;
 
 /// Whether a [`CircuitBreaker`](crate::resilience::CircuitBreaker) lets calls through.
 ///

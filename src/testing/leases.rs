@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 pub use self::rules::assert_lease_rules;
-use crate::clock::now;
+use crate::clock::{later, now};
 use crate::lease::{
     Acquired, Claim, FencingToken, LeaseEngine, LeaseError, LeaseRecord, Memo, MemoWrite, Released,
     Renewed,
 };
-use crate::policy::later;
 use crate::sync::Mutex;
 
 /// A store of leases in memory, for tests of children with a [`Lease`](crate::lease::Lease).

@@ -37,11 +37,11 @@ use super::{
     IncarnationNumber, Key, MachineEvent, Position, Report, Requirements, Stall, StepCx, Ticket,
     Timer, Timers, View, WaitFor,
 };
+use crate::clock::later;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     ChildRules, Intensity, OnExit, RestartPolicy, RestartType, RestartWindow, Rules, Shutdown,
-    later,
 };
 
 /// See the [module](self).

@@ -15,6 +15,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::clock::later;
 use crate::core::{
     ChildState, Children, Decision, DownState, ExceededLimit, FailureHistory, Key, RestartDecision,
     StepCx, Timer, exceeded_window,
@@ -22,7 +23,7 @@ use crate::core::{
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    EffectivePolicy, OnExhausted, OnExit, PolicySource, RestartWindow, StartCause, later,
+    EffectivePolicy, OnExhausted, OnExit, PolicySource, RestartWindow, StartCause,
 };
 
 impl Children {

@@ -12,12 +12,13 @@
 
 use std::time::Duration;
 
+use crate::clock::later;
 use crate::core::{
     ChildAnswer, ChildEntry, ChildState, Children, Effect, Key, LeaseState, RequirementId, StepCx,
     Ticket, Timer, WaitFor,
 };
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Reset, StartCause, later};
+use crate::policy::{Reset, StartCause};
 
 impl Children {
     /// Starts a child that has no task, or gates it.

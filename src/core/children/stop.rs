@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock::later;
 use crate::core::{
     AfterFailing, ChildAnswer, ChildState, Children, Effect, Key, StepCx, StopReason, Timer,
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Shutdown, later};
+use crate::policy::Shutdown;
 
 impl Children {
     /// Sets the deadline of the supervisor's stop. An earlier deadline stays.

@@ -10,12 +10,13 @@
 
 use std::time::Duration;
 
+use crate::clock::later;
 use crate::core::{
     ChildState, Children, ConditionEffect, Decision, DownState, Effect, Finish, IncarnationNumber,
     Key, Machine, StepCx, Timer, each,
 };
 use crate::exit::ExitReason;
-use crate::policy::{FailureDecision, Resolution, later};
+use crate::policy::{FailureDecision, Resolution};
 
 /// How long the failure callback may take. After that the failure is escalated.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(5);

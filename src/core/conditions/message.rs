@@ -22,9 +22,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::clock::later;
 use crate::core::{ChildState, Children, DownState, Key, RestartDecision, StepCx};
 use crate::exit::ExitReason;
-use crate::policy::{OnExhausted, StartCause, later};
+use crate::policy::{OnExhausted, StartCause};
 
 impl Children {
     /// Remembers that a message waits for the child. Returns whether messages start it.

@@ -7,9 +7,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock::later;
 use crate::core::{ChildState, Children, Key, StepCx, Timer};
 use crate::exit::ExitReason;
-use crate::policy::later;
 
 impl Children {
     fn run_time_limit(&self, key: Key) -> Option<Duration> {

@@ -12,9 +12,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock::later;
 use crate::core::{ChildState, Children, ConditionEffect, Effect, Key, StepCx, Timer};
 use crate::exit::ExitReason;
-use crate::policy::later;
 
 /// A tick that is later than this is not explained by a busy machine.
 pub(super) const LATE: Duration = Duration::from_secs(1);

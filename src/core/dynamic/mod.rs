@@ -21,7 +21,8 @@ use super::{
     ChildAnswer, ChildState, Children, DownState, Effect, Finish, Key, SLICE, StepCx, StopReason,
     Timer,
 };
-use crate::policy::{ChildRules, Rules, Shutdown, later};
+use crate::clock::later;
+use crate::policy::{ChildRules, Rules, Shutdown};
 
 /// See the [module](self).
 #[derive(Debug)]

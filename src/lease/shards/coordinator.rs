@@ -19,12 +19,11 @@ use super::member::{Member, Seen, ShardStep};
 use super::shared::{Notice, Shared};
 use super::table::Table;
 use crate::child::Context;
-use crate::clock::now;
+use crate::clock::{later, now};
 use crate::exit::{Exit, ExitError};
 use crate::handle::SupervisorHandle;
 use crate::lease::keeper::{EngineCall, keep};
 use crate::lease::{Acquired, Claim, Lease, LeaseChange, LeaseEnd, LeaseError, Owner, holder};
-use crate::policy::later;
 
 /// From one look at the children to the next. It finds those that have ended by themselves.
 const LIST: Duration = Duration::from_secs(5);

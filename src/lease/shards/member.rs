@@ -29,7 +29,7 @@ use super::holdings::{Holding, Holdings};
 use super::key::mix;
 use super::table::Table;
 use super::view::ShardsView;
-use crate::policy::later;
+use crate::clock::later;
 
 /// The times of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use super::{
     Take,
 };
 use crate::child::ChildId;
+use crate::clock::later;
 use crate::dead_letter::DeadLetterReason;
 use crate::mailbox::ask::OpenQuestion;
 use crate::mailbox::options::{Closing, Drain, WhileDown};
 use crate::mailbox::queue::Envelope;
-use crate::policy::later;
 
 impl<M: 'static> MailboxState<M> {
     /// Lends the mailbox to an incarnation and ends the loan before. Returns the number of the loan, and

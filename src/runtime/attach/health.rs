@@ -16,12 +16,12 @@ use tokio::time::MissedTickBehavior;
 use super::task_set::TaskSet;
 use super::{Attachment, StepView};
 use crate::child::{ChildSpec, Context, HealthCheck};
-use crate::clock::now;
+use crate::clock::{later, now};
 use crate::core::{
     ConditionEffect, ConditionEvent, Decision, Effect, IncarnationNumber, Key, MachineEvent, Report,
 };
 use crate::lifecycle::Lifecycle;
-use crate::policy::{HealthCounter, later};
+use crate::policy::HealthCounter;
 use crate::runtime::log;
 use crate::status::ChildInfo;
 

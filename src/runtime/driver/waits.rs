@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use super::state::Driver;
+use crate::clock::later;
 use crate::core::{Operation, WaitReason};
-use crate::policy::later;
 use crate::runtime::log;
 
 /// How many children are named at once.

@@ -9,11 +9,11 @@
 use std::time::Instant;
 
 use super::{Invariants, Violation, ensure};
+use crate::clock::later;
 use crate::core::child::{ChildState, Timer};
 use crate::core::{Key, Machine};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::later;
 
 impl Invariants {
     /// Checks the timer of a child for its run time.
