@@ -19,13 +19,12 @@ use tokio::time::timeout;
 
 use super::companion::{Companion, RunStart, companion};
 use super::listen::ListenAddress;
-use crate::Application;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::named_task::OwnedTask;
 use crate::spec::Supervisor;
 use crate::status::Status;
-use crate::subscriber;
+use crate::{Application, subscriber};
 
 /// How long a supervisor may take for a turn of its loop.
 const TURN: Duration = Duration::from_secs(5);

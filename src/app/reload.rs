@@ -14,13 +14,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::consume_budget;
 
 use super::companion::{Companion, RunStart};
-use crate::Application;
 use crate::config::{Applied, ApplyError, ConfigSource, IntoConfig, Plan};
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::named_task::OwnedTask;
 use crate::spec::Supervisor;
-use crate::subscriber;
+use crate::{Application, subscriber};
 
 type Answer = oneshot::Sender<Result<Applied, ApplyError>>;
 

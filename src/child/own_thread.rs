@@ -7,14 +7,13 @@
 //! 2. Nothing waits for the thread itself: neither the runtime nor the end of the process.
 //! 3. The thread of an incarnation that has ended before it began calls no code of the child's.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use std::{fmt, io};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;

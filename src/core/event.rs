@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Key, Links};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::FailureDecision;
-use crate::policy::{ChildRules, RestartPolicy, Rules, Withheld};
+use crate::policy::{ChildRules, FailureDecision, RestartPolicy, Rules, Withheld};
 use crate::properties::Properties;
 
 /// The number of one run of a child, from 1. It is 0 until the first run.

@@ -13,9 +13,8 @@ use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
-use crate::runtime::SupervisorPhase;
-use crate::runtime::SupervisorShared;
 use crate::runtime::request::{HandleRequest, Page};
+use crate::runtime::{SupervisorPhase, SupervisorShared};
 use crate::status::{
     ChildInfo, ChildKind, Node, ProgramInfo, Status, StatusChange, StatusStream, SupervisorInfo,
     Totals,

@@ -85,8 +85,7 @@ mod sample;
 
 pub(crate) use self::children::{ChildMetrics, Scope};
 pub use self::list::{ALL, Metric, MetricKind};
-pub(crate) use self::recorder::is_installed;
-pub(crate) use self::recorder::reloaded;
+pub(crate) use self::recorder::{is_installed, reloaded};
 pub use self::sample::record;
 
 /// Describes all metrics to the recorder: kinds, units and help texts.

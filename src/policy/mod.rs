@@ -71,12 +71,10 @@ pub(crate) mod strategy;
 pub(crate) mod trigger;
 mod window;
 
-pub(crate) use self::backoff::Backoff;
+pub(crate) use self::backoff::{Backoff, CurvePosition, RunningIterator};
 pub use self::backoff::{BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
-pub(crate) use self::backoff::{CurvePosition, RunningIterator};
 pub(crate) use self::child_rules::{ChildRules, Layers, Resolver};
-pub(crate) use self::dead_letter_log::DeadLetterLog;
-pub(crate) use self::dead_letter_log::{LetterLine, Throttle};
+pub(crate) use self::dead_letter_log::{DeadLetterLog, LetterLine, Throttle};
 pub use self::effective::{Effective, EffectivePolicy, PolicySource, PolicySources};
 pub use self::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOutcome};
 pub(crate) use self::failure::{FailureCallback, Resolution};

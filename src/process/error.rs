@@ -1,13 +1,11 @@
 //! Why a process can't be started, and where that can be mended.
 
-use std::env;
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::{env, fs, io};
 
 use thiserror::Error;
 

@@ -1,11 +1,10 @@
 //! A checked supervisor, which can be run any number of times.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::iter;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, iter};
 
 use super::shared::SupervisorShared;
 use crate::child::{ChildSpec, ExplicitGraces};
@@ -13,11 +12,10 @@ use crate::core::Key;
 use crate::dead_letter::DeadLetterOptions;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
-use crate::policy::FailureCallback;
 use crate::policy::{
-    AutoShutdown, ChildOptions, ChildRules, EffectivePolicy, Exceptions, FailsAfter, Intensity,
-    Layers, OnExhausted, Reset, Resolver, RestartType, Rules, Shutdown, Strategy, Unreachable,
-    unreachable,
+    AutoShutdown, ChildOptions, ChildRules, EffectivePolicy, Exceptions, FailsAfter,
+    FailureCallback, Intensity, Layers, OnExhausted, Reset, Resolver, RestartType, Rules, Shutdown,
+    Strategy, Unreachable, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 

@@ -11,8 +11,9 @@ use tokio::task::AbortHandle;
 use super::blueprint::Blueprint;
 use super::request::ChildName;
 use super::shared::SupervisorShared;
-use crate::child::MailboxControl;
-use crate::child::{ChildFactory, ChildSpec, Incarnation, Phases, ShownProperty, StopLevel, spawn};
+use crate::child::{
+    ChildFactory, ChildSpec, Incarnation, MailboxControl, Phases, ShownProperty, StopLevel, spawn,
+};
 use crate::core::{IncarnationNumber, Key, trim};
 use crate::panic::catch_panic;
 use crate::path::{Path, SerialName};

@@ -33,10 +33,10 @@ mod shared;
 mod stop_chain;
 pub(crate) mod tree;
 
-pub(crate) use self::blueprint::{Blueprint, Ineffective, RegistrationListener};
-pub(crate) use self::blueprint::{check_grace, check_restarts};
+pub(crate) use self::blueprint::{
+    Blueprint, Ineffective, RegistrationListener, check_grace, check_restarts,
+};
 pub(crate) use self::channel::EarlyEvents;
-pub(crate) use self::driver::CHILDREN_PER_REQUEST;
-pub(crate) use self::driver::supervise;
+pub(crate) use self::driver::{CHILDREN_PER_REQUEST, supervise};
 pub(crate) use self::outcome::{End, SupervisorPhase};
 pub(crate) use self::shared::SupervisorShared;

@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::oneshot;
 
 use super::blueprint::Blueprint;
-use crate::child::MailboxControl;
-use crate::child::{ChildSpec, ConfigSpec};
+use crate::child::{ChildSpec, ConfigSpec, MailboxControl};
 use crate::core;
 use crate::error::ControlError;
 use crate::panic::catch_panic;

@@ -2,28 +2,23 @@
 //!
 //! No decision is made here. Events are put together only while someone in the tree listens.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
-use std::fmt;
-use std::mem;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, mem};
 
 use super::attach::SharedAttachments;
 use super::blueprint::Blueprint;
-use super::channel::Channel;
-use super::channel::EarlyEvents;
+use super::channel::{Channel, EarlyEvents};
 use super::dead_letters::DeadLetters;
 use super::inbox::{StopRequest, SupervisorInbox};
 use super::log;
 use super::log_bounds::LineKind;
-use super::outcome::End;
-use super::outcome::{Progress, SupervisorPhase};
+use super::outcome::{End, Progress, SupervisorPhase};
 use super::request::HandleRequest;
 use super::settings::Settings;
 use super::stop_chain::StopChain;
-use super::tree::LeakId;
-use super::tree::Tree;
+use super::tree::{LeakId, Tree};
 use crate::child::{FencingToken, Incarnation, MailboxOwner, StopLevel};
 use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
@@ -34,8 +29,7 @@ use crate::path::Path;
 use crate::policy::{
     ChildOptions, ChildRules, FailureCallback, Layers, LetterLine, Resolver, Rules,
 };
-use crate::status::Subscription;
-use crate::status::{Event, EventKind};
+use crate::status::{Event, EventKind, Subscription};
 use crate::sync::Mutex;
 
 /// See the [module](self).

@@ -19,8 +19,7 @@ use crate::handle::supervisor_of;
 use crate::panic::CatchWakerPanic;
 use crate::path::Path;
 use crate::policy::Start;
-use crate::runtime::SupervisorPhase;
-use crate::runtime::SupervisorShared;
+use crate::runtime::{SupervisorPhase, SupervisorShared};
 use crate::subscriber;
 
 /// A value that other children provide, as seen by one child; see [`Context::watch_service`].

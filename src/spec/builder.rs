@@ -3,16 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Supervisor;
-use super::check;
 use super::description::Description;
+use super::{Supervisor, check};
 use crate::child::{ChildDefaults, ChildSpec, FactoryKind};
 use crate::error::BuildError;
 use crate::policy::{
-    AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, RandomFactory, Start,
-    Strategy,
+    AutoShutdown, ChildFailure, FailureAnswer, FailureCallback, FirstStart, Intensity, OnExhausted,
+    Preset, Random, RandomFactory, Start, Strategy,
 };
-use crate::policy::{ChildFailure, FailureAnswer, FailureCallback};
 
 /// A builder of a [`Supervisor`] with ordered children.
 ///

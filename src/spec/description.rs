@@ -1,9 +1,8 @@
 //! What the builders collect. Nothing of it is checked yet.
 
-use std::fmt;
-use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
+use std::{fmt, mem};
 
 use crate::child::{ChildDefaults, ChildSpec};
 use crate::dead_letter::DeadLetterOptions;

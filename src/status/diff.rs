@@ -13,9 +13,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::Visit;
 use super::words::{self, cut};
-use super::{ChildInfo, ChildKind, LastCall, LimitUse, Node, Status, SupervisorInfo};
+use super::{ChildInfo, ChildKind, LastCall, LimitUse, Node, Status, SupervisorInfo, Visit};
 use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;

@@ -11,9 +11,8 @@ use tokio::task::coop::consume_budget;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
 use crate::path::Path;
-use crate::runtime::SupervisorPhase;
 use crate::runtime::tree::Tree;
-use crate::runtime::{RegistrationListener, SupervisorShared};
+use crate::runtime::{RegistrationListener, SupervisorPhase, SupervisorShared};
 use crate::subscriber;
 use crate::sync::Mutex;
 

@@ -19,8 +19,7 @@ use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::status::Subscription;
-use crate::status::{Event, EventKind};
+use crate::status::{Event, EventKind, Subscription};
 use crate::sync::{Mutex, MutexGuard};
 
 /// How many events at one instant show that the paused clock no longer advances.

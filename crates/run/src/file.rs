@@ -15,12 +15,10 @@ use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Table, Value};
 use verger::config::Config;
 
-use crate::keys;
 use crate::mistake::{InputError, Mistake, Places, Problem};
 use crate::process::Process;
-use crate::reload;
-use crate::requirements;
 use crate::tree::ROOT;
+use crate::{keys, reload, requirements};
 
 /// What a file describes.
 #[derive(Debug)]

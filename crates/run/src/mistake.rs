@@ -1,9 +1,8 @@
 //! What is wrong with a file: each mistake with its place, and with what to write instead.
 
-use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 use toml::de::{DeTable, DeValue};
 use verger::BuildError;

@@ -4,10 +4,9 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::merged;
-use crate::config::file;
 use crate::config::mistake::Source;
 use crate::config::node::{Entry, NodeTable, Value, ValueNode};
-use crate::config::{Config, Section};
+use crate::config::{Config, Section, file};
 
 fn keys() -> impl Strategy<Value = String> {
     prop_oneof!["[abc]", ".{0,3}", Just("restart".to_owned())]

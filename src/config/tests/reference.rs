@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use serde::Deserialize;
 use serde::de::value::Error as Captured;
 use serde::de::{Deserializer, Error, Visitor};
-use serde::forward_to_deserialize_any;
+use serde::{Deserialize, forward_to_deserialize_any};
 
 use crate::config::keys;
 use crate::config::section::{OF_RESTART, RestartTable, SectionTable};

@@ -6,11 +6,10 @@ use crate::core::ChildRequest;
 use crate::core::verify::simulation::{FakeChild, Script, Simulation, fake, ms, rules, secs};
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
-use crate::policy::FailureDecision;
 use crate::policy::Resolution::{Escalate, GiveUp, Restart};
 use crate::policy::{
-    Backoff, FirstStart, Intensity, OnExhausted, OnExit, RestartPolicy, RestartType, Rules,
-    Strategy,
+    Backoff, FailureDecision, FirstStart, Intensity, OnExhausted, OnExit, RestartPolicy,
+    RestartType, Rules, Strategy,
 };
 
 fn asking() -> Rules {

@@ -13,10 +13,9 @@ use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{
-    Backoff, FirstStart, Intensity, Jitter, OnExhausted, OnExit, Reset, RestartPolicy, RestartType,
-    Rules, Strategy, Trigger,
+    Backoff, ChildOptions, CurvePosition, FirstStart, Intensity, Jitter, OnExhausted, OnExit,
+    Reset, Resolution, RestartPolicy, RestartType, Rules, Strategy, Trigger,
 };
-use crate::policy::{ChildOptions, CurvePosition, Resolution};
 
 /// A delay of a minute before the first restart, doubled before each further one.
 fn waiting() -> Rules {

@@ -1,12 +1,11 @@
 //! A running `verger-run`: its file, its log and its processes.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;

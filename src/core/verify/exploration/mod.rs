@@ -30,10 +30,9 @@ use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::verify::simulation::{Script, Simulation, fake, ms, rules};
 use crate::core::{ChildRequest, ConditionEvent, Machine, MachineEvent};
 use crate::exit::ExitReason;
-use crate::policy::Resolution;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, Intensity, Jitter, OnExhausted, RestartPolicy, RestartType,
-    Rules, Start, Strategy,
+    AutoShutdown, Backoff, FirstStart, Intensity, Jitter, OnExhausted, Resolution, RestartPolicy,
+    RestartType, Rules, Start, Strategy,
 };
 use plan::{Flavour, Plan, plans};
 use search::{CounterExample, Seen, compare_merged, explore};

@@ -6,8 +6,7 @@
 use std::time::Duration;
 
 use crate::core::ChildRequest;
-use crate::policy::Resolution;
-use crate::policy::{OnExhausted, RestartPolicy, RestartType};
+use crate::policy::{OnExhausted, Resolution, RestartPolicy, RestartType};
 
 /// The unit of all explored times.
 pub(super) const BEAT: Duration = Duration::from_millis(100);

@@ -14,8 +14,7 @@
 use std::time::Instant;
 
 use super::{Invariants, PendingDecision, Violation, ensure};
-use crate::core::ANSWER_WITHIN;
-use crate::core::{ConditionEvent, Decision, IncarnationNumber, Key, MachineEvent};
+use crate::core::{ANSWER_WITHIN, ConditionEvent, Decision, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::Resolution;

@@ -8,10 +8,9 @@ use super::leases::LeaseAccount;
 use crate::core::IncarnationNumber;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::Resolution;
 use crate::policy::{
-    Backoff, ChildOptions, ChildRules, Limits, OnExhausted, OnExit, RestartPolicy, RestartType,
-    Rules, StartCause,
+    Backoff, ChildOptions, ChildRules, Limits, OnExhausted, OnExit, Resolution, RestartPolicy,
+    RestartType, Rules, StartCause,
 };
 
 /// What never changes about a child.

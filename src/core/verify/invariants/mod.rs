@@ -39,8 +39,7 @@ use crate::core::{
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::FailureDecision;
-use crate::policy::{Rules, Strategy};
+use crate::policy::{FailureDecision, Rules, Strategy};
 use crate::properties::Properties;
 pub(super) use child::{ChildAccount, DeclaredChild, PendingDecision};
 use grants::Grants;

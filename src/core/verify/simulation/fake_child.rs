@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use crate::core::verify::invariants::DeclaredChild;
 use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::path::Path;
-use crate::policy::Resolution;
 use crate::policy::{
-    Backoff, ChildOptions, Exceptions, Intensity, OnExhausted, OnExit, OnLeak, RestartType,
-    Shutdown, SpecKind, Trigger, WrittenLimits,
+    Backoff, ChildOptions, Exceptions, Intensity, OnExhausted, OnExit, OnLeak, Resolution,
+    RestartType, Shutdown, SpecKind, Trigger, WrittenLimits,
 };
 
 /// What one incarnation does when it is started.

@@ -10,8 +10,7 @@ use crate::core::{
     ChildRequest, ConditionEvent, Declaration, IncarnationNumber, Key, MachineEvent, Ticket,
 };
 use crate::exit::ExitReason;
-use crate::policy::FailureDecision;
-use crate::policy::{ChildLayer, ChildRules, Layers, RestartPolicy};
+use crate::policy::{ChildLayer, ChildRules, FailureDecision, Layers, RestartPolicy};
 use crate::properties::Properties;
 
 impl Simulation {

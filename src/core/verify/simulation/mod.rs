@@ -24,8 +24,7 @@ use crate::core::{
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::FailureDecision;
-use crate::policy::{Backoff, ChildRules, Intensity, Rules};
+use crate::policy::{Backoff, ChildRules, FailureDecision, Intensity, Rules};
 
 pub(in crate::core) use self::fake_child::{Busy, FakeChild, Heart, Script, fake};
 
