@@ -5,8 +5,8 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use ::serde::Serialize;
+use ::serde::de::DeserializeOwned;
 
 use super::Millis;
 use crate::dead_letter::{
