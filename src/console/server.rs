@@ -125,7 +125,7 @@ impl Application {
     }
 }
 
-/// See the [module](self).
+/// The console of one run of the application.
 struct ConsoleOfRun {
     /// `None` once it is bound.
     address: Option<ListenAddress>,
@@ -210,7 +210,7 @@ impl Listener for Connections {
     }
 }
 
-/// See the [module](self).
+/// A connection with a bound on the time until its next answer.
 struct Connection<S> {
     stream: S,
     limit: Pin<Box<Sleep>>,

@@ -205,7 +205,7 @@ const KEPT: usize = 200;
 /// How long the children of a message may take to be read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// See the [module](self).
+/// What has changed since the last message to the pages.
 #[derive(Default)]
 struct Changes {
     /// In the order of their first change.

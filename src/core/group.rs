@@ -142,7 +142,7 @@ impl StartMode {
     }
 }
 
-/// See the [module](self).
+/// The children of an ordered supervisor, in their start order.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct StartOrder(BTreeMap<Position, Key>);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::{FailureSummary, PastExit};
 use crate::policy::{Backoff, CurvePosition, Intensity, Limits, RestartPolicy, RestartWindow};
 
-/// See the [module](self).
+/// What the rules remember of a child that has failed.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct FailureHistory {
@@ -149,7 +149,7 @@ pub(super) fn exceeded_window(window: &RestartWindow, now: Instant) -> Option<(I
     (!window.admits(now)).then(exceeded)
 }
 
-/// See the [module](self).
+/// How far the limits of one child are used up.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct LimitTracker {

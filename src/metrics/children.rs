@@ -142,7 +142,7 @@ impl Handles {
 /// The names of declared children. Their keys are not used.
 type Names = Arc<HashMap<Arc<str>, Key>>;
 
-/// See the [module](self).
+/// Under which path the children of a supervisor are counted.
 #[derive(Clone)]
 pub(crate) struct Scope(Arc<Shared>);
 

@@ -103,7 +103,7 @@ mod tests {
     }
 }
 
-/// See the [module](self).
+/// Subscriptions to the events of a tree that doesn't run yet.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyEvents {
     sender: Option<Sender<Event>>,

@@ -109,7 +109,7 @@ pub(crate) enum SupervisorPhase {
     Ended { end: End, was_up: bool },
 }
 
-/// See the [module](self).
+/// How far a supervisor is, and a way to wait for the next phase.
 #[derive(Debug)]
 pub(crate) struct Progress(watch::Sender<State>);
 

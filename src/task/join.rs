@@ -220,7 +220,7 @@ impl<T> fmt::Debug for Task<T> {
     }
 }
 
-/// See the [module](self).
+/// A start whose answer the supervisor has yet to give.
 pub(crate) struct PendingStart {
     supervisor: Arc<SupervisorShared>,
     answered: oneshot::Receiver<Result<Started, ControlError>>,

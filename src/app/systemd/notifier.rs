@@ -127,7 +127,7 @@ impl Outbox {
     }
 }
 
-/// See the [module](self).
+/// The variables that systemd sets for a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Environment {
     /// `NOTIFY_SOCKET`.
@@ -171,7 +171,7 @@ fn number<N: std::str::FromStr>(
     parsed.map(Some).ok_or_else(|| (name, value.to_string_lossy().into_owned()))
 }
 
-/// See the [module](self).
+/// The socket on which systemd receives what the service reports.
 struct Socket {
     socket: UnixDatagram,
     address: SocketAddr,

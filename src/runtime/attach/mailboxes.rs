@@ -326,7 +326,7 @@ fn close_unbound(view: &StepView<'_>) {
 /// The held mailboxes, by the child supervisor that they are below.
 type BySupervisor = BTreeMap<Key, Vec<Arc<dyn MailboxControl>>>;
 
-/// See the [module](self).
+/// Mailboxes whose supervisor, a child of this one, has ended and may be restarted.
 #[derive(Debug)]
 pub(super) struct OrphanedMailboxes {
     /// `None` once the supervisor has ended.

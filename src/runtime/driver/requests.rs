@@ -320,7 +320,7 @@ impl Driver {
 /// How many answers one iteration sends.
 const ANSWERS: usize = 1024;
 
-/// See the [module](self).
+/// Answers that one iteration leaves for the next.
 pub(super) struct Backlog {
     answers: VecDeque<(Ticket, ChildAnswer)>,
     /// How many answers this iteration may still send.

@@ -98,7 +98,7 @@ impl Driver {
     }
 }
 
-/// See the [module](self).
+/// The timer for the next deadline of a supervisor.
 #[derive(Debug, Default)]
 pub(super) struct DeadlineTimer {
     /// Created for the first deadline.
