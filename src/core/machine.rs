@@ -172,10 +172,10 @@ impl Machine {
         if self.is_ending() {
             return self.children_mut().refuse_seekers(cx);
         }
-        if self.children().callers.has_none() {
+        let (sought, recheck_gated) = self.children_mut().callers.take_recheck();
+        if sought.is_empty() && !recheck_gated {
             return;
         }
-        let (sought, recheck_gated) = self.children_mut().callers.take_recheck();
         if recheck_gated {
             for key in self.awaited_and_blocked() {
                 self.children_mut().answer_up(key, &ChildAnswer::Gated, cx);

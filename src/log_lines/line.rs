@@ -151,12 +151,15 @@ impl Visit for FieldReader {
     }
 }
 
-/// An error with all its sources.
+/// How many causes of an error a line shows. It is composed where the line is logged.
+const CAUSES: usize = 32;
+
+/// An error with its sources.
 struct Chain<'a>(&'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in with_causes(self.0).enumerate() {
+        for (index, error) in with_causes(self.0).take(1 + CAUSES).enumerate() {
             write!(f, "{}{error}", if index == 0 { "" } else { ": " })?;
         }
         Ok(())

@@ -457,6 +457,19 @@ mod tests {
     }
 
     #[test]
+    fn the_period_of_a_curve_that_falls_contains_the_delays_that_it_has() {
+        struct Falling;
+        impl crate::policy::Curve for Falling {
+            fn delay(&self, index: u32) -> Duration {
+                secs(if index == 0 { 600 } else { 1 })
+            }
+        }
+        // 300 s, and 11 times one second.
+        let falling = Backoff::custom(Falling).cap(secs(300));
+        assert_eq!(of(false, &falling, Duration::ZERO), Intensity::sliding(12, secs(6 * 60)));
+    }
+
+    #[test]
     fn a_supervisor_has_three_restarts_in_the_time_that_it_takes_to_fail_three_times() {
         let backoff = Backoff::default();
         assert_eq!(of(true, &backoff, secs(1)), Intensity::sliding(3, secs(300)));

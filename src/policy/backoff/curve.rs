@@ -141,6 +141,11 @@ impl Shape {
         matches!(growth, Growth::Exponential { compounding: true, .. })
     }
 
+    /// Whether no delay is shorter than the previous one.
+    pub(super) fn never_falls(&self) -> bool {
+        matches!(self, Self::Constant(_) | Self::Growing { .. })
+    }
+
     /// Returns the jitter unless one is written.
     pub(in crate::policy) const fn default_jitter(&self) -> Jitter {
         match self {

@@ -224,7 +224,8 @@ impl Backoff {
         let (mut sum, mut left) = (Duration::ZERO, count);
         for index in 0..if is_known { count.min(FOLLOWED) } else { 0 } {
             let base = self.base(index);
-            if base == self.last() {
+            // A custom curve may fall again.
+            if base == self.last() && self.shape.never_falls() {
                 break;
             }
             sum = sum.saturating_add(self.longest_of(base.unwrap_or_default()));

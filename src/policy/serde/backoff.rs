@@ -98,26 +98,26 @@ impl BackoffTable {
                 format!("the curve `{kind}` needs `{key}`; write {key} = \"5s\", for example")
             })
         };
-        let growing = |growth| {
+        let growing = |growth: Result<Growth, String>| {
             let (min, max) = (needs("min", self.min)?, needs("max", self.max)?);
-            Ok(Shape::Growing { min, max, growth })
+            Ok(Shape::Growing { min, max, growth: growth? })
         };
         match kind {
             CurveKind::None => Ok(Shape::Constant(Duration::ZERO)),
             CurveKind::Constant => Ok(Shape::Constant(needs("delay", self.delay)?)),
             CurveKind::Linear => {
-                growing(Growth::Linear { step: needs("min", self.step.or(self.min))? })
+                growing(needs("min", self.step.or(self.min)).map(|step| Growth::Linear { step }))
             }
             CurveKind::Exponential => {
                 let (factor, compounding) = (self.factor.unwrap_or(2.0), self.compounding);
-                growing(Growth::Exponential { factor, compounding })
+                growing(Ok(Growth::Exponential { factor, compounding }))
             }
             CurveKind::Geometric => {
                 let steps =
                     self.steps.ok_or("the curve `geometric` needs `steps`; write steps = 5");
-                growing(Growth::Geometric { steps: steps? })
+                growing(steps.map(|steps| Growth::Geometric { steps }).map_err(str::to_owned))
             }
-            CurveKind::Fibonacci => growing(Growth::Fibonacci),
+            CurveKind::Fibonacci => growing(Ok(Growth::Fibonacci)),
             CurveKind::BinarySlots => {
                 let mut slots = BinarySlots::new(needs("slot", self.slot)?);
                 if let Some(ceiling) = self.ceiling {
