@@ -104,15 +104,6 @@ impl Effect {
     pub(crate) fn gives_up(&self) -> bool {
         matches!(self, Self::Decided { decision, .. } if decision.gives_up())
     }
-
-    /// Whether more than the child's task is concerned, even if nobody listens.
-    pub(crate) fn is_notable(&self) -> bool {
-        match self {
-            Self::Condition(_) | Self::Removed { .. } => true,
-            Self::Decided { decision, .. } => decision.gives_up(),
-            _ => false,
-        }
-    }
 }
 
 /// What becomes of a child that has ended by itself.

@@ -221,11 +221,13 @@ impl Backoff {
         let longest = self.longest_possible();
         // Otherwise a delay also depends on what was drawn.
         let is_known = !matches!(self.shape, Shape::Slots(_)) && !self.shape.is_compounding();
+        let followed = if is_known { count.min(FOLLOWED) } else { 0 };
+        // A custom curve may fall again.
+        let flat = self.last().filter(|_| self.shape.never_falls());
         let (mut sum, mut left) = (Duration::ZERO, count);
-        for index in 0..if is_known { count.min(FOLLOWED) } else { 0 } {
+        for index in 0..followed {
             let base = self.base(index);
-            // A custom curve may fall again.
-            if base == self.last() && self.shape.never_falls() {
+            if base.is_some() && base == flat {
                 break;
             }
             sum = sum.saturating_add(self.longest_of(base.unwrap_or_default()));

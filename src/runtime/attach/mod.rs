@@ -242,7 +242,7 @@ impl Attachments {
     }
 
     /// A step begins: a recorder may have been installed since the last one. Returns whether any attachment follows this step,
-    /// and not only what is [notable](Effect::is_notable) in it.
+    /// and not only what is [notable](Self::is_notable) in it.
     pub(super) fn begin(&mut self, step: &Step, _shared: &SupervisorShared) -> bool {
         #[cfg(feature = "metrics")]
         if self.metrics.is_none() && crate::metrics::is_installed() {
@@ -251,6 +251,15 @@ impl Attachments {
         let mut follows = step.logged || step.published;
         each!(self.as_deref, _it => follows = true);
         follows
+    }
+
+    /// Whether [`before`](Self::before) acts on this effect even if no attachment follows the step.
+    pub(super) fn is_notable(effect: &Effect) -> bool {
+        match effect {
+            Effect::Condition(_) | Effect::Removed { .. } => true,
+            Effect::Decided { .. } => effect.gives_up(),
+            _ => false,
+        }
     }
 
     /// See [`Attachment::before`].

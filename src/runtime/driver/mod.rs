@@ -299,7 +299,7 @@ impl Driver {
                 let reason = Arc::clone(reason);
                 step.exit = Some(ExitInfo { key, incarnation, reason, lifetime });
             }
-            if followed || effect.is_notable() {
+            if followed || Attachments::is_notable(effect) {
                 let (attachments, view) = self.attached(&step, now);
                 attachments.before(effect, &view);
             }
