@@ -456,6 +456,13 @@ impl World {
         }
         let now = self.instant();
         self.members[member].member.on_slot_lost(now);
+        // Nobody renews the lease of the slot any more, not even after a short cut that follows.
+        for (lease, grant) in &mut self.leases {
+            if matches!(lease, Lease::Slot(_)) && grant.member == member {
+                grant.is_abandoned = true;
+                grant.expires.get_or_insert(self.now + TTL);
+            }
+        }
         let mut lost = Vec::new();
         for (shard, run) in self.runs.iter_mut().enumerate() {
             if run.take_if(|run| *run == member).is_some() {
