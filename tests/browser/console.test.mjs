@@ -121,7 +121,7 @@ describe('a small tree', () => {
     await page.getByRole('tabpanel').getByText('the pool is stuck').first().waitFor();
   });
 
-  test('a child can be stopped and started, and shows the caller that has stopped it', async () => {
+  test('a child can be stopped and resumed, and shows the caller that has stopped it', async () => {
     const page = await open(program.url);
     await choose(page, 'app/http/listener');
     await page.keyboard.press('s');
@@ -135,9 +135,9 @@ describe('a small tree', () => {
     assert.equal(await again.getAttribute('aria-disabled'), 'true');
     assert.equal(await again.getAttribute('title'), 'it is stopped already');
     await page.locator('#tree').focus();
-    await page.keyboard.press('Shift+S');
-    await page.getByRole('dialog', { name: 'Start: app/http/listener' }).getByRole('button', { name: 'Start' }).click();
-    await page.locator('#message', { hasText: 'started app/http/listener' }).waitFor();
+    await page.keyboard.press('n');
+    await page.getByRole('dialog', { name: 'Resume: app/http/listener' }).getByRole('button', { name: 'Resume' }).click();
+    await page.locator('#message', { hasText: 'resumed app/http/listener' }).waitFor();
   });
 
   test('an action without the right token is refused, and the dialog asks for it', async () => {
@@ -353,11 +353,11 @@ describe('a small tree', () => {
       }
   });
 
-  test('pausing stops the page, and resuming catches up', async () => {
+  test('pausing stops the page, and continuing catches up', async () => {
     const page = await open(program.url);
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.locator('#connection', { hasText: 'paused' }).waitFor();
-    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
     await page.locator('#connection', { hasText: /^live$/ }).waitFor();
   });
 

@@ -132,7 +132,7 @@ function changed(change) {
 $('pause').addEventListener('click', () => {
   const pause = state !== 'paused';
   setAttr($('pause'), 'aria-pressed', String(pause));
-  setText($('pause'), pause ? 'Resume' : 'Pause');
+  setText($('pause'), pause ? 'Continue' : 'Pause');
   if (!pause) {
     setState('connecting');
     return connect();
@@ -214,7 +214,7 @@ const KEYS = [
 const ANYWHERE = [
   ['/', 'filter; Esc leads back', ['/'], () => { $('filter').focus(); $('filter').select(); }],
   ['x', 'problems only', ['x'], () => $('problems').click()],
-  ['p', 'pause and resume', ['p'], () => $('pause').click()],
+  ['p', 'pause and continue', ['p'], () => $('pause').click()],
   ['?', 'this list', ['?'], help],
 ];
 

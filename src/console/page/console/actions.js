@@ -44,7 +44,7 @@ export const offered = (node) => Object.keys(ACTIONS).filter((name) => name !== 
 
 const EXPLAIN = {
   restart: 'Runs a new incarnation of the child. A child that runs is stopped with its grace and started again, with the siblings that its supervisor’s strategy restarts with it. This doesn’t count as a failure.',
-  stop: 'Stops the child with its grace and leaves it stopped until it is started. A temporary or dynamic child is removed.',
+  stop: 'Stops the child with its grace and leaves it stopped until it is resumed. A temporary or dynamic child is removed.',
   resume: 'Starts the child now: one that is stopped, waits for its backoff or was given up.',
   reset: 'Failures in a row, backoff and restart limits begin again.',
   hold: 'The child isn’t started automatically until it is released. If it runs, it goes on.',
