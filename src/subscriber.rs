@@ -70,13 +70,18 @@ pub(crate) fn in_span<T>(span: &Span, inside: impl FnOnce() -> T) -> T {
         }
     }
 
+    if span.is_none() {
+        return inside();
+    }
     let _entered = ExitOnDrop(call(|| span.enter()));
     inside()
 }
 
 /// Closes a span.
 pub(crate) fn close(span: Span) {
-    SUBSCRIBER.contain(|| drop(span));
+    if !span.is_none() {
+        SUBSCRIBER.contain(|| drop(span));
+    }
 }
 
 macro_rules! event {
@@ -87,39 +92,51 @@ macro_rules! event {
 
 macro_rules! debug {
     ($($line:tt)*) => {
-        _ = $crate::subscriber::call(|| ::tracing::debug!($($line)*))
+        if $crate::subscriber::admits(::tracing::Level::DEBUG) {
+            _ = $crate::subscriber::call(|| ::tracing::debug!($($line)*));
+        }
     };
 }
 
 macro_rules! info {
     ($($line:tt)*) => {
-        _ = $crate::subscriber::call(|| ::tracing::info!($($line)*))
+        if $crate::subscriber::admits(::tracing::Level::INFO) {
+            _ = $crate::subscriber::call(|| ::tracing::info!($($line)*));
+        }
     };
 }
 
 /// Under a different name: `warn` is an attribute, too.
 macro_rules! warning {
     ($($line:tt)*) => {
-        _ = $crate::subscriber::call(|| ::tracing::warn!($($line)*))
+        if $crate::subscriber::admits(::tracing::Level::WARN) {
+            _ = $crate::subscriber::call(|| ::tracing::warn!($($line)*));
+        }
     };
 }
 
 macro_rules! error {
     ($($line:tt)*) => {
-        _ = $crate::subscriber::call(|| ::tracing::error!($($line)*))
+        if $crate::subscriber::admits(::tracing::Level::ERROR) {
+            _ = $crate::subscriber::call(|| ::tracing::error!($($line)*));
+        }
     };
 }
 
 macro_rules! debug_span {
     ($($line:tt)*) => {
-        $crate::subscriber::call(|| ::tracing::debug_span!($($line)*))
+        $crate::subscriber::admits(::tracing::Level::DEBUG)
+            .then(|| $crate::subscriber::call(|| ::tracing::debug_span!($($line)*)))
+            .flatten()
             .unwrap_or_else(::tracing::Span::none)
     };
 }
 
 macro_rules! info_span {
     ($($line:tt)*) => {
-        $crate::subscriber::call(|| ::tracing::info_span!($($line)*))
+        $crate::subscriber::admits(::tracing::Level::INFO)
+            .then(|| $crate::subscriber::call(|| ::tracing::info_span!($($line)*)))
+            .flatten()
             .unwrap_or_else(::tracing::Span::none)
     };
 }

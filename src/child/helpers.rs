@@ -11,13 +11,13 @@
 //! 3. Once it is closed, no helper is admitted.
 //! 4. Nothing is dropped or aborted while the lock is held.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use rustc_hash::FxHashMap;
 use tokio::task::JoinHandle;
 use tracing::Span;
 
@@ -261,7 +261,7 @@ pub(crate) struct Helpers {
 #[derive(Default)]
 struct State {
     /// Those that run, with what aborts them.
-    running: HashMap<HelperId, Option<Deferred>>,
+    running: FxHashMap<HelperId, Option<Deferred>>,
     next: HelperId,
     /// What the child is about to fail with.
     failure: Option<ExitError>,

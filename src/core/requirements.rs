@@ -9,9 +9,12 @@
 //! 1. A waiting child is kept with the first name that it lacks, and with no other name.
 //! 2. When a name is met, its waiting children are released. Each may lack a further name.
 
-use super::Key;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use rustc_hash::FxHashMap;
+
+use super::Key;
 
 /// What a child requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,7 +62,7 @@ struct ChildLinks {
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
     pub(super) names: BTreeMap<RequirementId, Requirement>,
-    links: BTreeMap<Key, ChildLinks>,
+    links: FxHashMap<Key, ChildLinks>,
     pub(super) released: VecDeque<Key>,
 }
 
@@ -95,7 +98,7 @@ impl Requirements {
     /// Returns a chain from one of `keys` to a child that requires `id`, where each child requires the
     /// next. A child that provides `id` and requires the first of the chain would close a circle.
     pub(super) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
-        let mut from: HashMap<Key, Option<Key>> = HashMap::default();
+        let mut from: FxHashMap<Key, Option<Key>> = FxHashMap::default();
         for &key in keys {
             from.insert(key, None);
         }

@@ -4,23 +4,26 @@
 //!
 //! 1. `due` and `at` hold the same deadlines.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::hash::Hash;
 use std::time::Instant;
+
+use rustc_hash::FxHashMap;
 
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Timers<K> {
     due: BTreeSet<(Instant, K)>,
-    at: BTreeMap<K, Instant>,
+    at: FxHashMap<K, Instant>,
 }
 
 impl<K> Default for Timers<K> {
     fn default() -> Self {
-        Self { due: BTreeSet::new(), at: BTreeMap::new() }
+        Self { due: BTreeSet::new(), at: FxHashMap::default() }
     }
 }
 
-impl<K: Copy + Ord> Timers<K> {
+impl<K: Copy + Hash + Ord> Timers<K> {
     /// Sets the deadline of `key`, in place of the one it had.
     pub(crate) fn arm(&mut self, key: K, at: Instant) {
         self.disarm(key);

@@ -10,8 +10,9 @@
 //! 1. A step depends on the machine, its event, its instant and these answers alone.
 //! 2. The machine calls nothing of the user's itself.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
+
+use rustc_hash::FxHashMap;
 
 use super::Key;
 use crate::exit::ExitReason;
@@ -44,13 +45,13 @@ pub(crate) trait UserCode {
 pub(crate) struct UserCalls {
     random: RandomSource,
     /// The iterators of backoffs that are iterators.
-    iterators: BTreeMap<Key, RunningIterator>,
+    iterators: FxHashMap<Key, RunningIterator>,
 }
 
 impl UserCalls {
     /// `seed` starts the generator, unless there is a custom one.
     pub(crate) fn new(random: Option<&RandomFactory>, seed: u64) -> Self {
-        Self { random: RandomSource::new(random, seed), iterators: BTreeMap::new() }
+        Self { random: RandomSource::new(random, seed), iterators: FxHashMap::default() }
     }
 
     /// Drops what is kept for a child.

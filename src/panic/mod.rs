@@ -412,18 +412,24 @@ impl Installed {
         if self.has_panicked() {
             return None;
         }
-        self.contain(foreign)
+        let (mut foreign, mut returned) = (Some(foreign), None);
+        self.catch(&mut || returned = foreign.take().map(|foreign| foreign()));
+        returned
     }
 
-    /// Calls `foreign`, also after a panic: it ends what was begun before. Returns `None` if it panics.
-    pub(crate) fn contain<T>(&self, foreign: impl FnOnce() -> T) -> Option<T> {
-        let returned = catch_panic(foreign);
-        if returned.is_none() && !self.has_panicked.swap(true, Ordering::Relaxed) {
+    /// Calls `foreign`, also after a panic: it ends what was begun before.
+    pub(crate) fn contain(&self, foreign: impl FnOnce()) {
+        let mut foreign = Some(foreign);
+        self.catch(&mut || _ = foreign.take().map(|foreign| foreign()));
+    }
+
+    /// Not generic: each log line would be compiled with all of this.
+    fn catch(&self, foreign: &mut dyn FnMut()) {
+        if catch_panic(foreign).is_none() && !self.has_panicked.swap(true, Ordering::Relaxed) {
             let Self { name, consequence, .. } = self;
             let line = format!("verger: the {name} has panicked; {consequence}\n");
             let _ = std::io::stderr().write_all(line.as_bytes());
         }
-        returned
     }
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Knows which task belongs to which child, and not why it is started or stopped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tokio::task::AbortHandle;
 
 use super::blueprint::Blueprint;
@@ -55,9 +56,9 @@ pub(super) struct ChildTable {
     /// Indexed by key.
     entries: Vec<Option<ChildRecord>>,
     names: Names,
-    properties: BTreeMap<Key, Properties>,
+    properties: FxHashMap<Key, Properties>,
     /// The properties that the status shows.
-    shown: BTreeMap<Key, Arc<dyn ShownProperty>>,
+    shown: FxHashMap<Key, Arc<dyn ShownProperty>>,
 }
 
 /// How the last name of a path finds its child.
@@ -65,11 +66,11 @@ pub(super) struct ChildTable {
 enum Names {
     Unique {
         declared: Arc<HashMap<Arc<str>, Key>>,
-        added: BTreeMap<Arc<str>, Key>,
+        added: HashMap<Arc<str>, Key>,
     },
     /// Names repeat under a dynamic supervisor, so each child has a serial number: `conn#17`.
     Numbered {
-        keys: HashMap<NonZeroU64, Key>,
+        keys: FxHashMap<NonZeroU64, Key>,
         next: NonZeroU64,
     },
 }
@@ -77,12 +78,18 @@ enum Names {
 impl ChildTable {
     pub(super) fn new(parent: Arc<SupervisorShared>, blueprint: &Blueprint) -> Self {
         let names = if blueprint.is_dynamic() {
-            Names::Numbered { keys: HashMap::new(), next: NonZeroU64::MIN }
+            Names::Numbered { keys: FxHashMap::default(), next: NonZeroU64::MIN }
         } else {
-            Names::Unique { declared: Arc::clone(&blueprint.keys), added: BTreeMap::new() }
+            Names::Unique { declared: Arc::clone(&blueprint.keys), added: HashMap::new() }
         };
         let entries = Vec::with_capacity(blueprint.children.len());
-        Self { parent, entries, names, properties: BTreeMap::new(), shown: BTreeMap::new() }
+        Self {
+            parent,
+            entries,
+            names,
+            properties: FxHashMap::default(),
+            shown: FxHashMap::default(),
+        }
     }
 
     /// Adds a declared child of a supervisor that isn't dynamic.

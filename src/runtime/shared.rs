@@ -2,7 +2,7 @@
 //!
 //! No decision is made here. Events are put together only while someone in the tree listens.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fmt, mem};
@@ -56,7 +56,7 @@ pub(crate) struct SupervisorShared {
     /// Of callers that check a new child, and of the driver.
     resolver: Mutex<Resolver>,
     /// The siblings that its children require, by child.
-    requires: Mutex<BTreeMap<Box<str>, Arc<[String]>>>,
+    requires: Mutex<HashMap<Box<str>, Arc<[String]>>>,
     /// Why it stops, once it does.
     stop_reason: Mutex<Option<Arc<str>>>,
 }
@@ -199,10 +199,10 @@ impl SupervisorShared {
     /// Notes which siblings a child requires.
     pub(super) fn note_required(&self, child: &str, required: &[String]) {
         let mut requires = self.requires.lock();
-        if required.is_empty() {
-            requires.remove(child);
-        } else {
+        if !required.is_empty() {
             requires.insert(child.into(), required.into());
+        } else if !requires.is_empty() {
+            requires.remove(child);
         }
     }
 

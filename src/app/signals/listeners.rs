@@ -7,7 +7,6 @@
 //! 1. A listener is in the table exactly as long as its [`SignalRegistration`].
 //! 2. No waker and no function of a listener is called or dropped while the lock is held.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -28,8 +27,15 @@ pub(super) struct Listeners(Mutex<Table>);
 struct Table {
     /// The signal that has stopped the program.
     first: Option<OsSignal>,
-    listeners: BTreeMap<u64, Listener>,
+    /// By the number of the registration, the first one first.
+    listeners: Vec<(u64, Listener)>,
     next: u64,
+}
+
+impl Table {
+    fn place(&self, id: u64) -> Option<usize> {
+        self.listeners.binary_search_by_key(&id, |&(id, _)| id).ok()
+    }
 }
 
 enum Listener {
@@ -71,7 +77,7 @@ impl Listeners {
         let mut table = self.0.lock();
         let id = table.next;
         table.next += 1;
-        table.listeners.insert(id, listener);
+        table.listeners.push((id, listener));
         (SignalRegistration { listeners: Arc::clone(self), id }, table.first)
     }
 
@@ -81,11 +87,11 @@ impl Listeners {
         {
             let mut table = self.0.lock();
             let is_future = |listener: &Listener| matches!(listener, Listener::Future(_));
-            if !table.listeners.values().any(is_future) {
+            if !table.listeners.iter().any(|(_, listener)| is_future(listener)) {
                 return false;
             }
             table.first = Some(signal);
-            for listener in table.listeners.values_mut() {
+            for (_, listener) in &mut table.listeners {
                 match listener {
                     Listener::Future(waker) => wakers.extend(waker.take()),
                     Listener::First(hook) => hooks.push(Arc::clone(hook)),
@@ -110,7 +116,7 @@ impl Listeners {
             Listener::Second(source) => Some(Arc::clone(source)),
             Listener::Future(_) | Listener::First(_) => None,
         };
-        table.listeners.values().filter_map(source).collect()
+        table.listeners.iter().filter_map(|(_, listener)| source(listener)).collect()
     }
 }
 
@@ -132,7 +138,7 @@ impl SignalRegistration {
             if let Some(signal) = table.first {
                 return Poll::Ready(signal);
             }
-            match table.listeners.get_mut(&self.id) {
+            match table.place(self.id).map(|place| &mut table.listeners[place].1) {
                 Some(Listener::Future(last)) => last.replace(waker),
                 _ => None,
             }
@@ -144,7 +150,9 @@ impl SignalRegistration {
 
 impl Drop for SignalRegistration {
     fn drop(&mut self) {
-        let removed = self.listeners.0.lock().listeners.remove(&self.id);
+        let mut table = self.listeners.0.lock();
+        let removed = table.place(self.id).map(|place| table.listeners.remove(place));
+        drop(table);
         catch_panic(|| drop(removed));
     }
 }

@@ -6,10 +6,10 @@
 //!
 //! A heartbeat is no event: the child notes when it sent the last one, and the machine asks for it when a watchdog's deadline is due.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
@@ -32,7 +32,7 @@ const RESOLUTION: Duration = Duration::from_millis(1);
 /// The children with a health check.
 #[derive(Debug, Default)]
 pub(super) struct HealthChecks {
-    checked: BTreeMap<Key, Checked>,
+    checked: FxHashMap<Key, Checked>,
     tasks: TaskSet,
 }
 

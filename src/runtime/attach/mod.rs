@@ -37,10 +37,11 @@ mod recent;
 mod reports;
 mod task_set;
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashSet;
 
 use self::callback::Callback;
 use self::health::HealthChecks;
@@ -63,7 +64,7 @@ pub(super) struct StepView<'a> {
     pub(super) shared: &'a Arc<SupervisorShared>,
     /// This supervisor as a child of the one above, or `None` for a root.
     pub(super) above: Option<&'a Context>,
-    pub(super) leaked: &'a BTreeSet<(Key, IncarnationNumber)>,
+    pub(super) leaked: &'a FxHashSet<(Key, IncarnationNumber)>,
     pub(super) step: &'a Step,
 }
 

@@ -6,9 +6,11 @@
 //!
 //! 1. It holds at most [`GONE`] removed children, and one call for each child.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use super::StepView;
 use crate::core::{IncarnationNumber, Key};
@@ -25,7 +27,7 @@ const SHOWN: Duration = Duration::from_secs(60);
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Recent {
-    calls: BTreeMap<Key, RecentCall>,
+    calls: FxHashMap<Key, RecentCall>,
     gone: VecDeque<Gone>,
 }
 

@@ -8,10 +8,12 @@
 //! 1. Answers are sent in the order of the machine's replies.
 //! 2. The supervisor ends after its last answer, unless it is dropped.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+
+use rustc_hash::FxHashMap;
 
 use super::state::Driver;
 use super::view;
@@ -361,7 +363,7 @@ impl Backlog {
 /// The calls that wait for an answer of the machine.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    waiting: BTreeMap<Ticket, Call>,
+    waiting: FxHashMap<Ticket, Call>,
     next: Ticket,
     /// With how many calls those are dropped whose callers are gone.
     sweep_at: usize,
@@ -447,7 +449,9 @@ mod tests {
         while calls.waiting.len() < 2 * KEPT {
             callers.push(call(&mut calls, ChildRequest::Find { wait: true }));
         }
-        assert_eq!(calls.sweep(), gone);
+        let mut swept = calls.sweep();
+        swept.sort_unstable();
+        assert_eq!(swept, gone);
         assert_eq!(calls.waiting.len(), 2 * KEPT - gone.len());
     }
 }

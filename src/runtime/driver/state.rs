@@ -1,12 +1,13 @@
 //! The state of a supervisor's loop, and its timer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::Instant;
 
+use rustc_hash::FxHashSet;
 use tokio::time::Sleep;
 
 use super::requests::{Backlog, Calls};
@@ -42,10 +43,10 @@ pub(in crate::runtime) struct Driver {
     pub(super) backlog: Backlog,
     pub(super) calls: Calls,
     /// What siblings require by name. A new child of that name provides it again.
-    pub(super) requirements: BTreeMap<Arc<str>, RequirementId>,
+    pub(super) requirements: HashMap<Arc<str>, RequirementId>,
     /// New code that waits for the end of a group operation.
     pub(super) recodes: Vec<Recode>,
-    pub(super) leaked: BTreeSet<(Key, IncarnationNumber)>,
+    pub(super) leaked: FxHashSet<(Key, IncarnationNumber)>,
     /// The child that was given up last. It may be forgotten before the supervisor ends.
     pub(super) given_up: Option<(Key, Path)>,
     /// The child that has ended the first start, and those that failed after it.
@@ -87,9 +88,9 @@ impl Driver {
             aborts: Aborts::default(),
             backlog: Backlog::default(),
             calls: Calls::default(),
-            requirements: BTreeMap::new(),
+            requirements: HashMap::new(),
             recodes: Vec::new(),
-            leaked: BTreeSet::new(),
+            leaked: FxHashSet::default(),
             given_up: None,
             start_failures: Vec::new(),
             waits: WaitReport::default(),
