@@ -10,7 +10,7 @@
 //! 2. When a name is met, its waiting children are released. Each may lack a further name.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
@@ -61,7 +61,7 @@ struct ChildLinks {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
-    pub(super) names: BTreeMap<RequirementId, Requirement>,
+    pub(super) names: FxHashMap<RequirementId, Requirement>,
     links: FxHashMap<Key, ChildLinks>,
     pub(super) released: VecDeque<Key>,
 }

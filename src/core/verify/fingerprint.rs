@@ -254,7 +254,9 @@ impl Fingerprint {
     }
 
     fn requirements(&mut self, requirements: &Requirements, children: &Children) {
-        for name in requirements.names.values() {
+        let mut names: Vec<_> = requirements.names.iter().collect();
+        names.sort_unstable_by_key(|&(id, _)| *id);
+        for (_, name) in names {
             (name.met, name.waiters.len()).hash(self);
             self.key(name.provider, children);
             for &waiter in &name.waiters {
