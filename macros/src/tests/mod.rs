@@ -4,6 +4,7 @@ mod book;
 
 use proc_macro2::TokenStream;
 
+use crate::keys::{KEYS, Place, Takes};
 use crate::{supervisor, worker};
 
 fn tokens(text: &str) -> TokenStream {
@@ -306,8 +307,24 @@ fn several_mistakes_are_reported_at_once_and_the_struct_keeps_its_methods() {
 
 #[test]
 fn every_key_is_documented() {
-    for key in crate::keys::KEYS {
+    for key in KEYS {
         assert_documented(key.name, &format!("`{}(…)`", key.name));
+    }
+    // A key of both builders of supervisors is documented for both.
+    let (ordered, dynamic) =
+        DOCS.split_once("field also has the keys of its builder").expect("both are there");
+    let dynamic =
+        dynamic.split_once("Above a `#[supervisor]` field").expect("the end of the list").0;
+    let places = [
+        (Place::Supervisor, ordered, "a row"),
+        (Place::Dynamic, dynamic, "in the list of `#[dynamic]`"),
+    ];
+    for (place, docs, what) in places {
+        for key in place.keys().filter(|key| !key.is_of_child()) {
+            let is_documented = docs.contains(&format!("`{}`", key.name))
+                || docs.contains(&format!("`{}(…)`", key.name));
+            assert!(is_documented, "`{}` is missing in `src/macros.rs`: {what}", key.name);
+        }
     }
 }
 
@@ -319,13 +336,42 @@ fn every_option_of_a_file_is_a_key() {
     assert!(options.contains(&"strategy"), "{options:?}");
     // A child that isn't enabled isn't written in the code at all.
     for option in options.into_iter().filter(|option| *option != "enabled") {
-        assert!(crate::keys::KEYS.iter().any(|key| key.name == option), "{option}");
+        let is_key = KEYS.iter().any(|key| key.name == option);
+        assert!(is_key, "`{option}` is missing in `KEYS` of `macros/src/keys.rs`");
     }
 }
 
 #[test]
+fn a_duration_is_zero_in_an_attribute_where_it_is_in_a_file() {
+    const KEYS_OF_FILES: &str = include_str!("../../../book/src/config-keys.md");
+    let rows = KEYS_OF_FILES.lines().filter_map(|line| {
+        let mut cells = line.split(" | ");
+        let name = cells.next()?.strip_prefix("| `")?.strip_suffix('`')?;
+        Some((name, cells.nth(1)?.starts_with("a duration above zero")))
+    });
+    let mut compared = Vec::new();
+    for (name, is_above_zero) in rows {
+        for key in KEYS.iter().filter(|key| key.name == name && name != "period") {
+            if let Takes::Duration { zero } = key.takes {
+                assert_eq!(zero, !is_above_zero, "`{name}` in `macros/src/keys.rs` and in a file");
+                compared.push(name);
+            }
+        }
+    }
+    let expected = [
+        "leak_timeout",
+        "stop_deadline",
+        "activation_timeout",
+        "watchdog",
+        "run_time_limit",
+        "failing_for",
+    ];
+    assert!(expected.iter().all(|name| compared.contains(name)), "{compared:?}");
+}
+
+#[test]
 fn every_word_is_documented() {
-    for words in crate::keys::KEYS.iter().filter_map(|key| key.takes.words()) {
+    for words in KEYS.iter().filter_map(|key| key.takes.words()) {
         for word in words.words {
             assert_documented(word, &format!("`\"{word}\"`"));
         }
@@ -336,15 +382,18 @@ fn every_word_is_documented() {
 fn every_curve_and_setting_of_a_backoff_is_documented() {
     for curve in crate::keys::CURVES {
         assert_documented(curve.name, &format!("`backoff({}", curve.name));
-        for setting in crate::keys::Place::Backoff(curve).keys() {
+        for setting in Place::Backoff(curve).keys() {
             assert_documented(setting.name, "");
         }
     }
 }
 
+/// The reference of the attributes.
+const DOCS: &str = include_str!("../../../src/macros.rs");
+
 /// Asserts that the reference mentions a name in backticks, or in another spelling.
 fn assert_documented(name: &str, otherwise: &str) {
-    const DOCS: &str = include_str!("../../../src/macros.rs");
     let is_documented = DOCS.contains(&format!("`{name}`"));
-    assert!(is_documented || !otherwise.is_empty() && DOCS.contains(otherwise), "{name}");
+    let is_documented = is_documented || !otherwise.is_empty() && DOCS.contains(otherwise);
+    assert!(is_documented, "`{name}` is missing in `src/macros.rs`, in the table of its attribute");
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::reference::written;
 use crate::child::{ChildSpec, Context};
 use crate::config::{Change, Config, Effect};
 use crate::handle::SupervisorHandle;
@@ -24,7 +25,7 @@ enum Setter {
 
 /// An option with two values.
 struct Case {
-    setter: Setter,
+    setters: Vec<Setter>,
     /// The value of the code, in the words of a file.
     code: &'static str,
     /// The lines that set the other value, and that value.
@@ -34,97 +35,107 @@ struct Case {
 
 use Setter::{Child, Dynamic, Ordered};
 
+/// The setter of an option that both builders of supervisors have.
+macro_rules! any {
+    (|$it:ident| $call:expr) => {
+        vec![Ordered(|$it| $call), Dynamic(|$it| $call)]
+    };
+}
+
 /// The case of an option. A new one needs one here.
 fn case(key: &str) -> Case {
-    let (setter, code, file, new) = match key {
+    let (setters, code, file, new) = match key {
         "strategy" => (
-            Ordered(|it| it.strategy(Strategy::RestForOne)),
+            vec![Ordered(|it| it.strategy(Strategy::RestForOne))],
             "\"rest_for_one\"",
             "strategy = \"one_for_all\"",
             "\"one_for_all\"",
         ),
         "auto_shutdown" => (
-            Ordered(|it| it.auto_shutdown(AutoShutdown::AnySignificant)),
+            vec![Ordered(|it| it.auto_shutdown(AutoShutdown::AnySignificant))],
             "\"any_significant\"",
             "auto_shutdown = \"all_significant\"",
             "\"all_significant\"",
         ),
         "start" => (
-            Ordered(|it| it.start(Start::Concurrent)),
+            vec![Ordered(|it| it.start(Start::Concurrent))],
             "\"concurrent\"",
             "start = \"sequential\"",
             "\"sequential\"",
         ),
         "max_restarts" => {
-            (Ordered(|it| it.restarts(5, secs(60))), "5", "max_restarts = 7\nperiod = \"9s\"", "7")
+            (any!(|it| it.restarts(5, secs(60))), "5", "max_restarts = 7\nperiod = \"9s\"", "7")
         }
         "period" => (
-            Ordered(|it| it.restarts(5, secs(60))),
+            any!(|it| it.restarts(5, secs(60))),
             "\"1m\"",
             "max_restarts = 7\nperiod = \"9s\"",
             "\"9s\"",
         ),
         "intensity" => (
-            Ordered(|it| it.restarts(5, secs(60))),
+            any!(|it| it.restarts(5, secs(60))),
             "{ max = 5, period = \"1m\" }",
             "intensity = { max = 3.5, half_life = \"30s\" }",
             "{ max = 3.5, half_life = \"30s\" }",
         ),
         "unlimited_restarts" => {
-            (Ordered(|it| it.restarts(5, secs(60))), "false", "unlimited_restarts = true", "true")
+            (any!(|it| it.restarts(5, secs(60))), "false", "unlimited_restarts = true", "true")
         }
         "count_failed_starts" => (
-            Ordered(|it| it.count_failed_starts(true)),
+            any!(|it| it.count_failed_starts(true)),
             "true",
             "count_failed_starts = false",
             "false",
         ),
         "on_exhausted" => (
-            Ordered(|it| it.on_exhausted(OnExhausted::Park)),
+            any!(|it| it.on_exhausted(OnExhausted::Park)),
             "\"park\"",
             "on_exhausted = { pause = \"15s\" }",
             "{ pause = \"15s\" }",
         ),
         "leak_timeout" => {
-            (Ordered(|it| it.leak_timeout(secs(3))), "\"3s\"", "leak_timeout = \"4s\"", "\"4s\"")
+            (any!(|it| it.leak_timeout(secs(3))), "\"3s\"", "leak_timeout = \"4s\"", "\"4s\"")
         }
-        "stop_deadline" => (
-            Ordered(|it| it.stop_deadline(secs(30))),
-            "\"30s\"",
-            "stop_deadline = \"40s\"",
-            "\"40s\"",
-        ),
-        "max_children" => (Dynamic(|it| it.max_children(10)), "10", "max_children = 20", "20"),
-        "min_ready" => (Dynamic(|it| it.min_ready(1)), "1", "min_ready = 2", "2"),
+        "stop_deadline" => {
+            (any!(|it| it.stop_deadline(secs(30))), "\"30s\"", "stop_deadline = \"40s\"", "\"40s\"")
+        }
+        "max_children" => {
+            (vec![Dynamic(|it| it.max_children(10))], "10", "max_children = 20", "20")
+        }
+        "min_ready" => (vec![Dynamic(|it| it.min_ready(1))], "1", "min_ready = 2", "2"),
         "restart" => (
-            Child(|it| it.restart(RestartType::Transient)),
+            vec![Child(|it| it.restart(RestartType::Transient))],
             "\"transient\"",
             "restart = \"temporary\"",
             "\"temporary\"",
         ),
-        "shutdown" => (Child(|it| it.shutdown(secs(7))), "\"7s\"", "shutdown = \"8s\"", "\"8s\""),
+        "shutdown" => {
+            (vec![Child(|it| it.shutdown(secs(7)))], "\"7s\"", "shutdown = \"8s\"", "\"8s\"")
+        }
         "activation_timeout" => (
-            Child(|it| it.activation_timeout(secs(7))),
+            vec![Child(|it| it.activation_timeout(secs(7)))],
             "\"7s\"",
             "activation_timeout = \"8s\"",
             "\"8s\"",
         ),
-        "watchdog" => (Child(|it| it.watchdog(secs(7))), "\"7s\"", "watchdog = \"8s\"", "\"8s\""),
+        "watchdog" => {
+            (vec![Child(|it| it.watchdog(secs(7)))], "\"7s\"", "watchdog = \"8s\"", "\"8s\"")
+        }
         "run_time_limit" => (
-            Child(|it| it.run_time_limit(secs(7_000))),
+            vec![Child(|it| it.run_time_limit(secs(7_000)))],
             "\"1h 56m 40s\"",
             "run_time_limit = \"2h\"",
             "\"2h\"",
         ),
         "on_leak" => (
-            Child(|it| it.on_leak(OnLeak::Park)),
+            vec![Child(|it| it.on_leak(OnLeak::Park))],
             "\"park\"",
             "on_leak = \"restart\"",
             "\"restart\"",
         ),
         key => panic!("`{key}` is new; write here how code sets it, and two values"),
     };
-    Case { setter, code, file, new }
+    Case { setters, code, file, new }
 }
 
 /// The options with a value. `enabled` takes a child out, and `config` is read by the child.
@@ -175,7 +186,17 @@ fn file(header: &str, lines: &str) -> Config {
 
 #[tokio::test(start_paused = true)]
 async fn an_option_is_set_by_code_and_by_each_section_that_applies() {
-    for (option, Case { setter, code, file: lines, new }) in options() {
+    let cases = options().flat_map(|(option, Case { setters, code, file, new })| {
+        let of_both = matches!(option.of, OptionOf::Supervisor);
+        assert_eq!(
+            setters.len() == 2,
+            of_both,
+            "{}: both builders of supervisors set it",
+            option.key
+        );
+        setters.into_iter().map(move |setter| (option, setter, code, file, new))
+    });
+    for (option, setter, code, lines, new) in cases {
         let key = option.key;
         for header in ["[\"app/it\"]", "[\"app/*\"]", "[common]"] {
             let app = start(&setter).await;
@@ -244,5 +265,26 @@ async fn an_option_is_refused_where_it_has_no_meaning() {
             assert!(names_it && error.contains("remove it"), "{}: {error}", option.key);
         }
     }
+    app.stop("the test is over").await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_duration_can_be_zero_where_the_reference_says_so() {
+    let it = Supervisor::builder("it").child(worker("w", idle));
+    let app = Supervisor::builder("app").child(it).build().expect("a valid tree");
+    let app = app.start().await.expect("it starts");
+    let mut compared = 0;
+    for (option, _) in options().filter(|(option, _)| option.key != "period") {
+        let can_be_zero = match written(option.key) {
+            "a duration above zero" => false,
+            text if text.starts_with("a duration") => true,
+            _ => continue,
+        };
+        let path = if option.of.is_of_supervisor() { "app/it" } else { "app/it/w" };
+        let zero = file(&format!("[\"{path}\"]"), &format!("{} = \"0s\"", option.key));
+        assert_eq!(app.plan(&zero).await.is_ok(), can_be_zero, "{}", option.key);
+        compared += 1;
+    }
+    assert_eq!(compared, 6, "durations of the table");
     app.stop("the test is over").await.expect("it stops");
 }

@@ -43,7 +43,7 @@ fn keys_of<T: for<'de> Deserialize<'de>>() -> Vec<&'static str> {
 }
 
 /// How each key is written.
-fn written(key: &str) -> &'static str {
+pub(super) fn written(key: &str) -> &'static str {
     match key {
         "strategy" => "`\"one_for_one\"`, `\"one_for_all\"`, `\"rest_for_one\"`",
         "auto_shutdown" => "`\"never\"`, `\"any_significant\"`, `\"all_significant\"`",
@@ -57,12 +57,9 @@ fn written(key: &str) -> &'static str {
             "`\"escalate\"`, `\"park\"`, `\"stop_child\"`, `\"remove\"`, `{ pause = \"15s\" }`, \
              `{ exit = 3 }`"
         }
-        "leak_timeout" | "activation_timeout" | "watchdog" | "run_time_limit" => {
-            "a duration above zero"
-        }
-        "stop_deadline" | "min_backoff" | "max_backoff" | "auto_reset" | "failing_for" => {
-            "a duration such as `\"5s\"`"
-        }
+        "leak_timeout" | "activation_timeout" | "watchdog" | "run_time_limit" | "min_backoff"
+        | "failing_for" => "a duration above zero",
+        "stop_deadline" | "max_backoff" | "auto_reset" => "a duration such as `\"5s\"`",
         "max_children" | "min_ready" | "max_retries" | "consecutive_restarts" => "a whole number",
         "restart" | "when" => "a restart type such as `\"on_failure\"`, or a table",
         "shutdown" => "a duration, `\"brutal_kill\"`, `\"infinity\"`",

@@ -1,8 +1,8 @@
 use verger::{ChildSpec, supervisor, worker};
 
-#[supervisor(colour = "red")]
+#[supervisor]
 struct App {
-    #[child]
+    #[child(own_restarts(max = 12, period = "5m", colour = "red"))]
     clock: ChildSpec,
 }
 
