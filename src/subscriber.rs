@@ -92,51 +92,39 @@ macro_rules! event {
 
 macro_rules! debug {
     ($($line:tt)*) => {
-        if $crate::subscriber::admits(::tracing::Level::DEBUG) {
-            _ = $crate::subscriber::call(|| ::tracing::debug!($($line)*));
-        }
+        _ = $crate::subscriber::call(|| ::tracing::debug!($($line)*))
     };
 }
 
 macro_rules! info {
     ($($line:tt)*) => {
-        if $crate::subscriber::admits(::tracing::Level::INFO) {
-            _ = $crate::subscriber::call(|| ::tracing::info!($($line)*));
-        }
+        _ = $crate::subscriber::call(|| ::tracing::info!($($line)*))
     };
 }
 
 /// Under a different name: `warn` is an attribute, too.
 macro_rules! warning {
     ($($line:tt)*) => {
-        if $crate::subscriber::admits(::tracing::Level::WARN) {
-            _ = $crate::subscriber::call(|| ::tracing::warn!($($line)*));
-        }
+        _ = $crate::subscriber::call(|| ::tracing::warn!($($line)*))
     };
 }
 
 macro_rules! error {
     ($($line:tt)*) => {
-        if $crate::subscriber::admits(::tracing::Level::ERROR) {
-            _ = $crate::subscriber::call(|| ::tracing::error!($($line)*));
-        }
+        _ = $crate::subscriber::call(|| ::tracing::error!($($line)*))
     };
 }
 
 macro_rules! debug_span {
     ($($line:tt)*) => {
-        $crate::subscriber::admits(::tracing::Level::DEBUG)
-            .then(|| $crate::subscriber::call(|| ::tracing::debug_span!($($line)*)))
-            .flatten()
+        $crate::subscriber::call(|| ::tracing::debug_span!($($line)*))
             .unwrap_or_else(::tracing::Span::none)
     };
 }
 
 macro_rules! info_span {
     ($($line:tt)*) => {
-        $crate::subscriber::admits(::tracing::Level::INFO)
-            .then(|| $crate::subscriber::call(|| ::tracing::info_span!($($line)*)))
-            .flatten()
+        $crate::subscriber::call(|| ::tracing::info_span!($($line)*))
             .unwrap_or_else(::tracing::Span::none)
     };
 }

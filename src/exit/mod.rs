@@ -292,7 +292,7 @@ impl ExitReason {
     /// [`Exit`](Self::Exit) with code 0.
     #[must_use]
     pub const fn is_clean(&self) -> bool {
-        self.exit_kind().is_clean() || matches!(self, Self::Exit { code: 0, .. })
+        matches!(self, Self::Normal | Self::Shutdown | Self::Exit { code: 0, .. })
     }
 
     /// Returns the exit code of the program, if this reason ends it.

@@ -409,7 +409,7 @@ impl Installed {
 
     /// Calls `foreign`, unless such a call has panicked before. Returns `None` if it has or does.
     pub(crate) fn call<T>(&self, foreign: impl FnOnce() -> T) -> Option<T> {
-        if self.has_panicked() {
+        if self.has_panicked.load(Ordering::Relaxed) {
             return None;
         }
         let (mut foreign, mut returned) = (Some(foreign), None);
