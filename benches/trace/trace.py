@@ -18,7 +18,7 @@ from pathlib import Path
 import gdb
 
 # The highest numbers of functions, files and calls. The aim for a failure is 220, 48 and 480.
-LIMITS = {"failure": (255, 50, 480)}
+LIMITS = {"failure": (255, 50, 476)}
 
 TOTALS = ("functions", "files", "calls")
 SOURCES = Path(__file__).resolve().parents[2] / "src"

@@ -308,22 +308,16 @@ fn several_mistakes_are_reported_at_once_and_the_struct_keeps_its_methods() {
 #[test]
 fn every_key_is_documented() {
     for key in KEYS {
-        assert_documented(key.name, &format!("`{}(…)`", key.name));
+        assert_documented(DOCS, key.name, &format!("`{}(…)`", key.name));
     }
     // A key of both builders of supervisors is documented for both.
     let (ordered, dynamic) =
         DOCS.split_once("field also has the keys of its builder").expect("both are there");
     let dynamic =
         dynamic.split_once("Above a `#[supervisor]` field").expect("the end of the list").0;
-    let places = [
-        (Place::Supervisor, ordered, "a row"),
-        (Place::Dynamic, dynamic, "in the list of `#[dynamic]`"),
-    ];
-    for (place, docs, what) in places {
+    for (place, docs) in [(Place::Supervisor, ordered), (Place::Dynamic, dynamic)] {
         for key in place.keys().filter(|key| !key.is_of_child()) {
-            let is_documented = docs.contains(&format!("`{}`", key.name))
-                || docs.contains(&format!("`{}(…)`", key.name));
-            assert!(is_documented, "`{}` is missing in `src/macros.rs`: {what}", key.name);
+            assert_documented(docs, key.name, &format!("`{}(…)`", key.name));
         }
     }
 }
@@ -373,7 +367,7 @@ fn a_duration_is_zero_in_an_attribute_where_it_is_in_a_file() {
 fn every_word_is_documented() {
     for words in KEYS.iter().filter_map(|key| key.takes.words()) {
         for word in words.words {
-            assert_documented(word, &format!("`\"{word}\"`"));
+            assert_documented(DOCS, word, &format!("`\"{word}\"`"));
         }
     }
 }
@@ -381,9 +375,9 @@ fn every_word_is_documented() {
 #[test]
 fn every_curve_and_setting_of_a_backoff_is_documented() {
     for curve in crate::keys::CURVES {
-        assert_documented(curve.name, &format!("`backoff({}", curve.name));
+        assert_documented(DOCS, curve.name, &format!("`backoff({}", curve.name));
         for setting in Place::Backoff(curve).keys() {
-            assert_documented(setting.name, "");
+            assert_documented(DOCS, setting.name, "");
         }
     }
 }
@@ -391,9 +385,9 @@ fn every_curve_and_setting_of_a_backoff_is_documented() {
 /// The reference of the attributes.
 const DOCS: &str = include_str!("../../../src/macros.rs");
 
-/// Asserts that the reference mentions a name in backticks, or in another spelling.
-fn assert_documented(name: &str, otherwise: &str) {
-    let is_documented = DOCS.contains(&format!("`{name}`"));
-    let is_documented = is_documented || !otherwise.is_empty() && DOCS.contains(otherwise);
+/// Asserts that the reference, or a part of it, mentions a name in backticks, or in another spelling.
+fn assert_documented(docs: &str, name: &str, otherwise: &str) {
+    let is_documented = docs.contains(&format!("`{name}`"));
+    let is_documented = is_documented || !otherwise.is_empty() && docs.contains(otherwise);
     assert!(is_documented, "`{name}` is missing in `src/macros.rs`, in the table of its attribute");
 }
