@@ -164,7 +164,7 @@ async fn show() -> anyhow::Result<()> {
     database.break_one("conn-3");
     until_active(&mut events, 1).await?;
     let incarnations: Vec<_> =
-        connections.which_children().await?.iter().map(|child| child.incarnation).collect();
+        connections.children().await?.iter().map(|child| child.incarnation).collect();
     println!("conn-3 broke; the incarnations are now {incarnations:?}");
     ensure!(incarnations == [1, 1, 2, 1, 1, 1], "not only conn-3 was replaced");
 

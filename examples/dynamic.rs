@@ -83,21 +83,21 @@ async fn show(coming: usize) -> anyhow::Result<()> {
 
     let mut events = sessions.events();
     // As when its peer hangs up. A dynamic supervisor forgets a child that is down.
-    sessions.terminate_child("session#1").await?;
+    sessions.stop_child("session#1").await?;
     follow(&mut events, "session#1", |kind| matches!(kind, EventKind::Removed)).await?;
     println!("{} came", sessions.start_child(session()).await?.name());
 
     let is_up = |kind: &EventKind| matches!(kind, EventKind::Moved { to: Lifecycle::Active, .. });
-    sessions.kill_child("session#2").await?;
+    sessions.kill("session#2").await?;
     follow(&mut events, "session#2", is_up).await?;
     for _ in 0..2 {
-        sessions.kill_child("session#3").await?;
+        sessions.kill("session#3").await?;
         follow(&mut events, "session#3", is_up).await?;
     }
-    sessions.kill_child("session#3").await?;
+    sessions.kill("session#3").await?;
     follow(&mut events, "session#3", |kind| matches!(kind, EventKind::Removed)).await?;
 
-    let mut left = sessions.which_children().await?;
+    let mut left = sessions.children().await?;
     left.sort_by_key(|child| child.created_at);
     let left = left.iter().map(|it| it.path.name()).collect::<Vec<_>>().join(", ");
     println!("left: {left}");

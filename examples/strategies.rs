@@ -46,7 +46,7 @@ struct Restart {
 /// Kills a child, and watches its supervisor until all of its children are active again.
 async fn kill(group: &SupervisorHandle, name: &str) -> anyhow::Result<Restart> {
     let mut events = group.events();
-    group.kill_child(name).await?;
+    group.kill(name).await?;
     let (mut down, mut seen) = (HashSet::new(), Restart::default());
     loop {
         let event = events.next().await.context("the supervisor has ended")?;

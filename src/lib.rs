@@ -221,7 +221,7 @@ pub use crate::child::{
 pub use crate::core::RULES;
 pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
-pub use crate::handle::{ChildRef, SupervisorHandle};
+pub use crate::handle::{ChildRef, KillOutcome, OtpCalls, SupervisorHandle};
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};

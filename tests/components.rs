@@ -135,9 +135,9 @@ async fn macros_and_builder_set_the_same_limits() {
         assert!(matches!(fifth, Err(ControlError::MaxChildren { .. })), "{fifth:?}");
 
         let archive = tree.supervisor("archive").await.unwrap();
-        archive.terminate_child("writer").await.unwrap();
-        archive.terminate_child("uploads").await.unwrap();
-        assert!(archive.restart_child("writer").await.unwrap().is_gated());
+        archive.stop_child("writer").await.unwrap();
+        archive.stop_child("uploads").await.unwrap();
+        assert!(archive.otp().restart_child("writer").await.unwrap().is_gated());
 
         tree.stop("seen").await.unwrap();
     }

@@ -144,7 +144,7 @@ fn stop(running: Running) -> Running {
 
 async fn terminate_each(conns: &SupervisorHandle) {
     for number in 1..=EVENTS {
-        conns.terminate_child(&format!("conn#{number}")).await.expect("it runs");
+        conns.stop_child(&format!("conn#{number}")).await.expect("it runs");
     }
 }
 
@@ -208,7 +208,7 @@ fn restart(app: Result<Supervisor, BuildError>) -> Running {
 }
 
 async fn kill_one(tree: &SupervisorHandle) {
-    tree.kill_child("worker-0").await.expect("it runs");
+    tree.kill("worker-0").await.expect("it runs");
     settle().await;
 }
 

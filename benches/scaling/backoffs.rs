@@ -88,7 +88,7 @@ async fn memory(n: u64) -> f64 {
 }
 
 async fn until_all_wait(n: u64, conns: &SupervisorHandle) {
-    while u64::from(conns.count_children().await.expect("it runs").restarting) < n {
+    while u64::from(conns.otp().count_children().await.expect("it runs").restarting) < n {
         sleep(Duration::from_millis(5)).await;
     }
 }

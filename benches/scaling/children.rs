@@ -146,7 +146,7 @@ async fn operations(
         which.push(began.elapsed());
     }
     let began = Instant::now();
-    let all = supervisor.which_children().await.expect("it runs");
+    let all = supervisor.children().await.expect("it runs");
     let pages = nanos(began.elapsed(), n / 100);
     assert_eq!(all.len() as u64, n);
     let began = Instant::now();
@@ -156,7 +156,7 @@ async fn operations(
     let mut terminated = Vec::new();
     for name in &samples.names {
         let began = Instant::now();
-        supervisor.terminate_child(name).await.expect("it exists");
+        supervisor.stop_child(name).await.expect("it exists");
         terminated.push(began.elapsed());
     }
     drop((all, status));

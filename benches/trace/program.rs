@@ -62,7 +62,7 @@ async fn trace(tree: &SupervisorHandle, event: Event) {
             REQUEST.notify_one();
             RUNNING.notified().await;
         }
-        Event::Stop => tree.terminate_child("plain").await.expect("the worker stops"),
+        Event::Stop => tree.stop_child("plain").await.expect("the worker stops"),
         Event::Restart => {
             tree.restart("plain").await.expect("the worker runs again");
         }

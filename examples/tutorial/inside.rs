@@ -50,7 +50,7 @@ async fn writer(ctx: Context, mut readings: Inbox<f64>) {
 /// Kills the processor after four seconds, looks at the tree, and is done.
 async fn saboteur(ctx: Context) -> Exit {
     sleep(Duration::from_secs(4)).await;
-    ctx.parent().kill_child("pipeline/processor").await?;
+    ctx.parent().kill("pipeline/processor").await?;
     sleep(Duration::from_millis(50)).await;
     let tree = ctx.parent().status().await?;
     tracing::info!("the tree at this moment:\n{tree}");

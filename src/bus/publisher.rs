@@ -137,7 +137,7 @@ impl Publisher {
     ///
     /// assert_eq!(shop.bus().call(Total, None).await?, 42);
     ///
-    /// shop.terminate_child("cart").await?;
+    /// shop.stop_child("cart").await?;
     /// let error = shop.bus().call(Total, None).await.unwrap_err();
     /// assert!(matches!(error, CallError::NoHandler { .. }));
     /// # shop.stop("the example is over").await?;

@@ -123,10 +123,10 @@ async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(),
     let path = if *path == console.tree.path() { "" } else { path.as_str() };
     let called: Result<(), ControlError> = match order.action {
         Action::Restart => tree.restart(path).await.map(drop),
-        Action::Stop => tree.terminate_child(path).await,
+        Action::Stop => tree.stop_child(path).await,
         Action::Resume => tree.resume(path).await.map(drop),
-        Action::Kill => tree.kill_child(path).await,
-        Action::Reset => tree.reset_counters(path).await,
+        Action::Kill => tree.kill(path).await.map(drop),
+        Action::Reset => tree.reset(path).await,
         Action::Hold => tree.hold(path).await,
         Action::Release => tree.release(path).await,
         Action::StopTree => return stop_tree(console, &tree, order.reason.as_deref()).await,

@@ -17,7 +17,7 @@ use crate::policy::{
     Backoff, ChildRules, FailureLog, Limits, OnExhausted, RestartPolicy, StartCause, Withheld,
 };
 
-/// A child's place in the start order. A place is never used again.
+/// A child's place in the start order. Only a child that replaces a removed one gets a place that was used.
 pub(super) type Position = u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +78,8 @@ pub(super) enum StopReason {
     Group,
     /// By a caller, to stay down.
     Manual,
+    /// By a caller, to be removed.
+    Removal,
     /// By a caller, to be started again at once.
     Restart,
     /// Its lease is lost.
@@ -96,8 +98,10 @@ pub(super) enum StopReason {
 pub(super) enum AfterFailing {
     /// The failure is decided on.
     Decide,
-    /// A caller has terminated the child since, so it stays down.
+    /// A caller has stopped the child since, so it stays down.
     StayDown,
+    /// A caller has removed the child since.
+    Remove,
     /// A caller has restarted the child since, so it is started.
     Start,
 }
@@ -261,7 +265,13 @@ impl ChildEntry {
 impl StopReason {
     /// Whether a caller stops the child, so that it stays down.
     pub(super) fn is_manual(self) -> bool {
-        matches!(self, Self::Manual | Self::Failing { then: AfterFailing::StayDown, .. })
+        let stays = matches!(self, Self::Failing { then: AfterFailing::StayDown, .. });
+        stays || self == Self::Manual || self.removes()
+    }
+
+    /// Whether a caller removes the child.
+    pub(super) fn removes(self) -> bool {
+        matches!(self, Self::Removal | Self::Failing { then: AfterFailing::Remove, .. })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Key, Links};
+use super::{Key, Links, Position};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildRules, FailureDecision, RestartPolicy, Rules, Withheld};
@@ -14,6 +14,9 @@ pub(crate) type IncarnationNumber = u32;
 
 /// Identifies a caller that waits for an answer. Only the driver knows which caller it is.
 pub(crate) type Ticket = u64;
+
+/// The ticket of a request whose answer nobody waits for.
+pub(crate) const NO_TICKET: Ticket = Ticket::MAX;
 
 /// Something that happened outside of the machine.
 #[derive(Debug)]
@@ -86,7 +89,9 @@ pub(crate) enum ConditionEvent {
 pub(crate) enum Declaration {
     /// A new child, whose key is [`Machine::next_key`](super::Machine::next_key). The first
     /// [`MachineEvent::Tick`] starts it, or [`ChildRequest::StartNew`].
-    Child { rules: Arc<ChildRules>, links: Links },
+    ///
+    /// `place`: that of a child that was removed. Without one, the child is last in start order.
+    Child { rules: Arc<ChildRules>, links: Links, place: Option<Position> },
     /// What a child provides and requires from now on.
     Links { key: Key, links: Links },
     /// The order of these children. Others keep theirs, behind them. Not while an operation on several children
@@ -105,15 +110,22 @@ pub(crate) enum Declaration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash, PartialOrd, Ord))]
 pub(crate) enum ChildRequest {
-    /// Starts a child that was just declared. It is removed if that fails.
-    StartNew,
+    /// Starts a child that was just declared.
+    StartNew {
+        /// If the start fails, its restart type decides. Otherwise, the child is removed.
+        keep: bool,
+    },
     /// Starts the child, uncharged.
     Start { running: IfRunning, waiting: IfWaiting },
-    /// Stops the child and leaves it stopped.
+    /// OTP's `terminate_child`: stops the child and leaves it stopped.
     Terminate,
+    /// Stops the child and leaves it stopped. In a supervisor that is stopping, waits until the child is down.
+    Stop,
+    /// The same, and then removes the child.
+    Remove,
     /// Aborts the child. Its supervisor handles this as a failure.
     Kill,
-    /// Removes a stopped child.
+    /// OTP's `delete_child`: removes a stopped child.
     Delete,
     /// Forgets the restarts that were counted, and the place on the backoff's curve.
     Reset,
@@ -150,6 +162,12 @@ pub(crate) enum IfWaiting {
 }
 
 impl ChildRequest {
+    /// Whether the child is down once the request is fulfilled.
+    #[cfg(test)]
+    pub(crate) fn stops(self) -> bool {
+        matches!(self, Self::Terminate | Self::Stop | Self::Remove)
+    }
+
     /// Runs a new incarnation of the child in any state.
     pub(crate) const RESTART: Self =
         Self::Start { running: IfRunning::Replace, waiting: IfWaiting::Start };
@@ -193,4 +211,6 @@ pub(crate) enum ChildAnswer {
     MaxChildren(usize),
     /// The child was stopped before it was up.
     Stopped,
+    /// Refused: the child can run once, and has.
+    Spent,
 }

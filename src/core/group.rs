@@ -148,10 +148,13 @@ impl StartMode {
 pub(super) struct StartOrder(BTreeMap<Position, Key>);
 
 impl StartOrder {
-    /// Adds a child behind all others.
-    pub(super) fn push(&mut self, pos: Position, key: Key) {
-        debug_assert!(self.0.last_key_value().is_none_or(|(&last, _)| last < pos));
-        self.0.insert(pos, key);
+    pub(super) fn insert(&mut self, pos: Position, key: Key) {
+        let taken = self.0.insert(pos, key);
+        debug_assert!(taken.is_none(), "two children have one place");
+    }
+
+    pub(super) fn is_free(&self, pos: Position) -> bool {
+        !self.0.contains_key(&pos)
     }
 
     pub(super) fn remove(&mut self, pos: Position) {

@@ -15,9 +15,9 @@ use super::Links;
 #[cfg(test)]
 use super::user_code::NoUserCode;
 use super::{
-    After, AfterFailing, ChildAnswer, ChildRequest, ChildState, Children, Decision, Declaration,
-    DownState, Dynamic, Effect, Finish, IfRunning, IfWaiting, Key, MachineEvent, Ordered, SLICE,
-    StepCx, StopReason, Ticket, Timer, UserCode, WaitFor,
+    After, AfterFailing, ChildAnswer, ChildEntry, ChildRequest, ChildState, Children, Decision,
+    Declaration, DownState, Dynamic, Effect, Finish, IfRunning, IfWaiting, Key, MachineEvent,
+    Ordered, SLICE, StepCx, StopReason, Ticket, Timer, UserCode, WaitFor,
 };
 use crate::exit::ExitReason;
 #[cfg(test)]
@@ -110,9 +110,11 @@ impl Machine {
             (MachineEvent::Request { ticket, key, request }, _) => {
                 let answer = match self.children().state(key) {
                     None => Some(ChildAnswer::NotFound),
-                    Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
+                    Some(state) if self.is_ending() => {
+                        self.join_stop(ticket, key, state, request, cx)
+                    }
                     Some(_) => match request {
-                        ChildRequest::StartNew => self.start_new(ticket, key, cx),
+                        ChildRequest::StartNew { keep } => self.start_new(ticket, key, keep, cx),
                         ChildRequest::Start { running, waiting } => {
                             self.start(ticket, key, running, waiting, cx)
                         }
@@ -120,8 +122,11 @@ impl Machine {
                         ChildRequest::Reset => self.children_mut().reset(key),
                         ChildRequest::Hold => self.children_mut().hold(key, cx),
                         ChildRequest::Release => self.children_mut().release(ticket, key),
-                        ChildRequest::Terminate => {
-                            each!(self, kind => kind.terminate(ticket, key, cx))
+                        ChildRequest::Terminate | ChildRequest::Stop => {
+                            each!(self, kind => kind.terminate(ticket, key, false, cx))
+                        }
+                        ChildRequest::Remove => {
+                            each!(self, kind => kind.terminate(ticket, key, true, cx))
                         }
                         ChildRequest::Kill => self.children_mut().kill_if_running(key, cx),
                         ChildRequest::Delete => each!(self, kind => kind.delete(key, cx)),
@@ -213,12 +218,12 @@ impl Machine {
 
     /// A stopped child is gone.
     fn on_stopped(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
-        if self.is_to_stop(key) {
-            return each!(self, kind => kind.on_stopped_in_group(key, cx));
-        }
         match why {
+            _ if self.is_to_stop(key) => each!(self, kind => kind.on_stopped_in_group(key, cx)),
             StopReason::Group => each!(self, kind => kind.on_stopped_in_group(key, cx)),
-            StopReason::Manual | StopReason::Failing { then: AfterFailing::StayDown, .. } => {
+            StopReason::Manual
+            | StopReason::Removal
+            | StopReason::Failing { then: AfterFailing::StayDown | AfterFailing::Remove, .. } => {
                 each!(self, kind => kind.on_terminated(key, cx));
             }
             StopReason::Restart | StopReason::Failing { then: AfterFailing::Start, .. } => {
@@ -233,6 +238,9 @@ impl Machine {
                 let reason = self.children_mut().failure(key);
                 each!(self, kind => kind.on_ended(key, active, &reason, cx));
             }
+        }
+        if why.removes() {
+            each!(self, kind => kind.discard(key, cx));
         }
     }
 
@@ -306,6 +314,9 @@ impl Machine {
         children.report_stopped(key, ExitReason::Killed, cx);
         if parks && !ends {
             each!(self, kind => kind.on_leaked(key, why, cx));
+            if why.removes() {
+                each!(self, kind => kind.discard(key, cx));
+            }
         } else {
             self.on_stopped(key, why, cx);
         }
@@ -333,15 +344,43 @@ impl Machine {
         entry.withheld()
     }
 
+    /// Handles a request in a supervisor that is stopping, which refuses all but those that stop the child. Returns the
+    /// answer, unless that comes later.
+    fn join_stop(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        state: ChildState,
+        request: ChildRequest,
+        cx: &mut StepCx<'_>,
+    ) -> Option<ChildAnswer> {
+        match request {
+            ChildRequest::Kill => self.children_mut().kill_if_running(key, cx),
+            // The stop of the supervisor comes to the child in its order.
+            ChildRequest::Stop | ChildRequest::Remove if state.is_live() => {
+                self.children_mut().wait(key, ticket, WaitFor::Down)
+            }
+            ChildRequest::Stop | ChildRequest::Remove => Some(ChildAnswer::Done),
+            _ => Some(ChildAnswer::ShuttingDown),
+        }
+    }
+
     /// Starts a child that was just declared. Returns the answer, unless that comes later.
-    fn start_new(&mut self, ticket: Ticket, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
+    fn start_new(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        keep: bool,
+        cx: &mut StepCx<'_>,
+    ) -> Option<ChildAnswer> {
         let entry = self.children_mut().entry(key);
         match entry.state {
             ChildState::Down(DownState::New) => {}
             ChildState::Down(DownState::Dormant) => return Some(ChildAnswer::Dormant),
             _ => return Some(ChildAnswer::InvalidState(entry.lifecycle)),
         }
-        self.children_mut().wait(key, ticket, WaitFor::Started);
+        let goal = if keep { WaitFor::Renewed } else { WaitFor::Started };
+        self.children_mut().wait(key, ticket, goal);
         each!(self, kind => kind.start_new(key, cx));
         None
     }
@@ -360,6 +399,14 @@ impl Machine {
         let is_up = matches!(state, Some(ChildState::Active | ChildState::Activating));
         if is_up && running == IfRunning::Keep {
             return self.children_mut().keep_running(ticket, key);
+        }
+        let children = self.children();
+        let is_spent = |entry: &ChildEntry| entry.rules.spec.facts.once && entry.incarnation > 0;
+        if running != IfRunning::Refuse && children.entries.get(key).is_some_and(is_spent) {
+            return Some(ChildAnswer::Spent);
+        }
+        if matches!(state, Some(ChildState::Stopping { why, .. }) if why.removes()) {
+            return Some(ChildAnswer::NotFound);
         }
         if let Some(withheld) = self.refuses_start(key) {
             return Some(ChildAnswer::Withheld(withheld));
@@ -414,7 +461,7 @@ impl Machine {
     pub(super) fn add(&mut self, spec: impl Into<Arc<ChildOptions>>, now: Instant) -> Key {
         let rules = ChildRules::of(&spec.into(), &self.children().rules);
         let (key, links) = (self.next_key(), Links::default());
-        let declaration = MachineEvent::Declared(Declaration::Child { rules, links });
+        let declaration = MachineEvent::Declared(Declaration::Child { rules, links, place: None });
         self.on_event(declaration, now, &mut NoUserCode, &mut Vec::new());
         key
     }
@@ -456,8 +503,8 @@ impl Machine {
     /// Takes in a declaration. Returns whether something may follow from it now.
     pub(super) fn declare(&mut self, declaration: Declaration, cx: &mut StepCx<'_>) -> bool {
         match declaration {
-            Declaration::Child { rules, links } => {
-                let key = each!(self, kind => kind.add(rules, cx));
+            Declaration::Child { rules, links, place } => {
+                let key = each!(self, kind => kind.add(rules, place, cx));
                 if !links.is_empty() {
                     self.children_mut().link(key, links);
                 }

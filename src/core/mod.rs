@@ -65,7 +65,8 @@ use self::dynamic::Dynamic;
 use self::effect::StepCx;
 pub(crate) use self::effect::{ConditionEffect, Decision, Effect, Ending, Finish, Report};
 pub(crate) use self::event::{
-    ChildAnswer, ChildRequest, ConditionEvent, Declaration, IncarnationNumber, MachineEvent, Ticket,
+    ChildAnswer, ChildRequest, ConditionEvent, Declaration, IncarnationNumber, MachineEvent,
+    NO_TICKET, Ticket,
 };
 use self::event::{IfRunning, IfWaiting};
 use self::group::{After, CloseScope, GroupOp, GroupPhase, StartMode, StartOrder, StopMode};

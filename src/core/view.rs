@@ -11,7 +11,7 @@ use super::{
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildRules, Intensity, RestartPolicy, Shutdown};
+use crate::policy::{ChildRules, Intensity, RestartPolicy, Shutdown, Strategy};
 
 /// The state of one child.
 #[derive(Clone, Debug)]
@@ -130,6 +130,11 @@ impl Machine {
         matches!(self, Self::Ordered(ordered) if ordered.group.is_some())
     }
 
+    /// Whether a failure of one child may restart others.
+    pub(crate) fn restarts_groups(&self) -> bool {
+        matches!(self, Self::Ordered(_)) && self.children().rules.strategy != Strategy::OneForOne
+    }
+
     /// Returns a chain from one of `keys` to a child that requires `id`, if there is one. Each child
     /// of the chain requires the next.
     pub(crate) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
@@ -214,6 +219,11 @@ impl Machine {
     /// Places are numbered from 0. A child keeps its place when other children are removed.
     pub(crate) fn next(&self, place: u64) -> Option<(Key, u64)> {
         each!(self, kind => kind.next(place))
+    }
+
+    /// Returns the place of a child in the start order.
+    pub(crate) fn place_of(&self, key: Key) -> Option<u64> {
+        self.children().entries.get(key).map(|entry| entry.pos)
     }
 
     /// Returns how many active children the supervisor lacks until it is ready.

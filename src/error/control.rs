@@ -1,10 +1,12 @@
 //! Errors of calls to a running tree.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::build::BuildError;
 use crate::exit::ExitReason;
+use crate::human_duration::HumanDuration;
 use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
@@ -17,12 +19,10 @@ use crate::suggest;
 /// ```
 /// use verger::{ControlError, SupervisorHandle};
 ///
-/// /// Starts a child that may be stopped, starting or active.
+/// /// Starts a child that may be stopped, starting or active. One that an operator holds stays down.
 /// async fn ensure_started(app: &SupervisorHandle, path: &str) -> Result<(), ControlError> {
-///     match app.restart_child(path).await {
-///         Ok(_) | Err(ControlError::Running { .. }) => Ok(()),
-///         // Waits for the restart.
-///         Err(ControlError::Restarting { .. }) => app.child(path).await.map(drop),
+///     match app.resume(path).await {
+///         Ok(_) | Err(ControlError::Withheld { .. }) => Ok(()),
 ///         Err(error) => Err(error),
 ///     }
 /// }
@@ -31,21 +31,44 @@ use crate::suggest;
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// A child with this name is running already.
-    #[error("`{path}` is already started")]
-    AlreadyStarted {
+    /// A child with this name exists already.
+    #[error(
+        "there is already a child `{path}`, which {} running; use `replace_child` to put the new one in its \
+         place, or `remove` first",
+        if *.running { "is" } else { "isn't" }
+    )]
+    NameTaken {
+        /// The child.
+        path: Path,
+        /// Whether it has a task: it is active, starting or stopping.
+        running: bool,
+    },
+    /// The path names the root of the tree, which no supervisor restarts or stops.
+    #[error("`{path}` is the root of the tree; use `stop`")]
+    Root {
+        /// The root.
+        path: Path,
+    },
+    /// The child can run once, and has. See [`once`](crate::once).
+    #[error(
+        "`{path}` is a one-shot child that was started already; use `start_once` to add another one"
+    )]
+    Spent {
         /// The child.
         path: Path,
     },
-    /// A child with this name exists, and is stopped or waiting for a restart.
-    #[error("`{path}` already exists and is {state}; use `restart_child`, or `delete_child` first")]
-    AlreadyPresent {
-        /// The child.
+    /// The call needs a start order and unique names, which a dynamic supervisor doesn't have.
+    #[error(
+        "`{path}` is a dynamic supervisor, whose children can have equal names, so `{call}` doesn't know which \
+         one is meant; use `stop_child` with the child's own name, and `start_child`"
+    )]
+    IsDynamic {
+        /// The supervisor.
         path: Path,
-        /// The state of its lifecycle.
-        state: Lifecycle,
+        /// The call.
+        call: &'static str,
     },
-    /// The child is running, but the call is for stopped children.
+    /// The child is running, but [OTP's call](crate::OtpCalls) is for stopped children.
     #[error("`{path}` is running; use `terminate_child` first")]
     Running {
         /// The child.
@@ -54,13 +77,13 @@ pub enum ControlError {
     /// The child is waiting for a restart: its own, or that of its group or of a supervisor above it.
     ///
     /// Also the answer of [`try_child`](crate::SupervisorHandle::try_child) about a child that is starting.
-    #[error("`{path}` is about to be restarted; wait, or use `terminate_child` first")]
+    #[error("`{path}` is about to be restarted; wait, or use `stop_child` first")]
     Restarting {
         /// The child.
         path: Path,
     },
     /// The child doesn't exist.
-    #[error("there is no `{}`{}", Visible(.path), DidYouMean(.similar))]
+    #[error("there is no `{}`{}{}", Visible(.path), LastExit(.exit), DidYouMean(.similar))]
     NotFound {
         /// The path that was given.
         path: Path,
@@ -69,6 +92,9 @@ pub enum ControlError {
         /// These are declared children of the supervisor with a similar name. If there is none, it is those
         /// of the same name below other supervisors that run.
         similar: Vec<Path>,
+        /// How the child exited when it was removed, if that was lately. A supervisor remembers the 32 children
+        /// that were removed last.
+        exit: Option<ExitReason>,
     },
     /// The supervisor of the child isn't running.
     #[error("the supervisor of `{}` is not running; `{nearest}` is", Visible(.path))]
@@ -100,14 +126,19 @@ pub enum ControlError {
         /// The call.
         call: &'static str,
     },
-    /// The child isn't started: its configuration disables it, it has no configuration yet, or a caller
-    /// [holds](crate::SupervisorHandle::hold) it.
-    #[error("`{path}` {}", Withheld(.why))]
+    /// The child isn't started: its configuration disables it, it has no configuration yet, it waits for its
+    /// lease, or a caller [holds](crate::SupervisorHandle::hold) it.
+    #[error("`{path}` {}", Withheld(.why, .by.as_deref(), *.lasting))]
     Withheld {
         /// The child.
         path: Path,
         /// Why it isn't started, as in the status.
         why: &'static str,
+        /// Who holds it, if the caller has named itself with
+        /// [`on_behalf_of`](crate::SupervisorHandle::on_behalf_of).
+        by: Option<Arc<str>>,
+        /// For how long, at the time of the call.
+        lasting: Duration,
     },
     /// The dynamic supervisor has reached its limit of children.
     #[error("`{path}` already has {max} children, which is its limit")]
@@ -284,16 +315,36 @@ impl fmt::Display for DidYouMean<'_> {
     }
 }
 
+/// How a child that is gone has exited, as a part of a sentence.
+struct LastExit<'a>(&'a Option<ExitReason>);
+
+impl fmt::Display for LastExit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(exit) = self.0 else { return Ok(()) };
+        write!(f, " any more; its last exit: {}", Visible(exit))
+    }
+}
+
 /// Why a child isn't started and what to do, as a part of a sentence.
-struct Withheld<'a>(&'a str);
+struct Withheld<'a>(&'a str, Option<&'a str>, Duration);
 
 impl fmt::Display for Withheld<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self("disabled") => f.write_str("is disabled; change its configuration"),
-            Self("held") => f.write_str("is held; call `release`"),
-            Self("standby") => f.write_str("is on standby; it starts when its lease is granted"),
-            Self(why) => write!(f, "{why}; change its configuration"),
+        let Self(why, by, lasting) = *self;
+        let (is, remedy) = match why {
+            "disabled" => ("is disabled", "change its configuration"),
+            "held" => ("is held", "call `release`"),
+            "standby" => ("is on standby", "it starts when its lease is granted"),
+            why => (why, "change its configuration"),
+        };
+        let rounded = match lasting.as_secs() {
+            0 => Duration::from_millis(u64::from(lasting.subsec_millis())),
+            secs => Duration::from_secs(secs),
+        };
+        f.write_str(is)?;
+        if let Some(by) = by {
+            write!(f, " by {}", Visible(by))?;
         }
+        write!(f, " for {}; {remedy}", HumanDuration(rounded))
     }
 }

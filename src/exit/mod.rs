@@ -97,7 +97,7 @@ impl ExitError {
     /// [`stop_if`](crate::ChildSpec::stop_if) or an
     /// [`on_exit`](crate::ChildSpec::on_exit) on a supervisor above contains the failure. A failed
     /// start that is returned to the caller of [`start_child`](crate::SupervisorHandle::start_child) or
-    /// [`restart_child`](crate::SupervisorHandle::restart_child) fails only that call.
+    /// [`restart_child`](crate::OtpCalls::restart_child) fails only that call.
     ///
     /// ```
     /// use std::io;
@@ -257,7 +257,7 @@ pub enum ExitReason {
     /// The health check failed with this reason, and
     /// [`HealthCheck::restarts`](crate::HealthCheck::restarts) makes that a failure of the child.
     Unhealthy(String),
-    /// The child was aborted by `kill_child`, or because its runtime shut down.
+    /// The child was aborted by [`kill`](crate::SupervisorHandle::kill), or because its runtime shut down.
     Aborted,
     /// The child was aborted by its supervisor, after its grace, without a grace, or because the
     /// supervisor was aborted itself.
@@ -393,7 +393,7 @@ impl fmt::Display for ExitReason {
 ///
 /// Displayed, written and read as the words of [`ExitReason::kind`](crate::ExitReason::kind).
 ///
-/// The example of [`kill_child`](crate::SupervisorHandle::kill_child) compares one.
+/// The example of [`kill`](crate::SupervisorHandle::kill) compares one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ExitKind {

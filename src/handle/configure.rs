@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::route::SupervisorHandle;
-use crate::core;
+use crate::core::ChildRequest;
 use crate::error::ControlError;
 use crate::path::Path;
 use crate::runtime::request::{ChildFacts, HandleRequest, Recode, Segment, WhichChildren};
@@ -139,18 +139,14 @@ impl SupervisorHandle {
         supervisor: &Arc<SupervisorShared>,
         segment: Segment,
     ) -> Result<(), ControlError> {
-        let (call, request) = ("start_child", core::ChildRequest::StartNew);
+        let (call, request) = ("start_child", ChildRequest::StartNew { keep: false });
         let act = |answer| HandleRequest::Act { segment, call, note: None, request, answer };
         self.call(supervisor, act).await.map(drop)
     }
 
     /// Stops a child and removes it, if it exists.
     pub(crate) async fn remove_child(&self, supervisor: &Arc<SupervisorShared>, segment: &str) {
-        let handle = Self::new(Arc::clone(supervisor));
-        // A temporary child is gone by then.
-        if handle.terminate_child(segment).await.is_ok() {
-            let _ = handle.delete_child(segment).await;
-        }
+        let _ = Self::new(Arc::clone(supervisor)).remove(segment).await;
     }
 
     /// Makes one child look up its values again, and waits until it is down or up, if they stop or start it.

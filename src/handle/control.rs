@@ -8,13 +8,15 @@ use tokio::task::coop::consume_budget;
 
 use super::route::{SupervisorHandle, check};
 use crate::child::{ChildSpec, Context, check_mailboxes, once};
-use crate::core::{self, ChildRequest};
+use crate::core::ChildRequest;
 use crate::error::ControlError;
 use crate::exit::Outcome;
 use crate::path::Path;
 use crate::policy::Layers;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::{ChildName, HandleRequest, StartOutcome, Started};
+use crate::runtime::request::{
+    Addition, ChildName, HandleRequest, NewChild, StartOutcome, Started,
+};
 use crate::status::ChildKind;
 use crate::subscriber;
 
@@ -58,14 +60,15 @@ impl SupervisorHandle {
         Err(self.not_running(&self.full_path(path)).await)
     }
 
-    /// Adds a child, last in start order, and starts it. Resolves when the child is up.
+    /// Adds a child, last in start order, and starts it, like OTP's `start_child`. Resolves when the child is up.
     ///
     /// Also resolves if the child declines to start, or waits for a sibling that is down for good
     /// ([`ChildRef::is_gated`]) or for its first message ([`ChildRef::is_dormant`]). A function is up
     /// as soon as its task is spawned. As with `tokio::spawn`, it may not have been polled yet.
     ///
-    /// If the first activation fails, the child is removed and not retried. Added children are lost when the
-    /// supervisor itself is restarted. An invalid spec is refused, whether the supervisor runs or not.
+    /// If the first activation fails, the child is removed and not retried. Use [`add_child`](Self::add_child) for a
+    /// child that is retried. Added children are lost when the supervisor itself is restarted. An invalid spec is refused,
+    /// whether the supervisor runs or not.
     ///
     /// ```
     /// use verger::{Context, ControlError, DynamicSupervisor, Exit, Readiness, Supervisor, worker};
@@ -94,11 +97,11 @@ impl SupervisorHandle {
     /// assert!(matches!(error, ControlError::InvalidSpec(_)));
     ///
     /// let error = app.start_child(worker("cache", idle)).await.unwrap_err();
-    /// assert!(matches!(error, ControlError::AlreadyStarted { .. }));
+    /// assert!(matches!(error, ControlError::NameTaken { running: true, .. }));
     ///
-    /// app.terminate_child("cache").await?;
+    /// app.stop_child("cache").await?;
     /// let error = app.start_child(worker("cache", idle)).await.unwrap_err();
-    /// assert!(matches!(error, ControlError::AlreadyPresent { .. }));
+    /// assert!(matches!(error, ControlError::NameTaken { running: false, .. }));
     ///
     /// conns.start_child(worker("conn", idle)).await?;
     /// let error = conns.start_child(worker("conn", idle)).await.unwrap_err();
@@ -109,7 +112,7 @@ impl SupervisorHandle {
     /// assert!(matches!(error, ControlError::ActivationFailed { .. }));
     ///
     /// let slow = worker("slow", idle).readiness(Readiness::Signal);
-    /// let (started, _) = tokio::join!(app.start_child(slow), app.terminate_child("slow"));
+    /// let (started, _) = tokio::join!(app.start_child(slow), app.stop_child("slow"));
     /// assert!(matches!(started, Err(ControlError::Stopped { .. })));
     ///
     /// app.stop("the example is over").await?;
@@ -157,8 +160,7 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// * [`ControlError::InvalidSpec`] if the spec is invalid,
-    /// * [`ControlError::AlreadyStarted`] or [`ControlError::AlreadyPresent`] if a child of that name
-    ///   exists, running or not,
+    /// * [`ControlError::NameTaken`] if a child of that name exists, running or not,
     /// * [`ControlError::MaxChildren`] if a dynamic supervisor is full,
     /// * [`ControlError::ActivationFailed`] if the child failed before it was up,
     /// * [`ControlError::Stopped`] if the child was stopped before it was up,
@@ -167,8 +169,12 @@ impl SupervisorHandle {
     ///
     /// and the common errors.
     pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
+        self.add(spec.into(), Addition::Start).await
+    }
+
+    async fn add(&self, spec: ChildSpec, addition: Addition) -> Result<ChildRef, ControlError> {
         let running = self.running();
-        let spec = match admit(running.as_ref().unwrap_or(&self.supervisor), spec.into()) {
+        let spec = match admit(running.as_ref().unwrap_or(&self.supervisor), spec) {
             Ok(spec) => spec,
             Err(error) => {
                 consume_budget().await;
@@ -178,9 +184,102 @@ impl SupervisorHandle {
         let Some(supervisor) = running else {
             return Err(self.not_running(self.supervisor.path()).await);
         };
-        self.call(&supervisor, |answer| HandleRequest::Start { spec, answer })
-            .await
-            .map(|it| ChildRef::new(&supervisor, it))
+        let note = self.note.clone();
+        let request = |answer| HandleRequest::Start(NewChild { spec, addition, note, answer });
+        self.call(&supervisor, request).await.map(|it| ChildRef::new(&supervisor, it))
+    }
+
+    /// Adds a child, last in start order, as if the builder had declared it.
+    ///
+    /// Resolves as soon as the child is in the tree. The supervisor starts it, and a first start that fails is an
+    /// ordinary failure: the child is restarted after its backoff. Use it for a child that a reload or a user adds, and
+    /// whose server may be down at that time. The child is lost when the supervisor itself is restarted.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Context, Exit, Readiness, Supervisor, worker};
+    ///
+    /// /// The server is down at first.
+    /// async fn tunnel(ctx: Context) -> Exit {
+    ///     if ctx.incarnation() == 1 {
+    ///         return Err("connection refused".into());
+    ///     }
+    ///     ctx.ready();
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").build()?.start().await?;
+    ///
+    /// let tunnel = app.add_child(worker("tunnel", tunnel).readiness(Readiness::Signal)).await?;
+    /// assert_eq!(tunnel.path().as_str(), "app/tunnel");
+    ///
+    /// // After the backoff.
+    /// assert_eq!(app.child("tunnel").await?.incarnation(), Some(2));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::InvalidSpec`] if the spec is invalid,
+    /// * [`ControlError::NameTaken`] if a child of that name exists, running or not,
+    /// * [`ControlError::MaxChildren`] if a dynamic supervisor is full,
+    ///
+    /// and the common errors.
+    pub async fn add_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
+        self.add(spec.into(), Addition::Declare).await
+    }
+
+    /// Puts a child in the place of the child of its name. Resolves as [`start_child`](Self::start_child) does.
+    ///
+    /// The supervisor stops the old child, within its grace, and removes it with its counts and its mailbox. Then it
+    /// adds the new one at the same place in the start order, and starts it. No sibling is stopped. Without a child of
+    /// that name, the new one is last in start order. If its first start fails, its restart type decides what follows.
+    ///
+    /// Once the call has begun, dropping its future changes nothing.
+    ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker_with};
+    ///
+    /// /// Serves one address.
+    /// async fn serve(ctx: Context, address: &'static str) {
+    ///     ctx.set_status(address);
+    ///     ctx.cancelled().await;
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").child(worker_with("http", "[::1]:80", serve));
+    /// let app = app.build()?.start().await?;
+    ///
+    /// app.replace_child(worker_with("http", "[::1]:8080", serve)).await?;
+    /// # tokio::task::yield_now().await;
+    /// assert_eq!(app.which_child("http").await?.status.as_deref(), Some("[::1]:8080"));
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::InvalidSpec`] if the spec is invalid; the old child isn't stopped then,
+    /// * [`ControlError::IsDynamic`] under a dynamic supervisor, whose children can have equal names,
+    /// * [`ControlError::ActivationFailed`] if the new child failed before it was active,
+    /// * [`ControlError::Stopped`] if it was stopped before it was active,
+    /// * [`ControlError::Restarting`] if a failure interrupted a restart of the group that would have come
+    ///   to the child,
+    ///
+    /// and the common errors.
+    pub async fn replace_child(
+        &self,
+        spec: impl Into<ChildSpec>,
+    ) -> Result<ChildRef, ControlError> {
+        self.add(spec.into(), Addition::Replace).await
     }
 
     /// Adds a temporary child that has one incarnation, and starts it. Resolves when the child is up.
@@ -228,9 +327,46 @@ impl SupervisorHandle {
 
     /// Stops a child, grace included, and leaves it stopped. Resolves when the child is down.
     ///
-    /// Succeeds if the child is down already. A temporary child is removed, and so is a child of a
-    /// dynamic supervisor. A child that waits for its restart is no longer restarted. If a group waits
-    /// with it, the rest of the group stays stopped.
+    /// The child stays down until a call, or a restart of its group, starts it; [`hold`](Self::hold) keeps it down
+    /// through both. A temporary child is removed, and so is a child of a dynamic supervisor. What else it does depends
+    /// on the state of the child:
+    ///
+    /// * A child that is down already stays down.
+    /// * A child that waits for its restart, or that a callback is deciding on, is no longer restarted. If a group waits
+    ///   with it, the rest of the group stays stopped.
+    /// * A child that its group is about to start stays down, and the group starts without it.
+    /// * If the supervisor is stopping, the call waits until that has stopped the child.
+    ///
+    /// ```
+    /// use verger::{Context, ControlError, Lifecycle, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    ///
+    /// app.stop_child("db").await?;
+    /// app.stop_child("db").await?;
+    /// assert_eq!(app.which_child("db").await?.lifecycle, Lifecycle::Stopped);
+    ///
+    /// let error = app.stop_child("app").await.unwrap_err();
+    /// assert_eq!(error.to_string(), "`app` is the root of the tree; use `stop`");
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn stop_child(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "stop_child", ChildRequest::Stop).await.map(drop)
+    }
+
+    /// Stops a child, grace included, and removes it, so that its name is free. Resolves when the child is gone.
+    ///
+    /// Works in every state of the child. A sibling that requires it, and is started later, waits until there is a child
+    /// of that name again.
     ///
     /// ```
     /// use verger::{Context, ControlError, Supervisor, worker};
@@ -240,15 +376,9 @@ impl SupervisorHandle {
     /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
     /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
     ///
-    /// app.terminate_child("db").await?;
-    /// app.restart_child("db").await?;
+    /// app.remove("db").await?;
     ///
-    /// let error = app.delete_child("db").await.unwrap_err();
-    /// assert_eq!(error.to_string(), "`app/db` is running; use `terminate_child` first");
-    /// app.terminate_child("db").await?;
-    /// app.delete_child("db").await?;
-    ///
-    /// let error = app.terminate_child("db").await.unwrap_err();
+    /// let error = app.remove("db").await.unwrap_err();
     /// assert!(matches!(error, ControlError::NotFound { .. }));
     /// # app.stop("the example is over").await?;
     /// # Ok(())
@@ -258,26 +388,8 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// The common errors.
-    pub async fn terminate_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "terminate_child", core::ChildRequest::Terminate).await.map(drop)
-    }
-
-    /// Starts a stopped child. Resolves when the child is up, has declined to start, or waits for a sibling that is
-    /// down for good ([`ChildRef::is_gated`]).
-    ///
-    /// If that fails, the child stays stopped, and the start isn't retried.
-    ///
-    /// # Errors
-    ///
-    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped, also if a
-    ///   failure interrupted a restart of the group that would have come to the child,
-    /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if the child didn't come up,
-    /// * [`ControlError::InvalidState`] under a dynamic supervisor, which keeps only stopped children that a
-    ///   message starts, and while a callback decides on the child,
-    ///
-    /// and the common errors.
-    pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "restart_child", core::ChildRequest::RESTART_CHILD).await
+    pub async fn remove(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "remove", ChildRequest::Remove).await.map(drop)
     }
 
     /// Runs a new incarnation of a child in any state. Resolves when the child has passed its start:
@@ -290,7 +402,8 @@ impl SupervisorHandle {
     /// * A child that waits for its backoff is started now, and so is the group that waits with it. The failures so
     ///   far and the place on the curve stay.
     /// * A child that was given up or has leaked is started with the children that the strategy restarts with it. The
-    ///   restarts so far no longer count, neither against the supervisor's limit nor against the child's own ones.
+    ///   restarts so far no longer count, neither against the supervisor's limit nor against the child's own ones. A
+    ///   leaked incarnation may still run beside the new one.
     /// * A child that a callback is deciding on is started. The decision is discarded.
     /// * A child that is down for another reason is started alone.
     ///
@@ -304,7 +417,7 @@ impl SupervisorHandle {
     ///
     /// assert_eq!(app.restart("db").await?.incarnation(), Some(2));
     ///
-    /// app.terminate_child("db").await?;
+    /// app.stop_child("db").await?;
     /// assert_eq!(app.restart("db").await?.incarnation(), Some(3));
     /// # app.stop("the example is over").await?;
     /// # Ok(())
@@ -314,6 +427,7 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// * [`ControlError::Withheld`] if a hold, the configuration or a lease keeps the child from being started,
+    /// * [`ControlError::Spent`] if it is a [one-shot child](crate::once) that was started already,
     /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was active; its restart
     ///   type decides what follows, which the error names ([`NextStep`](crate::NextStep)),
     /// * [`ControlError::Stopped`] if the child was stopped before it was active,
@@ -322,7 +436,7 @@ impl SupervisorHandle {
     ///
     /// and the common errors.
     pub async fn restart(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "restart", core::ChildRequest::RESTART).await
+        self.act(path, "restart", ChildRequest::RESTART).await
     }
 
     /// Brings a child up in any state. Resolves as [`restart`](Self::restart) does.
@@ -364,12 +478,12 @@ impl SupervisorHandle {
     ///
     /// Those of [`restart`](Self::restart). A child that runs isn't withheld.
     pub async fn resume(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "resume", core::ChildRequest::RESUME).await
+        self.act(path, "resume", ChildRequest::RESUME).await
     }
 
-    /// Aborts a child's task, which its supervisor handles as a failure.
+    /// Aborts a child's task, which its supervisor handles as a failure. A child that is being stopped is aborted now.
     ///
-    /// Resolves when the task was aborted, which may be before it has ended.
+    /// Resolves when the task was aborted, which may be before it has ended. Without a task, nothing happens.
     ///
     /// ```
     /// use std::time::Duration;
@@ -381,8 +495,9 @@ impl SupervisorHandle {
     /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
     /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
     ///
-    /// app.kill_child("db").await?;
-    /// // The default backoff.
+    /// assert!(app.kill("db").await?.was_running);
+    /// // It waits for its backoff.
+    /// assert!(!app.kill("db").await?.was_running);
     /// tokio::time::sleep(Duration::from_secs(1)).await;
     ///
     /// assert_eq!(app.child("db").await?.incarnation(), Some(2));
@@ -395,34 +510,32 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// [`ControlError::InvalidState`] if the child isn't running, and the common errors.
-    pub async fn kill_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "kill_child", core::ChildRequest::Kill).await.map(drop)
-    }
-
-    /// Removes a stopped child, so that its name can be used again.
-    ///
-    /// Also removes a failed child that was given up, or that a callback is deciding on.
-    ///
-    /// # Errors
-    ///
-    /// [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped, and the
-    /// common errors.
-    pub async fn delete_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "delete_child", core::ChildRequest::Delete).await.map(drop)
+    /// The common errors.
+    pub async fn kill(&self, path: &str) -> Result<KillOutcome, ControlError> {
+        match self.act(path, "kill", ChildRequest::Kill).await {
+            Ok(_) => Ok(KillOutcome { was_running: true }),
+            Err(ControlError::InvalidState { .. }) => Ok(KillOutcome { was_running: false }),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) async fn act(
         &self,
         path: &str,
         call: &'static str,
-        request: core::ChildRequest,
+        request: ChildRequest,
     ) -> Result<ChildRef, ControlError> {
         let (supervisor, segment) = self.find(path).await?;
         let note = self.note.clone();
         let started = self
             .call(&supervisor, |answer| HandleRequest::Act { segment, call, note, request, answer })
-            .await?;
+            .await
+            .map_err(|error| match error {
+                ControlError::NotFound { .. } if path == self.root_path().as_str() => {
+                    ControlError::Root { path: self.root_path() }
+                }
+                error => error,
+            })?;
         Ok(ChildRef::new(&supervisor, started))
     }
 }
@@ -466,7 +579,7 @@ impl SupervisorHandle {
     /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
     ///
     /// app.hold("db").await?;
-    /// app.kill_child("db").await?;
+    /// app.kill("db").await?;
     /// tokio::time::sleep(Duration::from_secs(1)).await;
     /// let error = app.child("db").await.unwrap_err();
     /// assert!(matches!(error, ControlError::Withheld { .. }));
@@ -510,9 +623,17 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// The common errors.
-    pub async fn reset_counters(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "reset_counters", ChildRequest::Reset).await.map(drop)
+    pub async fn reset(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "reset", ChildRequest::Reset).await.map(drop)
     }
+}
+
+/// The answer of [`SupervisorHandle::kill`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KillOutcome {
+    /// Whether the child had a task, which was aborted.
+    pub was_running: bool,
 }
 
 /// A child that was started or found through a handle.

@@ -13,15 +13,33 @@ use crate::path::Path;
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::request::{HandleRequest, Page};
 use crate::runtime::{Blueprint, End, SupervisorPhase, SupervisorShared};
-use crate::status::{ChildInfo, ChildSpecInfo, Counts, Event, Node, Subscription};
+use crate::status::{ChildInfo, ChildSpecInfo, Event, Node, Subscription};
 
 impl SupervisorHandle {
     /// Returns all children of this supervisor, in start order.
     ///
+    /// ```
+    /// use verger::{Context, Lifecycle, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let cache = worker("cache", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).child(cache).build()?.start().await?;
+    /// app.stop_child("cache").await?;
+    ///
+    /// let children = app.children().await?;
+    /// assert_eq!(children[1].path.as_str(), "app/cache");
+    /// assert_eq!(children[1].lifecycle, Lifecycle::Stopped);
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// The common errors.
-    pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ControlError> {
+    pub async fn children(&self) -> Result<Vec<ChildInfo>, ControlError> {
         let supervisor = self.here().await?;
         let mut children = Vec::new();
         let each = |page: Page| {
@@ -65,35 +83,6 @@ impl SupervisorHandle {
     pub async fn which_child(&self, path: &str) -> Result<ChildInfo, ControlError> {
         let (supervisor, segment) = self.find(path).await?;
         self.call(&supervisor, |answer| HandleRequest::Which { segment, answer }).await
-    }
-
-    /// Returns how many children this supervisor has.
-    ///
-    /// ```
-    /// use verger::{Context, Supervisor, worker};
-    ///
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
-    /// let cache = worker("cache", async |ctx: Context| ctx.cancelled().await);
-    /// let app = Supervisor::builder("app").child(db).child(cache).build()?.start().await?;
-    /// app.terminate_child("cache").await?;
-    ///
-    /// let counts = app.count_children().await?;
-    /// assert_eq!((counts.specs, counts.active), (2, 1));
-    /// let children = app.which_children().await?;
-    /// assert_eq!(children[1].path.as_str(), "app/cache");
-    /// # app.stop("the example is over").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The common errors.
-    pub async fn count_children(&self) -> Result<Counts, ControlError> {
-        let supervisor = self.here().await?;
-        self.call(&supervisor, |answer| HandleRequest::Count { answer }).await
     }
 
     /// Returns how a child is supervised, with every default filled in.

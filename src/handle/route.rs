@@ -252,13 +252,15 @@ impl SupervisorHandle {
     /// Returns the error about a child that doesn't exist.
     pub(crate) fn not_found(&self, path: Path) -> ControlError {
         let similar = self.similar(&path);
-        ControlError::NotFound { path, similar }
+        ControlError::NotFound { path, similar, exit: None }
     }
 
     /// Adds the paths that may be meant to an error about a child that doesn't exist.
     fn with_similar(&self, error: ControlError) -> ControlError {
         match error {
-            ControlError::NotFound { path, similar } if similar.is_empty() => self.not_found(path),
+            ControlError::NotFound { path, similar, exit } if similar.is_empty() => {
+                ControlError::NotFound { similar: self.similar(&path), path, exit }
+            }
             error => error,
         }
     }
@@ -455,7 +457,9 @@ impl SupervisorHandle {
 /// Returns why a child isn't found, from the error about a supervisor above it.
 fn of_supervisor(error: ControlError, path: Path, nearest: Path) -> ControlError {
     match error {
-        ControlError::NotFound { similar, .. } => ControlError::NotFound { path, similar },
+        ControlError::NotFound { similar, exit, .. } => {
+            ControlError::NotFound { path, similar, exit }
+        }
         ControlError::Restarting { .. } => ControlError::Restarting { path },
         error @ ControlError::ShuttingDown { .. } => error,
         _ => ControlError::NotRunning { path, nearest },

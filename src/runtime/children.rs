@@ -31,6 +31,8 @@ pub(super) struct ChildRecord {
     pub(super) declared: bool,
     /// What replaces the child when it fails too often.
     pub(super) fallback: Option<Arc<ChildSpec>>,
+    /// It can run once.
+    pub(super) once: bool,
     /// It has signalled its readiness in vain, which was logged.
     pub(super) told_ready: bool,
     running: Option<RunningTask>,
@@ -117,9 +119,9 @@ impl ChildTable {
     fn insert(&mut self, key: Key, spec: &ChildSpec, serial: Option<NonZeroU64>, declared: bool) {
         let (factory, fallback) = (Arc::clone(&spec.factory), spec.fallback.clone());
         self.set_property_of(&factory, key);
-        let told_ready = false;
+        let (once, told_ready, running) = (spec.options.facts.once, false, None);
         let entry =
-            ChildRecord { key, factory, serial, declared, fallback, told_ready, running: None };
+            ChildRecord { key, factory, serial, declared, fallback, once, told_ready, running };
         let place = key.index();
         if self.entries.len() <= place {
             self.entries.resize_with(place + 1, || None);
@@ -340,12 +342,12 @@ mod tests {
                 assert_eq!(found.path.name(), format!("child-{existing}"));
             }
             let again = tree.start_child(child(number)).await.unwrap_err();
-            assert!(matches!(again, ControlError::AlreadyStarted { .. }), "{again}");
+            assert!(matches!(again, ControlError::NameTaken { running: true, .. }), "{again}");
         }
         for number in [0, 3, 5] {
             let name = format!("child-{number}");
-            tree.terminate_child(&name).await.unwrap();
-            tree.delete_child(&name).await.unwrap();
+            tree.stop_child(&name).await.unwrap();
+            tree.otp().delete_child(&name).await.unwrap();
             let gone = tree.which_child(&name).await.unwrap_err();
             assert!(matches!(gone, ControlError::NotFound { .. }), "{gone}");
             tree.start_child(child(number)).await.unwrap();

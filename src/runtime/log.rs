@@ -368,10 +368,15 @@ pub(super) fn deactivate_failed(
 }
 
 /// A call has changed a child.
-pub(super) fn called(child: &Path, call: &'static str, note: Option<&CallNote>) {
+pub(super) fn called(
+    child: &Path,
+    call: &'static str,
+    note: Option<&CallNote>,
+    remark: Option<&'static str>,
+) {
     let by = note.map(|note| &*note.by);
     let reason = note.and_then(|note| note.reason.as_deref());
-    info!(target: "verger::lifecycle", %child, call, by, reason, "changed by a call");
+    info!(target: "verger::lifecycle", %child, call, by, reason, remark, "changed by a call");
 }
 
 pub(super) fn up(bounds: &LogBounds, supervisor: &Path) {

@@ -11,7 +11,7 @@ use crate::child::{ChildSpec, ConfigSpec, MailboxControl};
 use crate::core;
 use crate::error::ControlError;
 use crate::panic::catch_panic;
-use crate::path::Path;
+use crate::path::{Path, SerialName};
 use crate::policy::ChildRules;
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
@@ -29,10 +29,7 @@ pub(crate) type Segment = String;
 #[derive(Debug)]
 pub(crate) enum HandleRequest {
     /// Add a resolved child, and start it.
-    Start {
-        spec: ChildSpec,
-        answer: Responder<Started>,
-    },
+    Start(NewChild),
     /// Call an operation on one child.
     Act {
         segment: Segment,
@@ -99,6 +96,35 @@ pub(crate) enum HandleRequest {
     Turn(Arc<AtomicU64>),
 }
 
+/// A child that a caller adds.
+#[derive(Debug)]
+pub(crate) struct NewChild {
+    pub(crate) spec: ChildSpec,
+    pub(crate) addition: Addition,
+    pub(crate) note: Option<Arc<CallNote>>,
+    pub(crate) answer: Responder<Started>,
+}
+
+/// What becomes of a child that a caller adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addition {
+    /// It is removed if its first activation fails.
+    Start,
+    /// It is supervised like a child that the builder has declared.
+    Declare,
+    /// So it is, in the place of the child of its name, which is stopped and removed.
+    Replace,
+}
+
+/// What waits until the children of a supervisor are as it needs them.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// For the end of an operation on several children.
+    Recode(Recode),
+    /// For the end of the child that is replaced, which has this place in the start order.
+    Replacement { old: core::Key, place: u64, new: NewChild },
+}
+
 /// On whose behalf a call is made, and why.
 #[derive(Debug)]
 pub(crate) struct CallNote {
@@ -151,6 +177,16 @@ pub(crate) struct ChildName {
 }
 
 impl ChildName {
+    /// Whether this is the last name of the child's path.
+    pub(crate) fn is(&self, segment: &str) -> bool {
+        match self.serial {
+            None => *self.name == *segment,
+            Some(serial) => {
+                SerialName::parse(segment) == Some(SerialName { name: &self.name, serial })
+            }
+        }
+    }
+
     pub(crate) fn under(&self, parent: &Path) -> Path {
         parent.child(&self.name, self.serial)
     }

@@ -104,7 +104,7 @@ pub struct DynamicSupervisorBuilder {
 /// let conn = conns.start_child(worker("conn", serve).restart(RestartType::Temporary)).await?;
 /// assert_eq!(conn.name(), "conn#1");
 ///
-/// conns.terminate_child(conn.name()).await?;
+/// conns.stop_child(conn.name()).await?;
 /// app.stop("the example is over").await?;
 /// # Ok(())
 /// # }
@@ -266,7 +266,7 @@ macro_rules! common_options {
         /// * It runs in its own task, for at most 5 s. If it returns an error, panics or takes longer, this
         ///   is logged and the failure escalates.
         /// * Meanwhile the child is [`Errored`](crate::Lifecycle::Errored), and its siblings keep running.
-        ///   [`restart_child`] and [`kill_child`] return [`InvalidState`](crate::ControlError::InvalidState). The
+        ///   [`restart_child`] and [`kill`] return [`InvalidState`](crate::ControlError::InvalidState). The
         ///   decision is discarded if the child is started, stopped or removed before: by [`restart`], [`resume`],
         ///   [`terminate_child`], [`delete_child`], the restart of its group, or the end of its supervisor.
         /// * The restart limits are checked when the decision arrives. The backoff counts from the failure.
@@ -289,12 +289,12 @@ macro_rules! common_options {
         ///
         /// [`FirstStart::Fail`]: crate::policy::FirstStart::Fail
         /// [`start_child`]: crate::SupervisorHandle::start_child
-        /// [`restart_child`]: crate::SupervisorHandle::restart_child
+        /// [`restart_child`]: crate::OtpCalls::restart_child
         /// [`resume`]: crate::SupervisorHandle::resume
         /// [`restart`]: crate::SupervisorHandle::restart
-        /// [`kill_child`]: crate::SupervisorHandle::kill_child
-        /// [`terminate_child`]: crate::SupervisorHandle::terminate_child
-        /// [`delete_child`]: crate::SupervisorHandle::delete_child
+        /// [`kill`]: crate::SupervisorHandle::kill
+        /// [`terminate_child`]: crate::SupervisorHandle::stop_child
+        /// [`delete_child`]: crate::OtpCalls::delete_child
         pub fn on_child_failure<F, A, When>(mut self, decide: F) -> Self
         where
             F: Fn(ChildFailure) -> A + Send + Sync + 'static,

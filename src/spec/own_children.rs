@@ -47,7 +47,7 @@ impl Context {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let app = Supervisor::builder("app").child(component("rooms", Rooms)).build()?.start().await?;
     ///
-    /// let rooms = app.supervisor("rooms").await?.which_children().await?;
+    /// let rooms = app.supervisor("rooms").await?.children().await?;
     /// let paths: Vec<_> = rooms.iter().map(|room| room.path.as_str()).collect();
     /// assert_eq!(paths, ["app/rooms/lobby#1", "app/rooms/garden#2"]);
     /// # app.stop("the example is over").await?;

@@ -225,8 +225,8 @@ impl Status {
     /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
     ///
     /// let before = app.status().await?;
-    /// app.terminate_child("db").await?;
-    /// app.restart_child("db").await?;
+    /// app.stop_child("db").await?;
+    /// app.otp().restart_child("db").await?;
     /// app.start_child(worker("http", async |ctx: Context| ctx.cancelled().await)).await?;
     /// let diff = before.diff(&app.status().await?);
     ///

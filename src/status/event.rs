@@ -201,7 +201,7 @@ impl fmt::Display for EventKind {
 /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
 /// let mut events = app.events();
 ///
-/// app.terminate_child("db").await?;
+/// app.stop_child("db").await?;
 ///
 /// let mut lines = Vec::new();
 /// while let Some(event) = events.try_next() {

@@ -122,7 +122,7 @@ pub struct MailboxInfo {
 /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
 /// let app = Supervisor::builder("app").child(ingest).child(db).build()?.start().await?;
 ///
-/// let kinds: Vec<_> = app.which_children().await?.iter().map(|child| child.kind).collect();
+/// let kinds: Vec<_> = app.children().await?.iter().map(|child| child.kind).collect();
 /// assert_eq!(kinds, [ChildKind::Supervisor, ChildKind::Worker]);
 /// # app.stop("the example is over").await?;
 /// # Ok(())
@@ -180,7 +180,7 @@ pub struct NextAttempt {
 ///
 /// Displayed as its [reason](Self::reason).
 ///
-/// The example of [`kill_child`](crate::SupervisorHandle::kill_child) reads one.
+/// The example of [`kill`](crate::SupervisorHandle::kill) reads one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LastExit {
@@ -271,16 +271,16 @@ impl ChildInfo {
     #[must_use]
     pub fn explanation(&self) -> Option<Cow<'static, str>> {
         let why = self.why?;
-        let (word, cause) = match why {
-            "stopped manually" => ("stopped", "terminate_child"),
-            "held" => ("held", "hold"),
+        let (word, causes) = match why {
+            "stopped manually" => ("stopped", &["stop_child", "terminate_child"][..]),
+            "held" => ("held", &["hold"][..]),
             "standby" => {
                 let cause = self.lease.as_ref().and_then(|lease| lease.cause());
                 return Some(cause.map_or(why.into(), |cause| format!("{why}: {cause}").into()));
             }
             _ => return Some(why.into()),
         };
-        Some(match self.last_call.as_ref().filter(|call| call.call == cause) {
+        Some(match self.last_call.as_ref().filter(|call| causes.contains(&call.call)) {
             Some(call) => call.with_caller(word).into(),
             None => why.into(),
         })
@@ -522,7 +522,7 @@ pub struct SupervisorInfo {
 
 /// How many children a supervisor has, not counting children of its children.
 ///
-/// The example of [`count_children`](crate::SupervisorHandle::count_children) reads them.
+/// The example of [`count_children`](crate::OtpCalls::count_children) reads them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {

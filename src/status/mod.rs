@@ -3,7 +3,7 @@
 //! | call | returns |
 //! | --- | --- |
 //! | [`SupervisorHandle::status`](crate::SupervisorHandle::status) | a [`Status`]: a snapshot of a supervisor and everything below |
-//! | [`which_children`](crate::SupervisorHandle::which_children), [`which_child`](crate::SupervisorHandle::which_child) | a [`ChildInfo`] for each child of one supervisor, or for one child |
+//! | [`which_children`](crate::SupervisorHandle::children), [`which_child`](crate::SupervisorHandle::which_child) | a [`ChildInfo`] for each child of one supervisor, or for one child |
 //! | [`child_spec`](crate::SupervisorHandle::child_spec) | a [`ChildSpecInfo`]: the settings of a child |
 //! | [`events`](crate::SupervisorHandle::events) | a [`Subscription`] to each [`Event`] from now on |
 //! | [`subscribe_status`](crate::SupervisorHandle::subscribe_status) | a [`StatusStream`]: the current state of each child, then each change |
@@ -31,7 +31,7 @@
 //! println!("{status}");
 //!
 //! let mut events = app.events();
-//! app.terminate_child("db").await?;
+//! app.stop_child("db").await?;
 //! let event = events.next().await.expect("the supervisor runs");
 //! assert_eq!(event.path.as_str(), "app/db");
 //! assert!(matches!(event.kind, EventKind::Moved { to: Lifecycle::Deactivating, .. }));
@@ -386,7 +386,7 @@ impl<'a> Iterator for Walk<'a> {
 /// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
 /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
 ///
-/// app.terminate_child("db").await?;
+/// app.stop_child("db").await?;
 ///
 /// let status = app.status().await?;
 /// assert!(!status.is_ready());

@@ -15,15 +15,13 @@ use tokio::sync::oneshot;
 use super::place::Place;
 use super::report::{TaskError, TaskResult, TaskShared};
 use crate::child::ChildSpec;
-use crate::core;
 use crate::error::ControlError;
 use crate::exit::ExitReason;
 use crate::handle::control::admit;
-use crate::handle::observe::ended;
 use crate::handle::{ChildRef, SupervisorHandle};
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::{HandleRequest, Started};
+use crate::runtime::request::{Addition, HandleRequest, NewChild, Started};
 
 /// A task that runs under a [`TaskSupervisor`](super::TaskSupervisor), and whose value can be awaited.
 ///
@@ -237,8 +235,9 @@ impl SupervisorHandle {
         let supervisor = self.current();
         let spec = admit(&supervisor, spec)?;
         let (answer, answered) = oneshot::channel();
+        let new = NewChild { spec, addition: Addition::Start, note: None, answer };
         // A request that an ended supervisor returns is dropped here, which drops its answer.
-        drop(supervisor.inbox.push_request(HandleRequest::Start { spec, answer }));
+        drop(supervisor.inbox.push_request(HandleRequest::Start(new)));
         Ok(PendingStart { supervisor, answered, answer: None })
     }
 }
@@ -257,20 +256,6 @@ impl PendingStart {
     /// Stops the child that was started, and waits until it has ended.
     pub(crate) async fn terminate(&self) {
         let Some(Some(Ok(child))) = &self.answer else { return };
-        let (segment, call) = (child.name().to_owned(), "terminate_child");
-        let request = core::ChildRequest::Terminate;
-        let stopped = SupervisorHandle::new(Arc::clone(&self.supervisor))
-            .call(&self.supervisor, |answer| HandleRequest::Act {
-                segment,
-                call,
-                note: None,
-                request,
-                answer,
-            })
-            .await;
-        if let Err(ControlError::ShuttingDown { .. }) = stopped {
-            // How it ends is of no interest here.
-            drop(ended(&self.supervisor).await);
-        }
+        let _ = SupervisorHandle::new(Arc::clone(&self.supervisor)).stop_child(child.name()).await;
     }
 }

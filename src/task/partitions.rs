@@ -208,8 +208,8 @@ impl PartitionedSupervisor {
     /// # Errors
     ///
     /// [`ControlError::TooManyPartitions`] if `size` is too high, and those of
-    /// [`terminate_child`](SupervisorHandle::terminate_child) and
-    /// [`restart_child`](SupervisorHandle::restart_child).
+    /// [`stop_child`](SupervisorHandle::stop_child) and
+    /// [`restart_child`](crate::OtpCalls::restart_child).
     ///
     /// # Cancel safety
     ///
@@ -229,10 +229,10 @@ impl PartitionedSupervisor {
             let smaller = size.min(self.active());
             *active.lock() = Active { start, partitions: smaller };
             for number in (size..partitions.get()).rev() {
-                supervisor.terminate_child(&number.to_string()).await?;
+                supervisor.stop_child(&number.to_string()).await?;
             }
             for number in 0..size {
-                match supervisor.restart_child(&number.to_string()).await {
+                match supervisor.otp().restart_child(&number.to_string()).await {
                     Ok(_) | Err(ControlError::Running { .. } | ControlError::Restarting { .. }) => {
                     }
                     Err(error) => return Err(error),

@@ -237,7 +237,7 @@ impl TestTree {
             let next = self.recorder.log().events.len();
             let text = |error: ControlError| format!("can't kill `{full}`: {error}");
             let incarnation = self.handle.which_child(path).await.map_err(text)?.incarnation;
-            self.handle.kill_child(path).await.map_err(text)?;
+            self.handle.kill(path).await.map_err(text)?;
             let ends = |event: &Event| {
                 event.path.as_str() == full
                     && event.incarnation >= incarnation

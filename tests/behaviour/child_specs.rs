@@ -43,7 +43,7 @@ fn noting(name: &str, paths: &Paths) -> ChildSpec {
 }
 
 async fn names(tree: &SupervisorHandle) -> Vec<String> {
-    let children = tree.which_children().await.unwrap();
+    let children = tree.children().await.unwrap();
     children.iter().map(|child| child.path.name().to_owned()).collect()
 }
 
@@ -340,7 +340,7 @@ async fn a_supervisor_from_a_factory_or_a_value_is_recognized_as_a_supervisor() 
         let spec = tree.child_spec(name).await.unwrap();
         assert_eq!((spec.kind, spec.shutdown), (ChildKind::Supervisor, Shutdown::Infinity));
         let called = tokio::time::Instant::now();
-        tree.terminate_child(name).await.unwrap();
+        tree.stop_child(name).await.unwrap();
         assert_eq!(called.elapsed(), 45 * SECOND, "{name}: the last quarter is for `deactivate`");
     }
 }

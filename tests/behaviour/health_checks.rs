@@ -349,7 +349,7 @@ async fn a_running_check_ends_with_its_child_and_with_its_supervisor() {
         assert!(!gone.load(Ordering::Relaxed));
         running.abort();
         match way {
-            "child" => tree.terminate_child("a").await.unwrap(),
+            "child" => tree.stop_child("a").await.unwrap(),
             "supervisor" => tree.stop("done").await.unwrap(),
             _ => {}
         }
@@ -367,9 +367,9 @@ async fn dynamic_children_and_supervisors_are_checked_like_static_workers() {
     let a =
         conns.start_child(idle("a").backoff(Backoff::none()).health_check(check)).await.unwrap();
     sleep(secs(10)).await;
-    let children = conns.which_children().await.unwrap();
+    let children = conns.children().await.unwrap();
     assert_eq!((children.len(), children[0].incarnation), (1, 2), "{a:?}");
-    conns.terminate_child(children[0].path.name()).await.unwrap();
+    conns.stop_child(children[0].path.name()).await.unwrap();
     sleep(secs(60)).await;
     assert_eq!(checks.at(), [(10, 1)]);
     tree.stop("done").await.unwrap();

@@ -2,6 +2,7 @@
 
 mod application;
 mod bad_input;
+mod calls;
 mod chapters;
 mod child_specs;
 #[path = "../common/mod.rs"]

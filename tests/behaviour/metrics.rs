@@ -88,8 +88,8 @@ async fn a_call_that_starts_a_child_again_is_a_start_and_no_restart() {
     let recorded = Recorded::default();
     let _guard = set_default_local_recorder(&recorded);
     let app = start(Supervisor::builder("app").child(worker("a", idle))).await;
-    app.terminate_child("a").await.unwrap();
-    app.restart_child("a").await.unwrap();
+    app.stop_child("a").await.unwrap();
+    app.otp().restart_child("a").await.unwrap();
     assert_eq!(recorded.count("verger_starts_total path=app/a"), 2);
     assert_eq!(recorded.count("verger_restarts_total path=app/a"), 0);
     app.stop("enough").await.unwrap();
@@ -221,8 +221,8 @@ async fn children_that_are_added_while_the_tree_runs_have_the_label_of_their_sup
         ]
     );
     // A declared child that is deleted and added again has its label again.
-    app.terminate_child("db").await.unwrap();
-    app.delete_child("db").await.unwrap();
+    app.stop_child("db").await.unwrap();
+    app.otp().delete_child("db").await.unwrap();
     app.start_child(worker("db", idle)).await.unwrap();
     assert_eq!(recorded.count("verger_starts_total path=app/db"), 2);
     app.stop("enough").await.unwrap();
@@ -332,7 +332,7 @@ async fn gauges_are_the_used_limits_and_the_sums_of_the_mailboxes_of_a_snapshot(
     record(&app.status().await.unwrap());
     assert_eq!(limit("app/below"), Some(0.0), "the period is over");
 
-    app.terminate_child("below").await.unwrap();
+    app.stop_child("below").await.unwrap();
     record(&conns.status().await.unwrap());
     assert_eq!(depth("app/conns"), Some(3.0), "a snapshot of a part has the same labels");
     record(&app.status().await.unwrap());

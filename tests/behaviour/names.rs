@@ -75,10 +75,10 @@ async fn a_full_path_works_on_every_handle_of_the_tree_and_in_every_call() {
         let spec = handle.child_spec("app/ingest/deep/a").await.unwrap();
         assert_eq!(spec.name, "a");
     }
-    deep.terminate_child("app/db").await.unwrap();
-    assert_eq!(text(deep.restart_child("app/db").await), "app/db#2");
+    deep.stop_child("app/db").await.unwrap();
+    assert_eq!(text(deep.otp().restart_child("app/db").await), "app/db#2");
     assert_eq!(text(ingest.restart("app/db").await), "app/db#3");
-    deep.kill_child("app/ingest/writer").await.unwrap();
+    deep.kill("app/ingest/writer").await.unwrap();
     settle().await;
     deep.resume("app/ingest/writer").await.unwrap();
     assert_eq!(child(&tree, "ingest/writer").await, "app/ingest/writer#2");
@@ -180,14 +180,14 @@ async fn a_wait_goes_on_while_a_supervisor_above_restarts() {
     let tree = start(app().child(outer).child(fakes.child("c"))).await;
     let inner = tree.supervisor("outer/inner").await.unwrap();
 
-    tree.kill_child("outer/inner").await.unwrap();
+    tree.kill("outer/inner").await.unwrap();
     settle().await;
     let waits = seek(&tree, "outer/inner/a").await;
     assert_eq!(
         try_child(&tree, "outer/inner/a").await,
         "`app/outer/inner/a` is about to be restarted; wait, or use `terminate_child` first",
     );
-    tree.kill_child("outer").await.unwrap();
+    tree.kill("outer").await.unwrap();
     settle().await;
     assert!(!waits.is_finished());
     let through_old_handle = seek(&inner, "a").await;
@@ -241,11 +241,11 @@ async fn a_child_that_waits_for_what_it_requires_is_found_once_that_is_up() {
     let fakes = FakeChildren::new();
     let tree = app().child(fakes.child("db")).child(fakes.child("api").requires("db"));
     let tree = start(tree).await;
-    tree.terminate_child("api").await.unwrap();
+    tree.stop_child("api").await.unwrap();
     fakes.end("db", End::Error).await;
     let started = tokio::spawn({
         let tree = tree.clone();
-        async move { text(tree.restart_child("api").await) }
+        async move { text(tree.otp().restart_child("api").await) }
     });
     settle().await;
     let sought = seek(&tree, "api").await;
@@ -255,16 +255,16 @@ async fn a_child_that_waits_for_what_it_requires_is_found_once_that_is_up() {
     assert_eq!(started.await.unwrap(), "app/api#2");
 
     // Nothing starts it while what it requires stays down.
-    tree.terminate_child("api").await.unwrap();
+    tree.stop_child("api").await.unwrap();
     fakes.end("db", End::Error).await;
     let gated = tokio::spawn({
         let tree = tree.clone();
-        async move { tree.restart_child("api").await.map(|child| child.is_gated()) }
+        async move { tree.otp().restart_child("api").await.map(|child| child.is_gated()) }
     });
     settle().await;
     assert!(!gated.is_finished());
     let sought = seek(&tree, "api").await;
-    tree.terminate_child("db").await.unwrap();
+    tree.stop_child("db").await.unwrap();
     let blocked = "`app/api` is discovered, so `child` has nothing to do";
     assert_eq!(sought.await.unwrap(), blocked);
     assert_eq!(child(&tree, "api").await, blocked);
@@ -294,8 +294,8 @@ async fn a_child_that_is_down_for_good_is_refused_at_once() {
         .child(dormant.start_on_message())
         .child(sub);
     let tree = start(tree).await;
-    tree.terminate_child("stopped").await.unwrap();
-    tree.terminate_child("sub").await.unwrap();
+    tree.stop_child("stopped").await.unwrap();
+    tree.stop_child("sub").await.unwrap();
     fakes.end("finished", End::Normal).await;
     for (path, state) in [
         ("stopped", Lifecycle::Stopped),
@@ -342,9 +342,9 @@ async fn a_wait_ends_when_the_child_stays_down_or_is_removed_or_its_supervisor_e
         (tree, sought)
     };
     let (tree, [b, x]) = begin().await;
-    tree.terminate_child("b").await.unwrap();
+    tree.stop_child("b").await.unwrap();
     assert_eq!(b.await.unwrap(), "`app/b` was stopped before it was up");
-    tree.terminate_child("sub").await.unwrap();
+    tree.stop_child("sub").await.unwrap();
     assert_eq!(x.await.unwrap(), "the supervisor of `app/sub/x` is not running; `app` is");
     tree.stop("done").await.unwrap();
 
@@ -360,7 +360,7 @@ async fn a_wait_ends_when_the_child_stays_down_or_is_removed_or_its_supervisor_e
     assert_eq!(child(&tree, "conns/conns/conn#1").await, "conns/conns/conn#1#1");
     fakes.end("conn", End::Error).await;
     let sought = seek(&conns, "conn#1").await;
-    conns.terminate_child(conn.name()).await.unwrap();
+    conns.stop_child(conn.name()).await.unwrap();
     assert_eq!(sought.await.unwrap(), "there is no `conns/conns/conn#1`");
     tree.stop("done").await.unwrap();
 }
@@ -419,8 +419,8 @@ async fn otp_60_a_killed_supervisor_and_a_killed_worker_are_found_again_under_th
     for incarnation in 1..=3 {
         assert_eq!(child(&tree, "sub").await, format!("app/sub#{incarnation}"));
         assert_eq!(child(&tree, "b").await, format!("app/b#{incarnation}"));
-        tree.kill_child("sub").await.unwrap();
-        tree.kill_child("b").await.unwrap();
+        tree.kill("sub").await.unwrap();
+        tree.kill("b").await.unwrap();
         let [sub, b] = [tree.try_child("sub").await, tree.try_child("b").await];
         assert!(matches!(sub, Err(ControlError::Restarting { .. })), "{sub:?}");
         assert!(matches!(b, Err(ControlError::Restarting { .. })), "{b:?}");
@@ -440,7 +440,7 @@ async fn otp_123_a_second_supervisor_with_a_taken_name_is_already_started_and_ru
 
     let second = named("sub").child(fakes.child("b")).child(fakes.child("c"));
     let error = tree.start_child(second).await.unwrap_err();
-    assert!(matches!(error, ControlError::AlreadyStarted { .. }), "{error}");
+    assert!(matches!(error, ControlError::NameTaken { running: true, .. }), "{error}");
     assert_eq!(error.to_string(), "`app/sub` is already started");
     settle().await;
     assert_eq!(fakes.log(), [""; 0], "none of its children ran");
@@ -458,8 +458,8 @@ async fn a_name_is_free_as_soon_as_its_child_is_gone() {
         let sub = named("sub").child(fakes.child("a"));
         assert_eq!(text(tree.start_child(sub).await), "app/sub#1");
         assert_eq!(child(&tree, "sub/a").await, "app/sub/a#1");
-        tree.terminate_child("sub").await.unwrap();
-        tree.delete_child("sub").await.unwrap();
+        tree.stop_child("sub").await.unwrap();
+        tree.otp().delete_child("sub").await.unwrap();
         assert_eq!(child(&tree, "sub").await, "there is no `app/sub`");
 
         let once = fakes.child("once").restart(RestartType::Temporary);
@@ -503,7 +503,7 @@ async fn a_child_that_is_killed_5000_times_is_never_found_dead() {
     for kill in 1..=KILLS {
         let found = tree.child("inner/victim").await.unwrap().incarnation().unwrap();
         assert_eq!(found, kill);
-        tree.kill_child("inner/victim").await.unwrap();
+        tree.kill("inner/victim").await.unwrap();
         ended.fetch_max(kill, Ordering::SeqCst);
     }
     assert_eq!(child(&tree, "inner/victim").await, format!("app/inner/victim#{}", KILLS + 1));
@@ -534,7 +534,7 @@ async fn an_address_is_found_by_name_and_outlives_restarts() {
     let address = ingest.address::<u32>("app/ingest/sum").await.unwrap();
     address.send(1).await.unwrap();
     assert_eq!(receiver.recv().await, Some((1, 1)));
-    tree.kill_child("ingest/sum").await.unwrap();
+    tree.kill("ingest/sum").await.unwrap();
     address.send(2).await.unwrap();
     assert_eq!(receiver.recv().await, Some((2, 2)));
     assert_eq!(address.path().unwrap().as_str(), "app/ingest/sum");
@@ -585,17 +585,17 @@ async fn the_error_for_an_unknown_name_lists_the_nearest_ones() {
         let expected = format!("there is no `{full}`; did you mean {mean}?");
         assert_eq!(child(&tree, path).await, expected);
         assert_eq!(tree.which_child(path).await.unwrap_err().to_string(), expected);
-        assert_eq!(ingest.kill_child(&full).await.unwrap_err().to_string(), expected);
+        assert_eq!(ingest.kill(&full).await.unwrap_err().to_string(), expected);
     }
     for path in ["nothing", "ingest/nothing", "conns/conn#1", "ingest/reader/x"] {
         assert_eq!(child(&tree, path).await, format!("there is no `app/{path}`"));
     }
     // A child that was deleted is not meant.
-    tree.terminate_child("storage/db").await.unwrap();
-    tree.delete_child("storage/db").await.unwrap();
+    tree.stop_child("storage/db").await.unwrap();
+    tree.otp().delete_child("storage/db").await.unwrap();
     assert_eq!(child(&tree, "storage/db").await, "there is no `app/storage/db`");
     let error = tree.child("ingest/raeder").await.unwrap_err();
-    let ControlError::NotFound { path, similar } = error else { panic!("{error}") };
+    let ControlError::NotFound { path, similar, .. } = error else { panic!("{error}") };
     assert_eq!(path.as_str(), "app/ingest/raeder");
     assert_eq!(similar.iter().map(|it| it.as_str()).collect::<Vec<_>>(), ["app/ingest/reader"]);
     tree.stop("done").await.unwrap();

@@ -45,7 +45,7 @@ async fn a_tree_is_ready_while_every_essential_child_does_what_is_expected_of_it
     let extra = "app/extra: restarting, attempt 1 in 30.0s, last: failed: no route (not essential)";
     assert_eq!(seen(&tree).await, (true, vec![extra.to_owned()]));
 
-    tree.terminate_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
     let (ready, problems) = seen(&tree).await;
     assert!(!ready);
     assert_eq!(problems, ["app/a: stopped, stopped manually", extra]);

@@ -8,7 +8,7 @@ async fn a_start_returns_although_its_requirement_is_terminated() {
     let fakes = FakeChildren::new();
     let app = Supervisor::builder("app").child(fakes.child("db"));
     let app = app.build().unwrap().start().await.unwrap();
-    app.terminate_child("db").await.unwrap();
+    app.stop_child("db").await.unwrap();
 
     let api = app.start_child(fakes.child("api").requires("db")).await.unwrap();
     assert!(api.is_gated() && !api.declined());
@@ -19,7 +19,7 @@ async fn a_start_returns_although_its_requirement_is_terminated() {
         (Lifecycle::Discovered, Some("waits for a requirement"))
     );
 
-    app.restart_child("db").await.unwrap();
+    app.otp().restart_child("db").await.unwrap();
     settle().await;
     assert_eq!(app.which_child("api").await.unwrap().lifecycle, Lifecycle::Active);
     assert_eq!(fakes.actions(), ["start db", "stop db", "start db", "start api"]);

@@ -164,8 +164,8 @@ async fn a_manually_stopped_child_is_not_shown_as_failed() {
     let app = start(app().child(ingest).child(fakes.child("http"))).await;
     fakes.end("http", End::Error).await;
     sleep(secs(6)).await;
-    app.terminate_child("ingest").await.unwrap();
-    app.terminate_child("http").await.unwrap();
+    app.stop_child("ingest").await.unwrap();
+    app.stop_child("http").await.unwrap();
     sleep(secs(3)).await;
 
     assert_eq!(
@@ -215,7 +215,7 @@ async fn dynamic_children_are_distinguished_by_their_number() {
         conns.start_child(says("conn", client)).await.unwrap();
         sleep(secs(1)).await;
     }
-    conns.terminate_child("conn#2").await.unwrap();
+    conns.stop_child("conn#2").await.unwrap();
 
     assert_eq!(
         text(&app).await,

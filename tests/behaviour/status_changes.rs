@@ -46,7 +46,7 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
 #[tokio::test(start_paused = true)]
 async fn children_are_listed_in_start_order() {
     async fn names(handle: &SupervisorHandle) -> Vec<String> {
-        let children = handle.which_children().await.unwrap();
+        let children = handle.children().await.unwrap();
         children.iter().map(|child| child.path.name().to_owned()).collect()
     }
     let fakes = FakeChildren::new();
@@ -75,11 +75,11 @@ async fn no_child_is_omitted_when_a_sibling_is_removed_between_two_pages() {
     let app = Supervisor::builder("app");
     let app = start(children.clone().fold(app, |app, i| app.child(idle(&format!("w{i}"))))).await;
 
-    let mut asking = pin!(app.which_children());
+    let mut asking = pin!(app.children());
     assert!(poll_once(asking.as_mut()).await.is_none(), "it asks for the first page");
     let last_of_page = format!("w{}", PAGE - 1);
-    app.terminate_child(&last_of_page).await.unwrap();
-    app.delete_child(&last_of_page).await.unwrap();
+    app.stop_child(&last_of_page).await.unwrap();
+    app.otp().delete_child(&last_of_page).await.unwrap();
     let seen = asking.await.unwrap();
 
     let seen: Vec<_> = seen.iter().map(|child| child.path.name()).collect();
@@ -101,7 +101,7 @@ async fn a_supervisor_of_100_000_children_answers_calls_between_the_pages_of_a_s
     let status = loop {
         match poll_once(asking.as_mut()).await {
             Some(status) => break status.unwrap(),
-            None => assert_eq!(conns.count_children().await.unwrap().active, 100_000),
+            None => assert_eq!(conns.otp().count_children().await.unwrap().active, 100_000),
         }
         answered += 1;
     };
@@ -135,8 +135,8 @@ async fn events_arrive_in_order_and_are_numbered() {
     fakes.end("a", End::Error).await;
     sleep(secs(5)).await;
     settle().await;
-    app.terminate_child("mid/a").await.unwrap();
-    app.delete_child("mid/a").await.unwrap();
+    app.stop_child("mid/a").await.unwrap();
+    app.otp().delete_child("mid/a").await.unwrap();
 
     let events: Vec<_> = std::iter::from_fn(|| here.try_next()).collect();
     let expected = [
@@ -281,8 +281,8 @@ async fn a_child_added_later_is_reported_from_its_first_state_to_its_last() {
     let app = start(Supervisor::builder("app").child(fakes.child("a"))).await;
     let mut stream = app.subscribe_status().await.unwrap();
     app.start_child(fakes.child("b")).await.unwrap();
-    app.terminate_child("b").await.unwrap();
-    app.delete_child("b").await.unwrap();
+    app.stop_child("b").await.unwrap();
+    app.otp().delete_child("b").await.unwrap();
     app.start_child(fakes.child("b")).await.unwrap();
 
     let changes = drain(&mut stream).await;

@@ -104,8 +104,8 @@ async fn a_child_shows_what_it_requires_and_what_it_waits_for() {
     let app =
         start([idle("db"), idle("cache"), idle("api").requires("db").requires("cache")]).await;
     app.hold("db").await.unwrap();
-    app.kill_child("db").await.unwrap();
-    app.kill_child("api").await.unwrap();
+    app.kill("db").await.unwrap();
+    app.kill("api").await.unwrap();
     sleep(secs(20)).await;
 
     let api = seen(&app, "api").await;
@@ -136,8 +136,8 @@ async fn a_child_that_an_operator_has_stopped_shows_the_caller_and_the_reason() 
     let app = start([idle("a"), idle("b")]).await;
     let mut events = app.events();
     let operator = app.on_behalf_of("operator", "disk swap");
-    operator.terminate_child("a").await.unwrap();
-    app.terminate_child("b").await.unwrap();
+    operator.stop_child("a").await.unwrap();
+    app.stop_child("b").await.unwrap();
 
     let (a, b) = (seen(&app, "a").await, seen(&app, "b").await);
     assert_eq!(
@@ -148,7 +148,7 @@ async fn a_child_that_an_operator_has_stopped_shows_the_caller_and_the_reason() 
     let call = a.last_call.unwrap();
     assert_eq!(
         (call.call, &*call.by, call.reason.as_deref()),
-        ("terminate_child", "operator", Some("disk swap"))
+        ("stop_child", "operator", Some("disk swap"))
     );
     assert!(app.status().await.unwrap().to_string().contains("stopped by operator: disk swap"));
     let mut called = Vec::new();
@@ -159,7 +159,7 @@ async fn a_child_that_an_operator_has_stopped_shows_the_caller_and_the_reason() 
     }
     assert_eq!(called, ["app/a terminate_child called by operator: disk swap"]);
 
-    operator.restart_child("a").await.unwrap();
+    operator.otp().restart_child("a").await.unwrap();
     assert_eq!(seen(&app, "a").await.explanation(), None);
     app.stop("done").await.unwrap();
 }
@@ -170,15 +170,15 @@ async fn a_call_that_removes_a_child_names_its_last_incarnation() {
     let mut events = app.events();
     let operator = app.on_behalf_of("operator", "");
     operator.restart("a").await.unwrap();
-    operator.terminate_child("a").await.unwrap();
-    operator.delete_child("a").await.unwrap();
+    operator.stop_child("a").await.unwrap();
+    operator.otp().delete_child("a").await.unwrap();
     let mut called = Vec::new();
     while let Some(event) = events.try_next() {
         if let EventKind::Called { call, .. } = event.kind {
             called.push((call, event.incarnation));
         }
     }
-    assert_eq!(called, [("restart", 2), ("terminate_child", 2), ("delete_child", 2)]);
+    assert_eq!(called, [("restart", 2), ("stop_child", 2), ("delete_child", 2)]);
     app.stop("done").await.unwrap();
 }
 
@@ -189,19 +189,19 @@ async fn a_call_of_the_program_is_not_explained_by_an_earlier_one_of_an_operator
     let explained =
         async |path| seen(&app, path).await.explanation().map(std::borrow::Cow::into_owned);
 
-    operator.terminate_child("a").await.unwrap();
-    app.restart_child("a").await.unwrap();
-    app.terminate_child("a").await.unwrap();
+    operator.stop_child("a").await.unwrap();
+    app.otp().restart_child("a").await.unwrap();
+    app.stop_child("a").await.unwrap();
     assert_eq!(explained("a").await.as_deref(), Some("stopped manually"));
 
     operator.hold("b").await.unwrap();
-    app.terminate_child("b").await.unwrap();
+    app.stop_child("b").await.unwrap();
     assert_eq!(explained("b").await.as_deref(), Some("stopped manually"));
 
     operator.hold("c").await.unwrap();
     app.release("c").await.unwrap();
     app.hold("c").await.unwrap();
-    app.kill_child("c").await.unwrap();
+    app.kill("c").await.unwrap();
     sleep(secs(9)).await;
     assert_eq!(explained("c").await.as_deref(), Some("held"));
     app.stop("done").await.unwrap();
@@ -213,7 +213,7 @@ async fn a_held_child_refuses_to_start_and_its_error_says_what_to_call() {
     app.on_behalf_of("operator", "").hold("a").await.unwrap();
     let a = seen(&app, "a").await;
     assert_eq!((a.held, a.ready, a.explanation()), (true, true, None), "it runs on");
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     sleep(secs(9)).await;
     let a = seen(&app, "a").await;
     assert_eq!(
@@ -222,7 +222,7 @@ async fn a_held_child_refuses_to_start_and_its_error_says_what_to_call() {
     );
 
     assert!(!a.ready && !app.status().await.unwrap().is_ready(), "it is missing");
-    let refused = app.restart_child("a").await.unwrap_err();
+    let refused = app.otp().restart_child("a").await.unwrap_err();
     assert_eq!(refused.to_string(), "`app/a` is held; call `release`");
     assert!(matches!(refused, ControlError::Withheld { .. }));
     app.release("a").await.unwrap();
@@ -240,7 +240,7 @@ async fn counters_that_are_reset_leave_room_for_more_restarts() {
     }
     let supervisor = app.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!((supervisor.restarts_in_period, supervisor.limit_reached), (5, true));
-    app.reset_counters("a").await.unwrap();
+    app.reset("a").await.unwrap();
     let supervisor = app.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!((supervisor.restarts_in_period, supervisor.limit_reached), (0, false));
     assert_eq!((seen(&app, "a").await.failures, seen(&app, "a").await.restarts), (0, 5));

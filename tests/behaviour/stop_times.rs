@@ -338,7 +338,7 @@ async fn a_stop_during_a_backoff_takes_no_time() {
     let wait = Backoff::constant(secs(60));
     let app = start(app().child(worker("a", fail).backoff(wait))).await;
     sleep(secs(1)).await;
-    assert_eq!(app.count_children().await.unwrap().restarting, 1);
+    assert_eq!(app.otp().count_children().await.unwrap().restarting, 1);
     assert_eq!(stop(&app).await, Duration::ZERO);
 }
 

@@ -179,7 +179,7 @@ async fn a_child_that_stops_is_not_watched() {
     let mut events = tree.events();
     sleep(secs(20)).await;
     let began = Instant::now();
-    tree.terminate_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
     assert_eq!(began.elapsed(), secs(100));
     assert_eq!(
         edges(&mut events),

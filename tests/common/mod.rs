@@ -112,7 +112,7 @@ pub(crate) async fn conns() -> (SupervisorHandle, SupervisorHandle) {
 
 /// Returns the numbers of specs, active children, supervisors and workers.
 pub(crate) async fn counts(tree: &SupervisorHandle) -> [u32; 4] {
-    let counts = tree.count_children().await.unwrap();
+    let counts = tree.otp().count_children().await.unwrap();
     [counts.specs, counts.active, counts.supervisors, counts.workers]
 }
 

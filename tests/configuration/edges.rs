@@ -135,11 +135,11 @@ async fn values_are_checked_for_children_of_a_supervisor_that_does_not_run() {
     let child = worker("a", run).config(ChildConfig::<Server>::new());
     let tree = start(app().child(Supervisor::builder("group").child(child))).await;
     assert_eq!(seen.recv().await, Some(0));
-    tree.terminate_child("group").await.unwrap();
+    tree.stop_child("group").await.unwrap();
     let error = refused(&tree, "[common.config]\nport = \"x\"").await;
     assert!(error.starts_with("app.toml:2:8: "), "{error}");
     apply(&tree, "[common.config]\nport = 5").await;
-    tree.restart_child("group").await.unwrap();
+    tree.otp().restart_child("group").await.unwrap();
     assert_eq!(seen.recv().await, Some(5));
 }
 
@@ -295,17 +295,17 @@ async fn new_code_changes_what_a_child_requires() {
         tree.child(if requires.is_empty() { user } else { user.requires(requires) })
     };
     let running = start(tree("db")).await;
-    running.terminate_child("db").await.unwrap();
-    running.terminate_child("user").await.unwrap();
-    let _ = running.restart_child("user").await;
+    running.stop_child("db").await.unwrap();
+    running.stop_child("user").await.unwrap();
+    let _ = running.otp().restart_child("user").await;
     assert_eq!(state(&running, "user").await.0, Lifecycle::Discovered);
     upgrade(&running, tree("cache"), "").await.unwrap();
     settle().await;
     assert_eq!(state(&running, "user").await.0, Lifecycle::Active);
-    running.terminate_child("cache").await.unwrap();
-    running.terminate_child("user").await.unwrap();
+    running.stop_child("cache").await.unwrap();
+    running.stop_child("user").await.unwrap();
     upgrade(&running, tree(""), "").await.unwrap();
-    running.restart_child("user").await.unwrap();
+    running.otp().restart_child("user").await.unwrap();
     assert_eq!(state(&running, "user").await.0, Lifecycle::Active);
 }
 

@@ -146,7 +146,7 @@ async fn seed4_04_a_first_configuration_starts_the_child_that_it_is_for() {
 
     // A child that a call has stopped isn't started by a new value either.
     let tree = start_with(tree(), "[a.config]\nlimit = 2").await;
-    tree.terminate_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
     apply(&tree, "[a.config]\nlimit = 4").await;
     assert_eq!(lifecycle(&tree, "a").await, Lifecycle::Stopped);
 }
@@ -276,7 +276,7 @@ async fn seed4_12_a_value_is_valid_if_its_check_accepts_it_or_if_there_is_none()
         .child(journal.reader("unchecked").config(ChildConfig::<Optional>::new()))
         .child(journal.reader("down").config(journal.check("down")));
     let tree = start(tree).await;
-    tree.terminate_child("down").await.unwrap();
+    tree.stop_child("down").await.unwrap();
     journal.take();
     apply(
         &tree,

@@ -155,11 +155,11 @@ async fn new_code_that_is_taken_back_restores_what_a_group_restart_was_about_to_
 async fn new_code_that_is_taken_back_starts_no_child_that_was_stopped_by_hand() {
     let fakes = FakeChildren::new();
     let tree = start_with(app().child(fakes.child("a")).child(fakes.child("b")), "").await;
-    tree.terminate_child("b").await.unwrap();
+    tree.stop_child("b").await.unwrap();
     fakes.next_starts("c", [NextStart::Error]);
     let new = app().child(fakes.child("a")).child(fakes.child("c")).build().unwrap();
     let plan = tree.plan_tree(&new, &config("")).await.unwrap();
     tree.apply(plan).await.unwrap_err();
     assert_ne!(state(&tree, "b").await.0, Lifecycle::Active);
-    tree.restart_child("b").await.unwrap();
+    tree.otp().restart_child("b").await.unwrap();
 }

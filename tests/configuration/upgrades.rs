@@ -25,7 +25,7 @@ async fn change(
 
 /// The children of the root: name, lifecycle, incarnation.
 async fn children(tree: &SupervisorHandle) -> Vec<String> {
-    let children = tree.which_children().await.unwrap();
+    let children = tree.children().await.unwrap();
     let line = |it: &verger::status::ChildInfo| {
         format!("{} {} #{}", it.path.name(), it.lifecycle, it.incarnation)
     };
@@ -103,7 +103,7 @@ async fn otp_89_a_supervisor_of_a_different_kind_is_refused_at_the_root_and_repl
     let changes = change(&tree, app().child(DynamicSupervisor::builder("jobs"))).await.unwrap();
     assert_eq!(changes, ["~ app/jobs  needs a restart"]);
     let jobs = tree.supervisor("jobs").await.unwrap();
-    assert_eq!(jobs.count_children().await.unwrap().specs, 0);
+    assert_eq!(jobs.otp().count_children().await.unwrap().specs, 0);
     jobs.start_child(worker("job", idle)).await.unwrap();
 }
 
@@ -143,7 +143,7 @@ async fn otp_91_a_lower_limit_of_children_keeps_those_that_run_and_refuses_the_n
     }
     let changes = apply(&tree, "[conns]\nmax_children = 1").await;
     assert_eq!(changes, ["~ app/conns  max_children  3 → 1  live  app.toml:2"]);
-    assert_eq!(conns.count_children().await.unwrap().specs, 2);
+    assert_eq!(conns.otp().count_children().await.unwrap().specs, 2);
     let full = conns.start_child(worker("conn", idle)).await.unwrap_err();
     assert!(matches!(full, ControlError::MaxChildren { max: 1, .. }), "{full}");
     apply(&tree, "").await;
@@ -172,8 +172,8 @@ async fn new_code_that_does_not_start_is_taken_back() {
 #[tokio::test(start_paused = true)]
 async fn a_mailbox_of_a_new_fallback_whose_child_was_removed_is_closed_with_its_supervisor() {
     let tree = start(app().child(worker("a", idle)).child(worker("m", idle))).await;
-    tree.terminate_child("m").await.unwrap();
-    tree.delete_child("m").await.unwrap();
+    tree.stop_child("m").await.unwrap();
+    tree.otp().delete_child("m").await.unwrap();
     let (address, mailbox) = mailbox_with_capacity(1);
     let reads = |ctx: Context, _: Inbox<&str>| async move { ctx.cancelled().await };
     let fallback = worker_with_mailbox("m", mailbox, reads);

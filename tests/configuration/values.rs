@@ -205,7 +205,10 @@ async fn two_children_that_change_places_are_both_replaced() {
     let plan = running.plan_tree(&swapped, &Config::new()).await.unwrap();
     assert_eq!(plan.to_string(), "~ app/a  needs a restart\n~ app/b  needs a restart");
     running.apply(plan).await.unwrap();
-    assert_eq!(running.supervisor("a").await.unwrap().count_children().await.unwrap().specs, 1);
+    assert_eq!(
+        running.supervisor("a").await.unwrap().otp().count_children().await.unwrap().specs,
+        1
+    );
     let b = running.supervisor("b").await.unwrap_err();
     assert!(matches!(b, ControlError::NotASupervisor { .. }), "{b}");
 }

@@ -8,7 +8,7 @@
 //! | `normal`, `shutdown`, `stop_self` | the exits `normal`, `shutdown`, `{shutdown, _}` | `Ok`, `Ok`, `stop_self()` |
 //! | `error`, `panic` | two other exits | an error, a panic |
 //! | `simple_one_for_one` | the strategy, with a template | a dynamic supervisor, started with equal specs |
-//! | kill | `exit(Pid, kill)` | `kill_child` |
+//! | kill | `exit(Pid, kill)` | `kill` |
 //! | stop | `gen_server:stop(Pid, shutdown, infinity)` | `stop` |
 //!
 //! A name begins with its kind: `s` is a supervisor, `d` a dynamic supervisor, `w` a worker. The

@@ -114,7 +114,7 @@ impl Runner {
             Step::Start => {
                 let started = self.top.start_child(self.child_spec("s", &self.root)).await;
                 return Some(match started {
-                    Err(ControlError::AlreadyStarted { .. }) => "running".to_owned(),
+                    Err(ControlError::NameTaken { running: true, .. }) => "running".to_owned(),
                     started => started.map_or_else(|it| refusal(&it), |it| began(it.declined())),
                 });
             }
@@ -127,7 +127,7 @@ impl Runner {
                 return (ended == 0).then(|| "nobody".to_owned());
             }
             Step::Kill(path) => {
-                let killed = self.top.kill_child(&self.address(path)).await;
+                let killed = self.top.kill(&self.address(path)).await;
                 return killed.is_err().then(|| "nobody".to_owned());
             }
             _ => {}
@@ -171,9 +171,9 @@ impl Runner {
                 self.addresses.insert(path.clone(), started.name().to_owned());
                 began(started.declined())
             }
-            Step::RestartChild(_) => began(sup.restart_child(name).await?.declined()),
-            Step::TerminateChild(_) => sup.terminate_child(name).await.map(done)?,
-            Step::DeleteChild(_) => sup.delete_child(name).await.map(done)?,
+            Step::RestartChild(_) => began(sup.otp().restart_child(name).await?.declined()),
+            Step::TerminateChild(_) => sup.otp().terminate_child(name).await.map(done)?,
+            Step::DeleteChild(_) => sup.otp().delete_child(name).await.map(done)?,
             Step::ChildSpec(_) => {
                 let spec = sup.child_spec(name).await?;
                 let shutdown = match spec.shutdown {
@@ -184,7 +184,7 @@ impl Runner {
                 let kind = if spec.kind == ChildKind::Worker { "worker" } else { "supervisor" };
                 format!("{} {shutdown} {kind} {}", spec.restart, spec.significant)
             }
-            Step::WhichChildren(path) => which(path, &sup.which_children().await?),
+            Step::WhichChildren(path) => which(path, &sup.otp().which_children().await?),
             Step::CountChildren(path) => count(path, sup).await?,
             Step::Start | Step::NextStarts(..) | Step::Ends(_) | Step::Kill(_) => {
                 unreachable!("these are no calls")
@@ -198,7 +198,7 @@ impl Runner {
         let mut left = vec!["s".to_owned()];
         while let Some(path) = left.pop() {
             let Some(sup) = self.supervisor(&path).await else { continue };
-            let children = sup.which_children().await.unwrap_or_default();
+            let children = sup.otp().which_children().await.unwrap_or_default();
             listed.push(format!("list {path}: {}", which(&path, &children)));
             let counts = count(&path, &sup).await.unwrap_or_else(|error| refusal(&error));
             listed.push(format!("count {path}: {counts}"));
@@ -347,7 +347,7 @@ fn which(path: &str, children: &[ChildInfo]) -> String {
 /// In OTP, a supervisor with a template counts it as its only spec, so this isn't a number of
 /// children.
 async fn count(path: &str, sup: &SupervisorHandle) -> Result<String, ControlError> {
-    let counts = sup.count_children().await?;
+    let counts = sup.otp().count_children().await?;
     let numbers = format!("{} {} {}", counts.active, counts.supervisors, counts.workers);
     Ok(if is_dynamic(path) { numbers } else { format!("{} {numbers}", counts.specs) })
 }
@@ -358,8 +358,8 @@ fn began(declined: bool) -> String {
 
 fn refusal(error: &ControlError) -> String {
     let word = match error {
-        ControlError::AlreadyStarted { .. } => "already_started",
-        ControlError::AlreadyPresent { .. } => "already_present",
+        ControlError::NameTaken { running: true, .. } => "already_started",
+        ControlError::NameTaken { running: false, .. } => "already_present",
         ControlError::Running { .. } => "running",
         ControlError::Restarting { .. } => "restarting",
         ControlError::NotFound { .. } => "not_found",

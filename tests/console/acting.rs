@@ -46,11 +46,11 @@ async fn a_child_and_its_events_name_the_caller_and_the_reason_of_a_change() {
 
     let db = server.get("/api/child?path=app/db").await.json();
     let call = &db["child"]["last_call"];
-    assert_eq!((&call["call"], &call["by"]), (&json!("terminate_child"), &json!("operator")));
+    assert_eq!((&call["call"], &call["by"]), (&json!("stop_child"), &json!("operator")));
     assert_eq!(call["reason"], "disk swap\n\u{1b}[2J");
     assert_eq!(db["child"]["explanation"], "stopped by operator: disk swap\n\u{1b}[2J");
     let texts: Vec<_> = db["events"].as_array().unwrap().iter().map(|it| &it["text"]).collect();
-    let called = "terminate_child called by operator: disk swap\\n\\u{1b}[2J";
+    let called = "stop_child called by operator: disk swap\\n\\u{1b}[2J";
     assert_eq!(texts, ["deactivating", "stopped", called]);
 }
 

@@ -162,7 +162,7 @@ async fn dead_letters_are_listed_without_a_store_and_cant_be_replayed() {
     assert_eq!(server.get("/api/dead-letters").await.json(), json!({ "missed": 0, "letters": [] }));
 
     address.try_send(7).unwrap();
-    tree.terminate_child("reader").await.unwrap();
+    tree.stop_child("reader").await.unwrap();
     let list = without_times(server.get("/api/dead-letters").await.json());
     let expected = json!({ "missed": 0, "letters": [{
         "id": 1, "at_ms": "…", "path": "app/reader", "reason": "undelivered_at_stop",
@@ -187,13 +187,13 @@ async fn a_dead_letter_of_a_store_is_replayed_once() {
     };
 
     address.try_send(7).unwrap();
-    tree.terminate_child("reader").await.unwrap();
+    tree.stop_child("reader").await.unwrap();
     let list = server.get("/api/dead-letters").await.json();
     assert_eq!(
         (&list["letters"][0]["id"], &list["letters"][0]["replayable"]),
         (&json!(1), &json!(true))
     );
-    tree.restart_child("reader").await.unwrap();
+    tree.otp().restart_child("reader").await.unwrap();
     assert_eq!(replay(1).await, (200, "replayed dead letter 1 to app/reader".to_owned()));
     assert_eq!(replay(1).await, (404, "there is no dead letter 1 any more".to_owned()));
     assert_eq!(server.get("/api/dead-letters").await.json()["letters"], json!([]));

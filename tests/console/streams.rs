@@ -39,8 +39,8 @@ async fn a_page_receives_each_change_at_most_four_times_a_second() {
     for _ in 0..10 {
         tree.restart("b").await.unwrap();
     }
-    tree.terminate_child("a").await.unwrap();
-    tree.delete_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
+    tree.otp().delete_child("a").await.unwrap();
     let message = stream.next().await.unwrap();
     assert_eq!(began.elapsed(), std::time::Duration::from_millis(250));
     assert_eq!(message["removed"], json!(["app/a"]));

@@ -164,7 +164,7 @@ async fn helpers_of_a_killed_child_are_aborted() {
     });
     let app = start(child.restart(RestartType::Temporary)).await;
     settle().await;
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     settle().await;
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
     app.stop("enough").await.unwrap();

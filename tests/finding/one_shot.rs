@@ -42,7 +42,7 @@ async fn a_one_shot_child_owns_what_it_captured_and_is_gone_when_it_ends() {
     assert_eq!(conns.which_child("conn#1").await.unwrap().restart, RestartType::Temporary);
     close.send(()).unwrap();
     settle().await;
-    assert_eq!(conns.count_children().await.unwrap().specs, 0);
+    assert_eq!(conns.otp().count_children().await.unwrap().specs, 0);
     app.stop("enough").await.unwrap();
 }
 
@@ -90,7 +90,7 @@ async fn a_group_restart_forgets_a_child_that_has_begun_and_starts_one_that_wait
         .child(conn(Socket(2), served).named("waiting").requires("db"));
     let app = app.build().unwrap().start().await.unwrap();
     assert_eq!((serving.recv().await, serving.recv().await), (Some(1), Some(2)));
-    app.terminate_child("db").await.unwrap();
+    app.stop_child("db").await.unwrap();
     let (served, mut later) = mpsc::unbounded_channel();
     let gated =
         app.start_child(conn(Socket(3), served).named("gated").requires("db")).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_group_restart_forgets_a_child_that_has_begun_and_starts_one_that_wait
     fakes.end("cache", End::Error).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
 
-    let children = app.which_children().await.unwrap();
+    let children = app.children().await.unwrap();
     let names: Vec<_> = children.iter().map(|child| child.path.name()).collect();
     assert_eq!(names, ["db", "cache", "gated"]);
     assert_eq!(later.recv().await, Some(3));

@@ -164,8 +164,11 @@ async fn the_status_shows_own_children_and_handles_find_them() {
     ");
     let lobby = app.which_child("rooms/lobby#1").await.unwrap();
     assert_eq!(lobby.incarnation, 1);
-    app.terminate_child("rooms/lobby#1").await.unwrap();
-    assert_eq!(app.supervisor("rooms").await.unwrap().count_children().await.unwrap().specs, 1);
+    app.stop_child("rooms/lobby#1").await.unwrap();
+    assert_eq!(
+        app.supervisor("rooms").await.unwrap().otp().count_children().await.unwrap().specs,
+        1
+    );
     app.stop("enough").await.unwrap();
 }
 
@@ -243,7 +246,7 @@ async fn a_stale_context_does_not_hide_the_children_of_the_next_incarnation() {
     passed.recv().await.unwrap();
     drop(stale.children());
     let own = app.supervisor("owner").await.unwrap();
-    assert_eq!(own.count_children().await.unwrap().specs, 1);
+    assert_eq!(own.otp().count_children().await.unwrap().specs, 1);
     app.stop("enough").await.unwrap();
 }
 

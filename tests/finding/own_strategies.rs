@@ -227,7 +227,7 @@ async fn the_status_shows_ordered_own_children_below_the_child() {
           └─ conn#1        permanent    active       up 0s
     ");
     assert_eq!(app.child("machine/parts/x").await.unwrap().incarnation(), Some(1));
-    let seen = app.supervisor("app/machine").await.unwrap().which_children().await.unwrap();
+    let seen = app.supervisor("app/machine").await.unwrap().children().await.unwrap();
     let seen: Vec<_> = seen.iter().map(|child| child.path.as_str()).collect();
     assert_eq!(seen, ["app/machine/a", "app/machine/parts", "app/machine/conns"]);
     app.stop("enough").await.unwrap();
@@ -258,7 +258,7 @@ async fn a_second_description_of_own_children_is_refused() {
          first call of `children_with`",
     );
     assert!(matches!(refused, ControlError::HasChildren { .. }), "{refused}");
-    let seen = ctx.children().which_children().await.unwrap();
+    let seen = ctx.children().children().await.unwrap();
     assert_eq!(seen[0].path.as_str(), "app/owner/a", "`children` returns the first supervisor");
 
     ctx.children().stop("to describe others").await.unwrap();
@@ -275,7 +275,7 @@ async fn own_children_can_not_be_described_once_the_default_ones_were_started() 
     ctx.children().start_child(part("a", &Journal::default())).await.unwrap();
     let refused = ctx.children_with(Supervisor::builder("parts")).unwrap_err();
     assert!(matches!(refused, ControlError::HasChildren { .. }), "{refused}");
-    assert_eq!(ctx.children().count_children().await.unwrap().specs, 1);
+    assert_eq!(ctx.children().otp().count_children().await.unwrap().specs, 1);
     app.stop("enough").await.unwrap();
 }
 

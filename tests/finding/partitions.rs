@@ -37,7 +37,7 @@ async fn otp_93_keys_are_spread_over_one_supervisor_per_core() {
     let cores = available_parallelism().unwrap().get();
     assert_eq!((sessions.partitions(), sessions.active()), (cores, cores));
     let app = start(&sessions).await;
-    let listed = app.supervisor("sessions").await.unwrap().which_children().await.unwrap();
+    let listed = app.supervisor("sessions").await.unwrap().children().await.unwrap();
     let listed: Vec<_> = listed.iter().map(|child| child.path.to_string()).collect();
     let expected: Vec<_> = (0..cores).map(|number| format!("app/sessions/{number}")).collect();
     assert_eq!(listed, expected);
@@ -47,7 +47,7 @@ async fn otp_93_keys_are_spread_over_one_supervisor_per_core() {
     }
     for number in 0..cores {
         let partition = sessions.partition(&number).await.unwrap();
-        assert_eq!(partition.count_children().await.unwrap().active, 3, "{number}");
+        assert_eq!(partition.otp().count_children().await.unwrap().active, 3, "{number}");
     }
     app.stop("enough").await.unwrap();
 
@@ -81,13 +81,13 @@ async fn otp_94_a_resize_in_any_order_leaves_exactly_so_many_live_partitions() {
     for size in [8, 3, 5, 0, 1, 8, 7, 2, 0, 6, 4, 8] {
         sessions.resize(size).await.unwrap();
         assert_eq!((sessions.partitions(), sessions.active()), (8, size));
-        let counts = handle.count_children().await.unwrap();
+        let counts = handle.otp().count_children().await.unwrap();
         assert_eq!((counts.specs, counts.active), (8, u32::try_from(size).unwrap()), "{size}");
         let mut reached = BTreeSet::new();
         for key in 0..100 {
             match sessions.partition(&key).await {
                 Ok(partition) => {
-                    assert_eq!(partition.count_children().await.unwrap().specs, 0);
+                    assert_eq!(partition.otp().count_children().await.unwrap().specs, 0);
                     reached.insert(partition.path().to_string());
                 }
                 Err(error) => {
@@ -117,7 +117,7 @@ async fn otp_124_a_lookup_waits_for_a_partition_that_restarts_slowly() {
     });
     let app = start(&sessions).await;
     sessions.partition(&1).await.unwrap().start_child(session()).await.unwrap();
-    app.kill_child("sessions/1").await.unwrap();
+    app.kill("sessions/1").await.unwrap();
     let began = Instant::now();
 
     let error = sessions.try_partition(&1).await.unwrap_err();
@@ -131,9 +131,9 @@ async fn otp_124_a_lookup_waits_for_a_partition_that_restarts_slowly() {
     assert_eq!(began.elapsed(), Duration::from_secs(10));
     for partition in [first, second] {
         let partition = partition.unwrap();
-        assert_eq!(partition.count_children().await.unwrap().specs, 0);
+        assert_eq!(partition.otp().count_children().await.unwrap().specs, 0);
         let child = partition.start_child(session()).await.unwrap();
-        partition.terminate_child(child.name()).await.unwrap();
+        partition.stop_child(child.name()).await.unwrap();
     }
     let child = app.which_child("sessions/1").await.unwrap();
     assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Active, 2));
@@ -150,7 +150,7 @@ async fn a_lookup_waits_for_the_supervisor_of_the_partitions_and_ends_with_the_t
     let spec = sessions.spec().backoff(Backoff::constant(Duration::from_secs(10)));
     let app = Supervisor::builder("app").child(spec).build().unwrap().start().await.unwrap();
     sessions.resize(1).await.unwrap();
-    app.kill_child("sessions").await.unwrap();
+    app.kill("sessions").await.unwrap();
     let began = Instant::now();
     assert!(matches!(sessions.try_partition(&1).await, Err(ControlError::Restarting { .. })));
     let waiting = tokio::spawn({
@@ -162,11 +162,11 @@ async fn a_lookup_waits_for_the_supervisor_of_the_partitions_and_ends_with_the_t
     assert_eq!(sessions.active(), 2, "a restart starts all partitions");
     assert_eq!(path_of(&sessions, 1).await, "app/sessions/1");
 
-    app.terminate_child("sessions/1").await.unwrap();
+    app.stop_child("sessions/1").await.unwrap();
     for error in [sessions.partition(&1).await, sessions.try_partition(&1).await] {
         assert!(matches!(error, Err(ControlError::InvalidState { .. })));
     }
-    app.kill_child("sessions").await.unwrap();
+    app.kill("sessions").await.unwrap();
     settle().await;
     let waiting = tokio::spawn({
         let sessions = sessions.clone();
@@ -185,7 +185,7 @@ async fn a_lookup_that_waits_follows_a_resize() {
         DynamicSupervisor::builder("any").into_child().backoff(backoff)
     });
     let app = start(&sessions).await;
-    app.kill_child("sessions/1").await.unwrap();
+    app.kill("sessions/1").await.unwrap();
     settle().await;
     let began = Instant::now();
     let (found, resized) = tokio::join!(sessions.partition(&1), async {

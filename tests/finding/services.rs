@@ -94,7 +94,7 @@ async fn a_watching_child_learns_that_its_provider_was_restarted() {
     });
     let app = start(Supervisor::builder("app").child(provider("db")).child(watching)).await;
     let began = Instant::now();
-    app.kill_child("db").await.unwrap();
+    app.kill("db").await.unwrap();
     sleep(Duration::from_secs(2)).await;
     app.restart("db").await.unwrap();
     settle().await;
@@ -118,7 +118,7 @@ async fn a_child_that_is_restarted_with_its_provider_gets_the_new_value() {
         .child(user("api", &journal).requires("db"));
     let app = start(app).await;
     assert_eq!(taken(&journal), ["api: app/db 1"]);
-    app.kill_child("db").await.unwrap();
+    app.kill("db").await.unwrap();
     sleep(Duration::from_secs(2)).await;
     assert_eq!(taken(&journal), ["api: app/db 2"]);
     app.stop("enough").await.unwrap();
@@ -142,7 +142,7 @@ async fn a_value_is_found_in_the_nearest_scope_that_has_one() {
     app.restart("near/of-near").await.unwrap();
     settle().await;
     assert_eq!(taken(&journal), ["of-near: app/near/cache 1"]);
-    app.terminate_child("near/cache").await.unwrap();
+    app.stop_child("near/cache").await.unwrap();
     app.restart("near/of-near").await.unwrap();
     settle().await;
     assert_eq!(taken(&journal), ["of-near: app/db 1"]);
@@ -225,7 +225,7 @@ async fn a_second_provider_is_an_error_until_the_first_has_left() {
     assert_eq!(reasons, [text]);
     assert_eq!(app.try_service::<Pool>(), Some(Pool("app/first 1".into())));
 
-    app.terminate_child("first").await.unwrap();
+    app.stop_child("first").await.unwrap();
     app.start_child(second).await.unwrap();
     settle().await;
     assert_eq!(app.try_service::<Pool>(), Some(Pool("app/second 1".into())));
@@ -245,7 +245,7 @@ async fn a_value_is_withdrawn_as_soon_as_its_child_is_cancelled() {
     assert_eq!(app.try_service::<Pool>(), Some(Pool("app/slow 1".into())));
     let stopping = {
         let app = app.clone();
-        tokio::spawn(async move { app.terminate_child("slow").await })
+        tokio::spawn(async move { app.stop_child("slow").await })
     };
     sleep(Duration::from_secs(1)).await;
     assert_eq!((app.try_service::<Pool>(), app.services()), (None, Vec::new()));
@@ -430,7 +430,7 @@ async fn otp_19_a_name_taken_by_an_outsider_fails_the_start_with_the_outsider_an
     assert_eq!(provider.as_str(), "app/outsider");
     let outsider = app.which_child(provider.name()).await.unwrap();
     assert_eq!(outsider.incarnation, 1);
-    let children = app.which_children().await.unwrap();
+    let children = app.children().await.unwrap();
     let names: Vec<_> = children.iter().map(|child| child.path.name()).collect();
     assert_eq!(names, ["outsider", "conns"]);
     app.stop("enough").await.unwrap();
@@ -465,7 +465,7 @@ async fn otp_104_a_stalled_cleanup_of_a_dead_owner_blocks_no_other_owner() {
     owned.recv().await.unwrap();
     assert_eq!(app.try_service::<Pool>(), Some(Pool("app/owner 1".into())));
 
-    app.kill_child("owner").await.unwrap();
+    app.kill("owner").await.unwrap();
     tokio::task::block_in_place(|| is_stalled.recv().unwrap());
     // The drop of the first value blocks, so the second one is still in the table.
     let (own, mut owned) = mpsc::unbounded_channel();
@@ -482,7 +482,7 @@ async fn otp_104_a_stalled_cleanup_of_a_dead_owner_blocks_no_other_owner() {
     assert_eq!(app.try_service::<Pool>(), Some(Pool("app/next 1".into())));
 
     go_on.send(()).unwrap();
-    app.terminate_child("next").await.unwrap();
+    app.stop_child("next").await.unwrap();
     app.stop("enough").await.unwrap();
     assert_eq!(app.try_service::<Pool>(), None);
 }
@@ -537,7 +537,7 @@ async fn otp_105_nothing_is_left_of_an_owner_that_has_died() {
     settle().await;
     assert_eq!(app.services().len(), 100);
     for number in 0..100 {
-        app.kill_child(&format!("a{number}")).await.unwrap();
+        app.kill(&format!("a{number}")).await.unwrap();
     }
     settle().await;
     assert_eq!(app.services(), []);
@@ -568,15 +568,15 @@ async fn otp_107_a_lock_goes_to_the_next_waiter_when_its_holder_panics_or_is_kil
     let app = start(names.into_iter().fold(app, |app, name| app.child(locker(name)))).await;
     assert_eq!(notes.try_recv().unwrap(), "panics");
     assert!(notes.try_recv().is_err());
-    app.kill_child("dies").await.unwrap();
+    app.kill("dies").await.unwrap();
     sleep(Duration::from_secs(1)).await;
     settle().await;
     assert_eq!(notes.try_recv().unwrap(), "killed");
     assert!(notes.try_recv().is_err());
-    app.kill_child("killed").await.unwrap();
+    app.kill("killed").await.unwrap();
     settle().await;
     assert_eq!(notes.try_recv().unwrap(), "last", "the waiter that died was skipped");
-    app.terminate_child("last").await.unwrap();
+    app.stop_child("last").await.unwrap();
     settle().await;
     assert_eq!(notes.try_recv().unwrap(), "after");
     app.stop("enough").await.unwrap();

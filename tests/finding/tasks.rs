@@ -36,7 +36,7 @@ async fn start(tasks: &TaskSupervisor) -> SupervisorHandle {
 
 /// Returns the names of the children of these tasks.
 async fn listed(tasks: &TaskSupervisor) -> Vec<String> {
-    let children = tasks.handle().await.unwrap().which_children().await.unwrap();
+    let children = tasks.handle().await.unwrap().children().await.unwrap();
     children.iter().map(|child| child.path.name().to_owned()).collect()
 }
 
@@ -82,7 +82,7 @@ async fn otp_95_a_linked_task_replies_and_is_gone_then_and_is_listed_while_it_ru
     settle().await;
     assert_eq!(listed(&tasks).await, ["linked#2"], "the task that has replied is gone");
 
-    app.terminate_child("caller").await.unwrap();
+    app.stop_child("caller").await.unwrap();
     settle().await;
     assert_eq!(listed(&tasks).await, Vec::<String>::new(), "the linked task ended with its caller");
     app.stop("enough").await.unwrap();
@@ -358,11 +358,11 @@ async fn a_task_is_refused_before_the_start_and_after_the_end() {
     let error = refused("a/b").await;
     assert!(error.starts_with("a task was refused: ") && error.contains("a/b"), "{text} {error}");
 
-    app.terminate_child("tasks").await.unwrap();
+    app.stop_child("tasks").await.unwrap();
     let text = "a task was refused: the supervisor of `app/tasks/a` is not running; `app` is";
     assert_eq!(refused("a").await, text);
 
-    app.restart_child("tasks").await.unwrap();
+    app.otp().restart_child("tasks").await.unwrap();
     assert_eq!(tasks.spawn("a", async { 1 }).await.unwrap(), 1, "the value follows a restart");
     app.stop("enough").await.unwrap();
     assert_eq!(refused("a").await, "a task was refused: `app/tasks` has ended");
@@ -376,7 +376,7 @@ async fn while_the_supervisor_of_the_tasks_restarts_a_task_is_refused() {
     let app = Supervisor::builder("app").child(spec).build().unwrap().start().await.unwrap();
     let running: Vec<_> = (0..3).map(|_| tasks.spawn("a", pending::<()>())).collect();
     settle().await;
-    app.kill_child("tasks").await.unwrap();
+    app.kill("tasks").await.unwrap();
     for (task, number) in running.into_iter().zip(1..) {
         let text = format!("`app/tasks/a#{number}` was stopped before it had a value");
         assert_eq!(task.await.unwrap_err().to_string(), text);
@@ -599,7 +599,7 @@ async fn a_blocking_closure_that_outlives_a_stop_is_reported_as_leaked() {
     });
     begun.await.unwrap();
     let handle = tasks.handle().await.unwrap();
-    handle.terminate_child("hash#1").await.unwrap();
+    handle.stop_child("hash#1").await.unwrap();
     assert_eq!(
         next(&mut events, |kind| matches!(kind, EventKind::Leaked)).await,
         "app/tasks/hash#1"
@@ -689,7 +689,7 @@ async fn a_shutdown_does_not_stop_the_task_of_the_same_name_in_the_next_incarnat
     let app = Supervisor::builder("app").child(spec).build().unwrap().start().await.unwrap();
     let old = tasks.spawn("a", pending::<()>());
     settle().await;
-    app.kill_child("tasks").await.unwrap();
+    app.kill("tasks").await.unwrap();
     settle().await;
     let new = tasks.spawn("a", pending::<()>());
     settle().await;
@@ -750,7 +750,7 @@ async fn every_await_returns_while_the_supervisor_is_killed_again_and_again() {
     });
     while spawning.iter().any(|spawning| !spawning.is_finished()) {
         // It may be restarting.
-        drop(app.kill_child("tasks").await);
+        drop(app.kill("tasks").await);
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }

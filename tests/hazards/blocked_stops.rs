@@ -161,7 +161,7 @@ fn by_terminate_child(children: Vec<ChildSpec>, count: usize) -> JoinHandle<()> 
         let calls = async {
             idle().await;
             for number in 0..count {
-                app.terminate_child(&name(number)).await.unwrap();
+                app.stop_child(&name(number)).await.unwrap();
             }
         };
         tokio::join!(leaks, calls);

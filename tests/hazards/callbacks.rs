@@ -227,8 +227,8 @@ async fn letters_whose_messages_panic_on_drop_are_dropped_one_by_one() {
     let letters = app.dead_letters();
     for _ in 0..2 {
         (0..4).for_each(|_| address.try_send(Grenade).unwrap_or_else(std::mem::forget));
-        app.terminate_child("never").await.unwrap();
-        app.restart_child("never").await.unwrap();
+        app.stop_child("never").await.unwrap();
+        app.otp().restart_child("never").await.unwrap();
         sleep(SECOND).await;
     }
     // The store and the subscription drop several at once.

@@ -142,7 +142,7 @@ async fn a_child_that_drops_its_waits_is_cancelled_in_time() {
         let mut events = app.events();
         sleep(200 * SECOND).await;
         let called = tokio::time::Instant::now();
-        app.terminate_child("waits").await.unwrap();
+        app.stop_child("waits").await.unwrap();
         assert_eq!(called.elapsed(), Duration::ZERO, "{polls} polls, {when:?}");
         while let Some(event) = events.try_next() {
             assert!(!matches!(event.kind, EventKind::Leaked), "{event:?}");

@@ -69,7 +69,7 @@ async fn a_loop_over_messages_that_are_ready_yields() {
     let app = start(tree().child(child)).await;
     is_done.await.unwrap();
 
-    app.terminate_child("reads").await.unwrap();
+    app.stop_child("reads").await.unwrap();
     assert_yields!("send to a mailbox that is closed", address.send(1).await.unwrap_err());
 }
 
@@ -85,7 +85,7 @@ async fn a_loop_over_questions_that_are_not_answered_yields() {
     assert!(matches!(error, AskError::Undelivered { .. }), "{error}");
     assert_yields!("ask, down", address.ask(|reply| reply).await.unwrap_err());
 
-    app.terminate_child("fails").await.unwrap();
+    app.stop_child("fails").await.unwrap();
     let error = address.ask(|reply| reply).await.unwrap_err();
     assert!(matches!(error, AskError::Closed { .. }), "{error}");
     assert_yields!("ask, stopped", address.ask(|reply| reply).await.unwrap_err());
@@ -136,7 +136,7 @@ async fn a_loop_over_services_and_locks_yields() {
         done.send(()).unwrap();
     });
     let app = start(tree().child(child)).await;
-    app.terminate_child("provides").await.unwrap();
+    app.stop_child("provides").await.unwrap();
     is_done.await.unwrap();
 }
 

@@ -38,7 +38,7 @@ fn starts_and_stops(depth: usize) {
             assert_eq!(app.which_child(&leaf).await.unwrap().lifecycle, Lifecycle::Active);
             drop(status);
 
-            app.kill_child(&leaf).await.unwrap();
+            app.kill(&leaf).await.unwrap();
             app.stop("done").await.unwrap();
         });
     });

@@ -164,7 +164,7 @@ async fn a_hundred_thousand_calls_at_once_are_answered() {
             match number % 4 {
                 0 => app.which_child("active").await.is_ok(),
                 1 => app.which_child("nothing").await.is_err(),
-                2 => app.count_children().await.is_ok(),
+                2 => app.otp().count_children().await.is_ok(),
                 _ => address.ask(|reply| reply).await == Ok(1),
             }
         });
@@ -209,7 +209,7 @@ async fn ten_thousand_children_that_come_and_go_leave_nothing() {
         conns.start_child(conn.restart(RestartType::Temporary)).await.unwrap();
     }
     sleep(Duration::from_secs(100)).await;
-    assert_eq!(conns.count_children().await.unwrap().specs, 0);
+    assert_eq!(conns.otp().count_children().await.unwrap().specs, 0);
     assert_eq!(Arc::strong_count(&held), 1);
     assert_works(&app, "children").await;
 }

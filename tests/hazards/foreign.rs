@@ -64,7 +64,7 @@ async fn assert_untouched(app: SupervisorHandle) {
 async fn a_rejected_spec_whose_captures_panic_ends_nothing() {
     let app = with_sibling().await;
     let refused = app.start_child(armed("sibling")).await.unwrap_err();
-    assert!(matches!(refused, ControlError::AlreadyStarted { .. }), "{refused}");
+    assert!(matches!(refused, ControlError::NameTaken { running: true, .. }), "{refused}");
     assert_untouched(app).await;
 }
 
@@ -72,8 +72,8 @@ async fn a_rejected_spec_whose_captures_panic_ends_nothing() {
 async fn a_deleted_spec_whose_captures_panic_ends_nothing() {
     let app = with_sibling().await;
     app.start_child(armed("armed")).await.unwrap();
-    app.terminate_child("armed").await.unwrap();
-    app.delete_child("armed").await.unwrap();
+    app.stop_child("armed").await.unwrap();
+    app.otp().delete_child("armed").await.unwrap();
     assert_untouched(app).await;
 }
 
@@ -81,7 +81,7 @@ async fn a_deleted_spec_whose_captures_panic_ends_nothing() {
 async fn a_temporary_child_whose_captures_panic_ends_nothing() {
     let app = with_sibling().await;
     app.start_child(armed("armed").restart(RestartType::Temporary)).await.unwrap();
-    app.kill_child("armed").await.unwrap();
+    app.kill("armed").await.unwrap();
     sleep(secs(1)).await;
     let gone = app.which_child("armed").await.unwrap_err();
     assert!(matches!(gone, ControlError::NotFound { .. }), "{gone}");
@@ -89,8 +89,8 @@ async fn a_temporary_child_whose_captures_panic_ends_nothing() {
 
     let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
     let conn = conns.start_child(armed("conn")).await.unwrap();
-    conns.terminate_child(conn.path().name()).await.unwrap();
-    assert_eq!(conns.count_children().await.unwrap().specs, 0);
+    conns.stop_child(conn.path().name()).await.unwrap();
+    assert_eq!(conns.otp().count_children().await.unwrap().specs, 0);
     conns.stop("done").await.unwrap();
 }
 
@@ -111,8 +111,8 @@ async fn predicates_and_callbacks_whose_captures_panic_end_nothing() {
         })
         .health_check(check);
     app.start_child(spec).await.unwrap();
-    app.terminate_child("armed").await.unwrap();
-    app.delete_child("armed").await.unwrap();
+    app.stop_child("armed").await.unwrap();
+    app.otp().delete_child("armed").await.unwrap();
     assert_untouched(app).await;
 }
 
@@ -143,8 +143,8 @@ async fn curves_and_options_of_mailboxes_whose_captures_panic_end_nothing() {
     app.start_child(spec.backoff(Backoff::custom(ArmedCurve(curve)))).await.unwrap();
     sleep(secs(10)).await;
     assert_eq!(app.which_child("armed").await.unwrap().incarnation, 2);
-    app.terminate_child("armed").await.unwrap();
-    app.delete_child("armed").await.unwrap();
+    app.stop_child("armed").await.unwrap();
+    app.otp().delete_child("armed").await.unwrap();
     assert_untouched(app).await;
 }
 
@@ -234,7 +234,7 @@ async fn wakers_that_panic_end_nothing() {
     settle().await;
     assert_eq!(call.await.unwrap().lifecycle, Lifecycle::Active);
 
-    app.terminate_child("waits").await.unwrap();
+    app.stop_child("waits").await.unwrap();
     assert_untouched(app.clone()).await;
 }
 

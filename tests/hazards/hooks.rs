@@ -309,7 +309,7 @@ pub(crate) async fn drive(probe: &Probe) {
         for round in 0..2 {
             let name = format!("{path}, round {round}");
             drop(in_time(app.restart(path), &name).await);
-            drop(in_time(app.kill_child(path), &name).await);
+            drop(in_time(app.kill(path), &name).await);
             discard(address.try_send(message()));
             sleep(Duration::from_secs(10)).await;
         }
@@ -317,14 +317,14 @@ pub(crate) async fn drive(probe: &Probe) {
     drop(in_time(app.restart("hooks"), "hooks").await);
     sleep(Duration::from_secs(20)).await;
     for path in ["hooks/value", "hooks/function", "hooks/plain"] {
-        drop(in_time(app.terminate_child(path), path).await);
-        drop(in_time(app.delete_child(path), path).await);
+        drop(in_time(app.stop_child(path), path).await);
+        drop(in_time(app.otp().delete_child(path), path).await);
     }
-    drop(in_time(app.terminate_child("hooks"), "hooks").await);
+    drop(in_time(app.stop_child("hooks"), "hooks").await);
     // A context keeps the specs of its supervisor.
     let last = probe.world().context.lock().unwrap().take();
     drop(last);
-    drop(in_time(app.delete_child("hooks"), "hooks").await);
+    drop(in_time(app.otp().delete_child("hooks"), "hooks").await);
     sleep(Duration::from_secs(1)).await;
     waits.into_iter().for_each(discard);
 }

@@ -121,7 +121,7 @@ async fn a_text_of_a_child_stays_on_its_lines_of_the_log_and_of_the_status() {
         assert!(shown.lines().count() <= 4 * (children + 2), "{shown}");
         assert_lines(&log, "children", "child=app/fails");
 
-        app.terminate_child("late").await.unwrap();
+        app.stop_child("late").await.unwrap();
         assert_lines(&log, "deactivate", "deactivate failed");
         let refused = child("refused", move || Fails { text: at_start.clone(), at_start: true });
         let refused = app.start_child(refused).await.unwrap_err();
@@ -205,7 +205,7 @@ async fn a_name_or_a_path_with_such_a_text_is_refused_in_one_line() {
             [text.clone(), format!("mid/{text}"), format!("{text}/low"), format!("/{text}")];
         for path in paths {
             errors.push(app.which_child(&path).await.unwrap_err().to_string());
-            errors.push(app.terminate_child(&path).await.unwrap_err().to_string());
+            errors.push(app.stop_child(&path).await.unwrap_err().to_string());
             errors.push(app.supervisor(&path).await.unwrap_err().to_string());
         }
         for error in errors {
@@ -239,7 +239,7 @@ async fn a_type_with_a_long_name_stays_on_its_line() {
     let child = worker_with_mailbox("reader", inbox, async |ctx: Context, _| ctx.cancelled().await);
     let app = start(tree().child(child)).await;
     address.try_send(Default::default()).unwrap();
-    app.terminate_child("reader").await.unwrap();
+    app.stop_child("reader").await.unwrap();
     assert_lines(&log, "letter", "dead letter");
     let spec = worker("typed", async |_ctx: Context| -> Exit { Err("typed".into()) });
     app.start_child(spec.consecutive_restarts(1).on_exhausted(OnExhausted::Park)).await.unwrap();

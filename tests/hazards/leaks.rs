@@ -113,7 +113,7 @@ async fn a_late_exit_of_a_leaked_child_is_reported_and_clears_the_leak() {
     let mid = supervisor("mid").child(a.shutdown(Shutdown::BrutalKill));
     let app = start(supervisor("app").child(mid)).await;
     let mut events = app.events();
-    app.terminate_child("mid/a").await.unwrap();
+    app.stop_child("mid/a").await.unwrap();
     assert_eq!(next(&mut events, LEAKED).await, ("app/mid/a".to_owned(), 1));
     let child = app.which_child("mid/a").await.unwrap();
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("stopped manually")));
@@ -131,7 +131,7 @@ async fn a_supervisor_with_a_leaked_child_can_be_terminated_and_is_not_itself_le
     let mid = supervisor("mid").child(a).into_child().shutdown(Shutdown::BrutalKill);
     let app = start(supervisor("app").leak_timeout(Duration::from_secs(60)).child(mid)).await;
     let mut events = app.events();
-    app.terminate_child("mid").await.unwrap();
+    app.stop_child("mid").await.unwrap();
     assert_eq!(next(&mut events, LEAKED).await, ("app/mid/a".to_owned(), 1));
     let error = app.stop("done").await.unwrap_err();
     assert_eq!(
@@ -149,7 +149,7 @@ async fn a_leaked_child_set_to_park_stays_down_in_its_group_until_it_is_resumed(
     let app = start(tree.child(a.on_leak(OnLeak::Park)).child(b)).await;
     let mut events = app.events();
 
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     assert_eq!(next(&mut events, LEAKED).await, ("app/a".to_owned(), 1));
     let a = app.which_child("a").await.unwrap();
     assert_eq!((a.lifecycle, a.why, a.incarnation), (Lifecycle::Errored, Some("leaked"), 1));

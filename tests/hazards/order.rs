@@ -124,9 +124,9 @@ async fn a_child_started_after_a_group_that_stays_down_exits_before_the_next_is_
     fails.notify_one();
     tokio::time::sleep(Duration::from_secs(1)).await;
     // The group stays down, so its siblings can be started.
-    app.terminate_child("c").await.unwrap();
+    app.stop_child("c").await.unwrap();
     app.start_child(slow("d", 20, &log, &fails)).await.unwrap();
-    let _ = tokio::time::timeout(Duration::from_secs(1), app.terminate_child("d")).await;
+    let _ = tokio::time::timeout(Duration::from_secs(1), app.stop_child("d")).await;
     app.stop("done").await.unwrap();
 
     let story = ["b is asked", "d is asked", "b ends", "d ends", "a is asked", "a ends"];

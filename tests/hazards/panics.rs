@@ -222,8 +222,8 @@ async fn an_error_that_panics_on_drop_affects_no_sibling() {
         assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Restarting, incarnation));
     }
     // Dropped with the child.
-    app.terminate_child("fails").await.unwrap();
-    app.delete_child("fails").await.unwrap();
+    app.stop_child("fails").await.unwrap();
+    app.otp().delete_child("fails").await.unwrap();
     assert!(app.start_child(fails().restart(RestartType::Temporary)).await.is_ok());
     settle().await;
     assert_eq!(app.which_child("other").await.unwrap().incarnation, 1);

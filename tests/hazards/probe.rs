@@ -40,16 +40,16 @@ macro_rules! call {
 /// The calls that resolve while the tree runs: name, the child of [`tree`] that it changes or `""`, call.
 pub(crate) const CALLS: [(&str, &str, Call); 14] = [
     ("start_child", "added", call!(|app, child| app.start_child(idle(child)))),
-    ("terminate_child", "active", call!(|app, child| app.terminate_child(child))),
-    ("restart_child", "stopped", call!(|app, child| app.restart_child(child))),
+    ("stop_child", "active", call!(|app, child| app.stop_child(child))),
+    ("restart_child", "stopped", call!(|app, child| app.otp().restart_child(child))),
     ("restart", "active", call!(|app, child| app.restart(child))),
-    ("kill_child", "active", call!(|app, child| app.kill_child(child))),
-    ("delete_child", "stopped", call!(|app, child| app.delete_child(child))),
+    ("kill", "active", call!(|app, child| app.kill(child))),
+    ("delete_child", "stopped", call!(|app, child| app.otp().delete_child(child))),
     ("resume", "parked", call!(|app, child| app.resume(child))),
     ("resume", "waiting", call!(|app, child| app.resume(child))),
     ("which_child", "", call!(|app, _child| app.which_child("active"))),
-    ("which_children", "", call!(|app, _child| app.which_children())),
-    ("count_children", "", call!(|app, _child| app.count_children())),
+    ("which_children", "", call!(|app, _child| app.children())),
+    ("count_children", "", call!(|app, _child| app.otp().count_children())),
     ("child_spec", "", call!(|app, _child| app.child_spec("active"))),
     ("supervisor", "", call!(|app, _child| app.supervisor("mid"))),
     ("status", "", call!(|app, _child| app.status())),
@@ -93,14 +93,14 @@ pub(crate) fn tree() -> SupervisorBuilder {
 /// Starts [`tree`], or a tree that was made from it.
 pub(crate) async fn start(tree: SupervisorBuilder) -> SupervisorHandle {
     let app = tree.build().unwrap().start().await.unwrap();
-    let _ = app.terminate_child("stopped").await;
+    let _ = app.stop_child("stopped").await;
     settle().await;
     app
 }
 
 /// Returns the state of each child: `active active #1`.
 pub(crate) async fn states(app: &SupervisorHandle) -> Vec<String> {
-    let children = app.which_children().await.unwrap();
+    let children = app.children().await.unwrap();
     let state = |child: &verger::status::ChildInfo| {
         format!("{} {} #{}", child.path.name(), child.lifecycle, child.incarnation)
     };

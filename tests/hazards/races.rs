@@ -89,8 +89,8 @@ async fn a_readded_child_cannot_create_a_requirement_cycle() {
     let app = Supervisor::builder("app").strategy(Strategy::OneForAll);
     let app = app.child(idle("db")).child(idle("pool").requires("db"));
     let app = start(app.child(idle("api").requires("pool"))).await;
-    app.terminate_child("db").await.unwrap();
-    app.delete_child("db").await.unwrap();
+    app.stop_child("db").await.unwrap();
+    app.otp().delete_child("db").await.unwrap();
 
     let refused = app.start_child(idle("db").requires("api")).await;
     assert_eq!(
@@ -100,9 +100,9 @@ async fn a_readded_child_cannot_create_a_requirement_cycle() {
     );
 
     app.start_child(idle("db")).await.unwrap();
-    app.kill_child("api").await.unwrap();
+    app.kill("api").await.unwrap();
     sleep(secs(1)).await;
-    assert_eq!(app.count_children().await.unwrap().active, 3);
+    assert_eq!(app.otp().count_children().await.unwrap().active, 3);
     app.stop("done").await.unwrap();
 }
 
@@ -126,7 +126,7 @@ async fn calls_are_answered_during_a_storm_of_exits() {
     over.notify_waiters();
     let mut answered_meanwhile = 0;
     loop {
-        let left = conns.count_children().await.unwrap().specs;
+        let left = conns.otp().count_children().await.unwrap().specs;
         answered_meanwhile += u32::from(0 < left && left < CHILDREN);
         if left == 0 {
             break;
@@ -200,8 +200,8 @@ mod waiting {
 
         // The child exits after the call, and before the supervisor's next iteration.
         over.notify_one();
-        assert_eq!(app.count_children().await.unwrap().active, 1);
-        assert_eq!(app.count_children().await.unwrap().active, 0);
+        assert_eq!(app.otp().count_children().await.unwrap().active, 1);
+        assert_eq!(app.otp().count_children().await.unwrap().active, 0);
         app.stop("done").await.unwrap();
     }
 }
@@ -251,7 +251,7 @@ async fn a_child_that_exits_after_its_supervisor_is_not_leaked() {
     let app = start(short_leak_timeout("app").child(short_leak_timeout("mid").child(a))).await;
     let mut events = app.events();
 
-    app.terminate_child("mid").await.unwrap();
+    app.stop_child("mid").await.unwrap();
     assert_eq!(next(&mut events, LEAKED).await, 1);
     drop(releases);
     assert_eq!(next(&mut events, LEAK_ENDED).await, 1);
@@ -265,7 +265,7 @@ async fn leaked_incarnations_of_one_child_are_distinguished() {
     let app = start(short_leak_timeout("app").child(a)).await;
     let mut events = app.events();
     for incarnation in [1, 2] {
-        app.kill_child("a").await.unwrap();
+        app.kill("a").await.unwrap();
         assert_eq!(next(&mut events, LEAKED).await, incarnation);
         // An incarnation killed before it blocks wouldn't leak.
         let again = |a: &ChildInfo| a.incarnation > incarnation && a.lifecycle == Lifecycle::Active;
@@ -290,7 +290,7 @@ async fn a_child_that_blocks_below_a_leaked_supervisor_is_named() {
     app.supervisor("conns").await.unwrap().start_child(patient).await.unwrap();
     let mut events = app.events();
 
-    app.kill_child("conns").await.unwrap();
+    app.kill("conns").await.unwrap();
     loop {
         let event = events.next().await.unwrap();
         if LEAKED(&event.kind) && event.path.name() == "a" {
@@ -315,7 +315,7 @@ async fn a_supervisor_that_outlasts_its_grace_was_killed() {
     let mid = Supervisor::builder("mid").child(deaf.shutdown(Shutdown::Infinity));
     let app = start(Supervisor::builder("app").child(mid.into_child().shutdown(secs(2)))).await;
 
-    app.terminate_child("mid").await.unwrap();
+    app.stop_child("mid").await.unwrap();
 
     let mid = app.which_child("mid").await.unwrap();
     assert!(
@@ -352,7 +352,7 @@ async fn terminating_a_failed_child_keeps_its_reason() {
     sleep(secs(5)).await;
     assert_eq!(app.which_child("slow").await.unwrap().lifecycle, Lifecycle::Errored);
     let called = tokio::time::Instant::now();
-    app.terminate_child("slow").await.unwrap();
+    app.stop_child("slow").await.unwrap();
     assert_eq!(called.elapsed(), secs(1));
 
     let slow = app.which_child("slow").await.unwrap();

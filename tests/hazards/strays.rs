@@ -122,7 +122,7 @@ async fn a_childs_own_tasks_are_cancelled_however_it_ended() {
 
         // The next incarnation hasn't ended.
         sleep(Duration::from_millis(500)).await;
-        app.kill_child("child").await.unwrap();
+        app.kill("child").await.unwrap();
         settle().await;
         assert_eq!(notified.load(Ordering::Relaxed), 4, "it was aborted");
         app.stop("done").await.unwrap();
@@ -157,22 +157,22 @@ async fn requests_are_served_while_the_tree_starts() {
     let app = handle.lock().unwrap().clone().unwrap();
 
     let states = async |app: &SupervisorHandle| {
-        let children = app.which_children().await.unwrap();
+        let children = app.children().await.unwrap();
         let states = children.iter().map(|child| format!("{} {}", child.path, child.lifecycle));
         states.collect::<Vec<_>>()
     };
     let starting_up = ["app/first active", "app/slow activating", "app/last discovered"];
     assert_eq!(states(&app).await, starting_up);
     assert_eq!(app.status().await.unwrap().root.child.lifecycle, Lifecycle::Activating);
-    assert_eq!(app.count_children().await.unwrap().active, 2);
+    assert_eq!(app.otp().count_children().await.unwrap().active, 2);
     assert_eq!(app.child_spec("last").await.unwrap().name, "last");
     app.restart("first").await.unwrap();
     app.start_child(fakes.child("added")).await.unwrap();
     let error = app.start_child(fakes.child("last")).await.unwrap_err();
-    assert!(matches!(error, ControlError::AlreadyPresent { .. }), "{error}");
+    assert!(matches!(error, ControlError::NameTaken { running: false, .. }), "{error}");
     assert!(!starting.is_finished());
 
-    app.terminate_child("slow").await.unwrap();
+    app.stop_child("slow").await.unwrap();
     assert!(starting.await.unwrap().is_ok(), "siblings do not wait for a manually stopped child");
     let up = ["app/first active", "app/slow stopped", "app/last active", "app/added active"];
     assert_eq!(states(&app).await, up);

@@ -88,7 +88,7 @@ async fn a_killed_child_is_restarted_in_a_new_task() {
     let ids = Ids::default();
     let app = start(supervisor().child(failing("a", 0, &ids)).build()).await;
 
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     settle().await;
 
     let [first, second] = ids_of("a", &ids)[..] else { panic!("it ran twice") };
@@ -101,7 +101,7 @@ async fn a_child_that_is_killed_after_a_restart_is_restarted() {
     let ids = Ids::default();
     let app = start(supervisor().child(failing("a", 1, &ids)).build()).await;
 
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     settle().await;
 
     assert_eq!(app.which_child("a").await.unwrap().incarnation, 3);
@@ -120,7 +120,7 @@ async fn a_child_that_waits_for_its_restart_has_no_task() {
     settle().await;
     assert_eq!(tasks(), calm);
 
-    conns.terminate_child("terminated#1").await.unwrap();
+    conns.stop_child("terminated#1").await.unwrap();
     settle().await;
     assert_eq!(tasks(), calm);
 
@@ -140,12 +140,12 @@ async fn a_declared_child_that_stays_down_keeps_no_task() {
     // Only the one that runs has a task.
     let before = tasks();
 
-    app.terminate_child("waiting").await.unwrap();
+    app.stop_child("waiting").await.unwrap();
     settle().await;
 
     assert_eq!(tasks(), before);
     assert_eq!(app.which_child("limited").await.unwrap().lifecycle, Lifecycle::Stopped);
-    app.terminate_child("idle").await.unwrap();
+    app.stop_child("idle").await.unwrap();
     settle().await;
     assert_eq!(tasks(), before - 1, "the supervisor is left");
     app.stop("done").await.unwrap();

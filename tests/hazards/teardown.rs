@@ -87,7 +87,7 @@ fn callers(handle: &SupervisorHandle) -> JoinHandle<Answers> {
     tokio::spawn(async move {
         let calls = async {
             let (stuck, below) =
-                tokio::join!(handle.terminate_child("a"), handle.terminate_child("mid/low/c"),);
+                tokio::join!(handle.stop_child("a"), handle.stop_child("mid/low/c"),);
             vec![stuck, below]
         };
         tokio::join!(handle.wait(), calls)
@@ -189,7 +189,7 @@ async fn a_started_tree_outlives_the_task_that_started_it() {
     tokio::spawn(async move { drop(tree.start().await) }).await.unwrap();
     sleep(1000 * SECOND).await;
     assert!(drops.try_recv().is_err());
-    assert_eq!(watch.handle().count_children().await.unwrap().specs, 4);
+    assert_eq!(watch.handle().otp().count_children().await.unwrap().specs, 4);
 }
 
 /// Starts the tree on its own runtime, shuts that runtime down, and checks that every child is

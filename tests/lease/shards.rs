@@ -356,7 +356,7 @@ async fn shards_run_on_while_the_coordinator_restarts() {
         || (0..4).map(|it| leases.token(&format!("orders/shard-{it}"))).collect::<Vec<_>>();
     let before = tokens();
 
-    one.tree.kill_child("orders/coordinator").await.unwrap();
+    one.tree.kill("orders/coordinator").await.unwrap();
     sleep(secs(30)).await;
     assert_eq!(tokens(), before);
     assert_eq!(one.here(), [0, 1, 2, 3]);

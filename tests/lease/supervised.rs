@@ -307,16 +307,16 @@ async fn calls_on_a_standby_say_that_it_waits_for_its_lease() {
     leases.take_away("scheduler");
     let child = diary.child("scheduler", secs(0)).lease(lease(&leases));
     let tree = start(Supervisor::builder("app").child(child)).await;
-    let error = tree.restart_child("scheduler").await.unwrap_err();
+    let error = tree.otp().restart_child("scheduler").await.unwrap_err();
     assert!(matches!(error, ControlError::Withheld { .. }), "{error}");
     assert_eq!(
         error.to_string(),
         "`app/scheduler` is on standby; it starts when its lease is granted"
     );
     // It can be stopped, and be on standby again.
-    tree.terminate_child("scheduler").await.unwrap();
+    tree.stop_child("scheduler").await.unwrap();
     assert_eq!(lifecycle(&tree, "scheduler").await, (Lifecycle::Stopped, Some("stopped manually")));
-    tree.restart_child("scheduler").await.unwrap();
+    tree.otp().restart_child("scheduler").await.unwrap();
     assert_eq!(lifecycle(&tree, "scheduler").await, (Lifecycle::Discovered, Some("standby")));
     tree.stop("over").await.unwrap();
 }

@@ -153,11 +153,11 @@ async fn script(seed: u64) {
             }
             7 => settle().await,
             8 => tokio::time::sleep(ms(u64::from(draws.below(1500)))).await,
-            9 => drop(tree.terminate_child("reader").await),
-            10 => drop(tree.restart_child("reader").await),
+            9 => drop(tree.stop_child("reader").await),
+            10 => drop(tree.otp().restart_child("reader").await),
             _ => match draws.below(3) {
                 0 => drop(tree.restart("reader").await),
-                1 => drop(tree.kill_child("reader").await),
+                1 => drop(tree.kill("reader").await),
                 _ => {
                     if let Some((n, sending)) = waiting.pop() {
                         sending.abort();

@@ -158,7 +158,7 @@ async fn kin_145_closed_immediately_queued_messages_are_handled_and_then_the_end
     let tree = app().child(spec).build().unwrap().start().await.unwrap();
     settle().await;
     send(&address, [1, 2, 3]);
-    tree.terminate_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
 
     assert_eq!(diary.text(), "0 a 1, 1 a stopping (alone), 1 a 2, 2 a 3, 3 a Closed");
     tree.stop("enough").await.unwrap();
@@ -254,7 +254,7 @@ async fn a_dropped_wait_for_the_next_message_loses_neither_messages_nor_the_stop
     send(&address, [1]);
     sleep(ms(100)).await;
     send(&address, [2]);
-    tree.terminate_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
 
     assert_eq!(*log.lock().unwrap(), ["Message(1)", "Message(2)", "Stopping", "Closed"]);
     tree.stop("enough").await.unwrap();
@@ -289,7 +289,7 @@ async fn a_child_that_is_cancelled_before_its_first_poll_has_a_closed_mailbox() 
         send(&address, [1]);
         let tree = app().build().unwrap().start().await.unwrap();
         tree.start_child(spec).await.unwrap();
-        let stopping = tree.terminate_child("a");
+        let stopping = tree.stop_child("a");
         if closing == Closing::Immediately {
             stopping.await.unwrap();
             assert_eq!(diary.text(), "0 a stopping (alone), 0 a 1, 0 a Closed");

@@ -108,12 +108,12 @@ async fn an_aborted_child_loses_no_delivery() {
     address.try_send(7).unwrap();
     settle().await;
 
-    tree.kill_child("reader").await.unwrap();
+    tree.kill("reader").await.unwrap();
     tokio::time::sleep(secs(2)).await;
     settle().await;
 
     assert_eq!(reader.log(), ["7#1", "7#2"]);
-    tree.kill_child("reader").await.unwrap();
+    tree.kill("reader").await.unwrap();
     tree.stop("enough").await.unwrap();
 }
 

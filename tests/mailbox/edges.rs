@@ -248,7 +248,7 @@ async fn a_child_that_ended_with_its_final_message_is_restarted_again_after_a_ma
     settle().await;
     assert!(tree.address.is_closed());
 
-    tree.handle.restart_child("reader").await.unwrap();
+    tree.handle.otp().restart_child("reader").await.unwrap();
     settle().await;
     assert!(!tree.address.is_closed());
     tree.send([Fail]);

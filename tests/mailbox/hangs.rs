@@ -89,7 +89,7 @@ async fn a_delivery_open_when_the_tree_is_dropped_does_not_count_as_failed_if_it
             tokio::spawn(async move { text_of(address.ask(|reply| Ask(1, reply)).await) });
         let app = rx.recv().await.expect("the reader has the question");
         if to_stop {
-            let stopping = async move { app.terminate_child("reader").await };
+            let stopping = async move { app.stop_child("reader").await };
             tokio::spawn(stopping);
             settle().await;
         }

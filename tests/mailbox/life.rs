@@ -137,11 +137,11 @@ fn error_of_a_closed_mailbox() -> &'static str {
 #[tokio::test(start_paused = true)]
 async fn a_manually_restarted_child_has_its_mailbox_again() {
     let mut tree = Tree::new(|mailbox| mailbox).await;
-    tree.handle.terminate_child("reader").await.unwrap();
+    tree.handle.stop_child("reader").await.unwrap();
     assert!(tree.address.is_closed());
     assert!(tree.address.try_send(Note(1)).is_err());
 
-    tree.handle.restart_child("reader").await.unwrap();
+    tree.handle.otp().restart_child("reader").await.unwrap();
     settle().await;
     tree.send([Note(2)]);
     settle().await;
@@ -228,7 +228,7 @@ async fn messages_for_a_supervisor_that_is_not_restarted_become_dead_letters() {
     tree.send([Fail, Note(1)]);
     settle().await;
     tree.letters();
-    tree.handle.terminate_child("ingest").await.unwrap();
+    tree.handle.stop_child("ingest").await.unwrap();
     assert_eq!(tree.letters(), ["undelivered_at_stop: 1"], "terminated while it waits");
     assert!(tree.address.is_closed());
     drop(ingest);
@@ -406,10 +406,10 @@ async fn of_several_mistakes_a_shared_mailbox_is_the_last() {
     // The same when a child is added.
     let tree = app().child(spec.clone()).build().unwrap().start().await.unwrap();
     let error = tree.start_child(spec.clone()).await.unwrap_err();
-    assert!(matches!(error, verger::ControlError::AlreadyStarted { .. }), "{error}");
-    tree.terminate_child("reader").await.unwrap();
+    assert!(matches!(error, verger::ControlError::NameTaken { running: true, .. }), "{error}");
+    tree.stop_child("reader").await.unwrap();
     let error = tree.start_child(spec.clone()).await.unwrap_err();
-    assert!(matches!(error, verger::ControlError::AlreadyPresent { .. }), "{error}");
+    assert!(matches!(error, verger::ControlError::NameTaken { running: false, .. }), "{error}");
     let error = tree.start_child(spec.named("second").significant()).await.unwrap_err();
     assert!(error.to_string().contains("`app/second` is significant, but"), "{error}");
     tree.stop("enough").await.unwrap();

@@ -82,13 +82,13 @@ async fn every_way_to_fail_loses_the_message_in_hand() {
 
     tree.send([Note(1)]);
     settle().await;
-    tree.handle.kill_child("reader").await.unwrap();
+    tree.handle.kill("reader").await.unwrap();
     tree.pass(WAIT + ms(50)).await;
     assert_eq!(tree.lost(), ["#3 aborted"]);
 
     tree.send([Note(2)]);
     settle().await;
-    tree.handle.terminate_child("reader").await.unwrap();
+    tree.handle.stop_child("reader").await.unwrap();
     assert_eq!(tree.lost(), ["#4 killed"]);
     assert!(tree.letters().is_empty());
 }
@@ -111,7 +111,7 @@ async fn a_leaked_child_loses_the_message_in_hand() {
     while !tree.address.is_empty() {
         tokio::task::yield_now().await;
     }
-    tree.handle.terminate_child("reader").await.unwrap();
+    tree.handle.stop_child("reader").await.unwrap();
     assert_eq!(tree.lost(), ["#1 killed"]);
 
     let mut events = tree.handle.events();
@@ -132,7 +132,7 @@ async fn a_clean_exit_and_a_message_that_was_handled_lose_nothing() {
     // Polls its inbox again, and is killed then.
     tree.send([Note(2)]);
     settle().await;
-    tree.handle.kill_child("reader").await.unwrap();
+    tree.handle.kill("reader").await.unwrap();
     tree.pass(WAIT + ms(50)).await;
     assert!(tree.lost().is_empty());
 
@@ -274,7 +274,7 @@ async fn a_message_in_hand_below_a_supervisor_that_is_aborted_is_a_letter_for_th
     address.try_send(Note(1)).unwrap();
     settle().await;
 
-    app.terminate_child("below").await.unwrap();
+    app.stop_child("below").await.unwrap();
 
     let letter = letters.try_next().unwrap();
     assert_eq!(letter.reason, DeadLetterReason::LostInFailure);

@@ -39,13 +39,13 @@ async fn calls_are_served_between_the_letters_of_a_mailbox_that_is_closed() {
     settle().await;
     let terminated = tokio::spawn({
         let tree = tree.clone();
-        async move { tree.terminate_child("reader").await }
+        async move { tree.stop_child("reader").await }
     });
     while store.counts().total == 0 {
         yield_now().await;
     }
 
-    assert_eq!(tree.count_children().await.unwrap().active, 0);
+    assert_eq!(tree.otp().count_children().await.unwrap().active, 0);
 
     let published = store.counts().total as usize;
     assert!(published < MANY, "{published}");
@@ -62,8 +62,8 @@ async fn the_letters_of_a_child_that_is_restarted_manually_are_not_delivered() {
     let store = DeadLetterStore::metrics_only();
     let (address, tree) = crowded(&store).await;
 
-    tree.terminate_child("reader").await.unwrap();
-    tree.restart_child("reader").await.unwrap();
+    tree.stop_child("reader").await.unwrap();
+    tree.otp().restart_child("reader").await.unwrap();
 
     assert!(address.is_empty());
     address.try_send(Note(2)).unwrap();
@@ -107,20 +107,20 @@ async fn calls_are_served_between_the_answers_to_callers_that_wait_for_one_child
         let (tree, called, answered) = (tree.clone(), Arc::clone(&called), Arc::clone(&answered));
         tokio::spawn(async move {
             called.fetch_add(1, Ordering::SeqCst);
-            tree.terminate_child("stubborn").await.unwrap();
+            tree.stop_child("stubborn").await.unwrap();
             answered.fetch_add(1, Ordering::SeqCst);
         });
     }
     while called.load(Ordering::SeqCst) < MANY {
         yield_now().await;
     }
-    assert_eq!(tree.count_children().await.unwrap().active, 1, "all of them wait for it");
+    assert_eq!(tree.otp().count_children().await.unwrap().active, 1, "all of them wait for it");
     release.notify_one();
     while answered.load(Ordering::SeqCst) == 0 {
         yield_now().await;
     }
 
-    assert_eq!(tree.count_children().await.unwrap().active, 0);
+    assert_eq!(tree.otp().count_children().await.unwrap().active, 0);
 
     let before = answered.load(Ordering::SeqCst);
     assert!(before < MANY, "{before}");

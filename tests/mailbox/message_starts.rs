@@ -54,7 +54,7 @@ async fn seed4_20_a_temporary_child_that_failed_is_stopped_and_keeps_its_place()
     assert!(!tree.address.is_closed());
 
     // Until it is deleted.
-    tree.handle.delete_child("reader").await.unwrap();
+    tree.handle.otp().delete_child("reader").await.unwrap();
     assert!(tree.handle.which_child("reader").await.is_err());
     assert!(tree.address.is_closed());
 }
@@ -214,7 +214,7 @@ async fn a_manually_stopped_child_is_not_started_by_a_message() {
     let tree = tree(RestartType::Transient).await;
     tree.send([Note(1)]);
     tree.pass(ms(50)).await;
-    tree.handle.terminate_child("reader").await.unwrap();
+    tree.handle.stop_child("reader").await.unwrap();
 
     assert!(tree.address.try_send(Note(2)).is_err());
     tree.pass(secs(1)).await;

@@ -113,7 +113,7 @@ async fn delivered_messages_count_until_they_are_acknowledged() {
 
     assert!(waiting.await.unwrap(), "one is acknowledged, and there is room");
     assert_eq!(address.len(), 2);
-    tree.kill_child("reader").await.unwrap();
+    tree.kill("reader").await.unwrap();
     tree.stop("enough").await.unwrap();
 }
 
@@ -157,7 +157,7 @@ async fn a_cancelled_receive_loses_no_message() {
     let received: Vec<_> = std::iter::from_fn(|| rx.try_recv().ok()).collect();
     assert_eq!(received, (0..100).collect::<Vec<_>>());
     assert!(address.is_empty());
-    tree.kill_child("reader").await.unwrap();
+    tree.kill("reader").await.unwrap();
     tree.stop("enough").await.unwrap();
 }
 

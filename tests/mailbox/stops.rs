@@ -10,7 +10,7 @@ async fn seed4_44_a_mailbox_closed_at_once_yields_its_messages_and_then_the_end(
     let mut tree = Tree::new(|mailbox| mailbox).await;
     tree.send([Note(1), Note(2), Note(3)]);
     // The reader hasn't been polled yet.
-    tree.handle.terminate_child("reader").await.unwrap();
+    tree.handle.stop_child("reader").await.unwrap();
 
     assert_eq!(tree.log(), ["start#1", "1#1", "2#1", "3#1", "none#1"]);
     assert!(tree.address.try_send(Note(4)).is_err());
@@ -146,7 +146,7 @@ async fn messages_not_read_within_the_grace_become_dead_letters() {
     address.try_send(1).unwrap();
     settle().await;
 
-    tree.terminate_child("reader").await.unwrap();
+    tree.stop_child("reader").await.unwrap();
 
     let letter = letters.try_next().unwrap();
     assert_eq!(
@@ -172,7 +172,7 @@ async fn a_stopping_child_that_returns_a_message_gets_no_more() {
     settle().await;
 
     let began = Instant::now();
-    tree.terminate_child("reader").await.unwrap();
+    tree.stop_child("reader").await.unwrap();
 
     assert_eq!(began.elapsed(), Duration::ZERO);
     assert_eq!(letters.try_next().unwrap().reason.to_string(), "undelivered_at_stop");
@@ -231,7 +231,7 @@ async fn messages_left_for_a_child_that_is_given_up_become_dead_letters() {
     settle().await;
     tree.send([Note(2)]);
     settle().await;
-    tree.handle.kill_child("reader").await.unwrap();
+    tree.handle.kill("reader").await.unwrap();
     settle().await;
     let left = tree.letters();
     assert!(left.iter().all(|it| !it.ends_with(": 2")), "it was read: {left:?}");
@@ -296,11 +296,11 @@ async fn kin_62_what_a_child_writes_upwards_passes_its_supervisor_by_in_every_in
     assert_eq!(above.log(), ["start#1", "1#1", "1?#1"]);
 
     // The child's next incarnation, and the first below the supervisor's next incarnation.
-    tree.kill_child("ingest/child").await.unwrap();
+    tree.kill("ingest/child").await.unwrap();
     tokio::time::sleep(WAIT).await;
     settle().await;
     assert_eq!(above.log(), ["2#1", "2?#1"]);
-    tree.kill_child("ingest").await.unwrap();
+    tree.kill("ingest").await.unwrap();
     tokio::time::sleep(WAIT).await;
     settle().await;
     assert_eq!(tree.which_child("ingest").await.unwrap().incarnation, 2);

@@ -269,7 +269,7 @@ async fn a_blocked_thread_is_reported_as_leaked_and_the_stop_still_ends_within_i
 async fn the_end_of_a_leaked_thread_is_reported_when_it_comes() {
     let (app, release) = start_blocked(|child| child).await;
     let mut events = app.events();
-    app.kill_child("hash").await.unwrap();
+    app.kill("hash").await.unwrap();
     assert_eq!(until(&mut events, LEAKED).await, ("app/hash".to_owned(), 1));
     let hash = app.which_child("hash").await.unwrap();
     assert_eq!((hash.incarnation, hash.lifecycle), (2, Lifecycle::Active), "beside the first one");
@@ -284,7 +284,7 @@ async fn the_end_of_a_leaked_thread_is_reported_when_it_comes() {
 async fn a_leaked_thread_that_parks_leaves_its_child_down_until_a_retry() {
     let (app, release) = start_blocked(|child| child.on_leak(OnLeak::Park)).await;
     let mut events = app.events();
-    app.kill_child("hash").await.unwrap();
+    app.kill("hash").await.unwrap();
     until(&mut events, LEAKED).await;
     let hash = app.which_child("hash").await.unwrap();
     assert_eq!((hash.incarnation, hash.lifecycle), (1, Lifecycle::Errored));

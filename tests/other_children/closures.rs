@@ -49,8 +49,8 @@ async fn a_child_has_not_ended_before_its_closure_has() {
 
     let restarting = app.clone();
     let restarting = tokio::spawn(async move {
-        restarting.terminate_child("sum").await.unwrap();
-        restarting.restart_child("sum").await
+        restarting.stop_child("sum").await.unwrap();
+        restarting.otp().restart_child("sum").await
     });
     until(&mut events, |kind| kind.to_string().contains("deactivating")).await;
     // The function returns then, and its closure runs on.

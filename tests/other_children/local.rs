@@ -81,7 +81,7 @@ async fn an_abort_drops_a_local_future_on_its_own_thread() {
     let app = start(child.shutdown(Shutdown::BrutalKill)).await;
     begins.recv().await.unwrap();
     let mut events = app.events();
-    app.terminate_child("script").await.unwrap();
+    app.stop_child("script").await.unwrap();
     assert_eq!(next_exit(&mut events).await, "killed");
     assert_eq!((dropped.try_recv(), dropped.try_recv()), (Ok(true), Ok(true)), "both, before");
     app.stop("enough").await.unwrap();

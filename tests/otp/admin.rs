@@ -20,7 +20,7 @@ async fn otp_26_a_running_child_is_already_started() {
 
     assert!(matches!(
         answer,
-        Err(ControlError::AlreadyStarted { path }) if path.as_str() == "app/a"
+        Err(ControlError::NameTaken { path, running: true }) if path.as_str() == "app/a"
     ));
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
     assert_eq!(fakes.actions(), ["start a"]);
@@ -30,13 +30,13 @@ async fn otp_26_a_running_child_is_already_started() {
 async fn otp_27_a_stopped_child_is_already_present() {
     let fakes = FakeChildren::new();
     let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
-    tree.terminate_child("a").await.unwrap();
+    tree.otp().terminate_child("a").await.unwrap();
 
     let answer = tree.start_child(fakes.child("a")).await;
 
     assert!(matches!(
         answer,
-        Err(ControlError::AlreadyPresent { path, state: Lifecycle::Stopped })
+        Err(ControlError::NameTaken { path, running: false })
             if path.as_str() == "app/a"
     ));
     assert_eq!(fakes.actions(), ["start a", "stop a"]);
@@ -47,8 +47,8 @@ async fn otp_28_terminating_a_stopped_child_succeeds() {
     let fakes = FakeChildren::new();
     let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
-    tree.terminate_child("a").await.unwrap();
-    tree.terminate_child("a").await.unwrap();
+    tree.otp().terminate_child("a").await.unwrap();
+    tree.otp().terminate_child("a").await.unwrap();
 
     assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
     assert_eq!(fakes.actions(), ["start a", "stop a"]);
@@ -59,17 +59,17 @@ async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_
     let fakes = FakeChildren::new();
     let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
-    let restarted = tree.restart_child("a").await.unwrap_err();
-    let deleted = tree.delete_child("a").await.unwrap_err();
+    let restarted = tree.otp().restart_child("a").await.unwrap_err();
+    let deleted = tree.otp().delete_child("a").await.unwrap_err();
     assert!(matches!(restarted, ControlError::Running { path } if path.as_str() == "app/a"));
     assert!(matches!(deleted, ControlError::Running { path } if path.as_str() == "app/a"));
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
 
     let answers = [
-        tree.restart_child("b").await.map(drop),
-        tree.delete_child("b").await,
-        tree.terminate_child("b").await,
-        tree.kill_child("b").await,
+        tree.otp().restart_child("b").await.map(drop),
+        tree.otp().delete_child("b").await,
+        tree.otp().terminate_child("b").await,
+        tree.kill("b").await.map(drop),
         tree.which_child("b").await.map(drop),
         tree.child_spec("b").await.map(drop),
     ];
@@ -87,7 +87,7 @@ async fn otp_30_a_dynamic_childs_handle_is_not_found_under_a_static_supervisor()
     let fakes = FakeChildren::new();
     let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
-    let answer = tree.terminate_child("a#1").await;
+    let answer = tree.otp().terminate_child("a#1").await;
 
     assert!(matches!(answer, Err(ControlError::NotFound { .. })));
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
@@ -101,15 +101,15 @@ async fn otp_31_a_call_to_a_missing_supervisor_is_an_error() {
     let tree = start(Supervisor::builder("app").child(sub)).await;
     let sub = tree.supervisor("sub").await.unwrap();
 
-    tree.terminate_child("sub").await.unwrap();
+    tree.otp().terminate_child("sub").await.unwrap();
     let answers = [
         sub.start_child(fakes.child("b")).await.map(drop),
-        sub.terminate_child("a").await,
-        sub.restart_child("a").await.map(drop),
-        sub.delete_child("a").await,
-        sub.which_children().await.map(drop),
+        sub.otp().terminate_child("a").await,
+        sub.otp().restart_child("a").await.map(drop),
+        sub.otp().delete_child("a").await,
+        sub.otp().which_children().await.map(drop),
         sub.which_child("a").await.map(drop),
-        sub.count_children().await.map(drop),
+        sub.otp().count_children().await.map(drop),
         sub.child_spec("a").await.map(drop),
         tree.supervisor("sub").await.map(drop),
     ];
@@ -123,8 +123,8 @@ async fn otp_31_a_call_to_a_missing_supervisor_is_an_error() {
     tree.stop("the test is over").await.unwrap();
     let answers = [
         tree.start_child(fakes.child("b")).await.map(drop),
-        tree.terminate_child("sub").await,
-        tree.count_children().await.map(drop),
+        tree.otp().terminate_child("sub").await,
+        tree.otp().count_children().await.map(drop),
         sub.which_child("a").await.map(drop),
     ];
     for answer in answers {
@@ -145,12 +145,12 @@ async fn otp_32_a_dynamic_child_is_terminated_by_its_handle_only() {
     let stranger = others.start_child(fakes.child("stranger")).await.unwrap();
 
     let not_found = |answer| matches!(answer, Err(ControlError::NotFound { .. }));
-    assert!(not_found(conns.terminate_child("a").await), "by its id");
+    assert!(not_found(conns.otp().terminate_child("a").await), "by its id");
     assert_eq!(state(&conns, a.name()).await, (Lifecycle::Active, 1));
-    conns.terminate_child(a.name()).await.unwrap();
-    assert!(not_found(conns.terminate_child(a.name()).await), "a dead handle");
+    conns.otp().terminate_child(a.name()).await.unwrap();
+    assert!(not_found(conns.otp().terminate_child(a.name()).await), "a dead handle");
     assert!(
-        not_found(conns.terminate_child(stranger.name()).await),
+        not_found(conns.otp().terminate_child(stranger.name()).await),
         "a handle of a different supervisor"
     );
     assert_eq!(state(&others, stranger.name()).await, (Lifecycle::Active, 1));
@@ -163,14 +163,14 @@ async fn otp_33_a_child_is_terminated_restarted_terminated_and_deleted() {
     let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
 
-    tree.terminate_child("a").await.unwrap();
+    tree.otp().terminate_child("a").await.unwrap();
     assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
-    assert_eq!(tree.restart_child("a").await.unwrap().incarnation(), Some(2));
+    assert_eq!(tree.otp().restart_child("a").await.unwrap().incarnation(), Some(2));
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
-    tree.terminate_child("a").await.unwrap();
+    tree.otp().terminate_child("a").await.unwrap();
     assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 2));
-    tree.delete_child("a").await.unwrap();
-    assert!(tree.which_children().await.unwrap().is_empty());
+    tree.otp().delete_child("a").await.unwrap();
+    assert!(tree.otp().which_children().await.unwrap().is_empty());
     assert!(matches!(tree.which_child("a").await, Err(ControlError::NotFound { .. })));
     assert_eq!(fakes.actions(), ["start a", "stop a", "start a", "stop a"]);
 }
@@ -190,7 +190,7 @@ async fn otp_40_an_invalid_spec_is_refused_in_the_caller_even_without_a_supervis
     };
 
     assert!(refused(sub.start_child(fakes.child("a/b")).await), "it runs");
-    tree.terminate_child("sub").await.unwrap();
+    tree.otp().terminate_child("sub").await.unwrap();
     assert!(refused(sub.start_child(fakes.child("a/b")).await), "it does not");
     tree.stop("the test is over").await.unwrap();
     assert!(refused(sub.start_child(fakes.child("a/b")).await), "nor does the tree");
@@ -208,7 +208,7 @@ async fn otp_123_a_supervisor_whose_name_is_taken_is_refused_and_none_of_its_chi
 
     assert!(matches!(
         answer,
-        Err(ControlError::AlreadyStarted { path }) if path.as_str() == "app/sub"
+        Err(ControlError::NameTaken { path, running: true }) if path.as_str() == "app/sub"
     ));
     settle().await;
     assert_eq!(fakes.log(), [""; 0]);

@@ -32,13 +32,13 @@ fn significant(fakes: &FakeChildren, name: &str, restart: RestartType) -> ChildS
 /// Asserts that the tree is running.
 async fn assert_alive(tree: &SupervisorHandle, about: &str) {
     settle().await;
-    assert!(tree.count_children().await.is_ok(), "{about}: the supervisor has ended");
+    assert!(tree.otp().count_children().await.is_ok(), "{about}: the supervisor has ended");
 }
 
 /// Asserts that the tree has ended normally, without waiting for a timer.
 async fn assert_over(tree: &SupervisorHandle, about: &str) {
     settle().await;
-    let calls = tree.count_children().await;
+    let calls = tree.otp().count_children().await;
     assert!(matches!(calls, Err(ControlError::Ended { .. })), "{about}: {calls:?}");
     assert!(tree.wait().await.is_ok(), "{about}");
 }
@@ -76,14 +76,14 @@ async fn otp_81_the_end_of_a_significant_temporary_child_ends_all_unless_it_is_t
         let builder = app(AutoShutdown::AnySignificant).child(spec.clone());
         let tree = start(builder.child(fakes.child("b")).child(fakes.child("c"))).await;
 
-        tree.terminate_child("a").await.unwrap();
+        tree.otp().terminate_child("a").await.unwrap();
         assert_alive(&tree, &about).await;
         assert_eq!(fakes.actions(), ["start a", "start b", "start c", "stop a"], "{about}");
 
         tree.start_child(spec).await.unwrap();
         match end {
             Some(end) => fakes.end("a", end).await,
-            None => tree.kill_child("a").await.unwrap(),
+            None => drop(tree.kill("a").await.unwrap()),
         }
 
         assert_over(&tree, &about).await;
@@ -104,7 +104,7 @@ async fn otp_82_a_significant_transient_child_is_restarted_when_it_fails_and_end
 
         match end {
             Some(end) => fakes.end("a", end).await,
-            None => tree.kill_child("a").await.unwrap(),
+            None => drop(tree.kill("a").await.unwrap()),
         }
         assert_alive(&tree, &about).await;
         assert_eq!(tree.which_child("a").await.unwrap().next.unwrap().remaining, WAIT);
@@ -225,6 +225,6 @@ async fn otp_86_a_dynamic_supervisor_refuses_significant_children() {
         };
         assert_eq!((path.as_str(), *option), ("pool/a", "significant"));
         assert_eq!(fakes.log(), [""; 0]);
-        assert_eq!(tree.count_children().await.unwrap().specs, 0);
+        assert_eq!(tree.otp().count_children().await.unwrap().specs, 0);
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::common::{End, FakeChildren, NextStart, counts, settle, start};
 use verger::policy::Preset;
 use verger::{
-    Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, RestartType,
-    Strategy, Supervisor, SupervisorHandle, async_trait, child, worker,
+    Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, RestartType, Strategy,
+    Supervisor, SupervisorHandle, async_trait, child, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ async fn otp_34_a_thousand_and_two_thousand_dynamic_children_are_counted_by_thei
         }
 
         for name in &names {
-            conns.kill_child(name).await.unwrap();
+            conns.kill(name).await.unwrap();
         }
         settle().await;
         assert_eq!(counts(&conns).await, [0; 4]);
@@ -70,7 +70,7 @@ async fn otp_35_children_that_are_being_restarted_count_but_not_as_active() {
     fakes.end("b", End::Error).await;
     fakes.end("c", End::Error).await;
     assert_eq!(counts(&conns).await, [3, 1, 0, 3], "they wait");
-    assert_eq!(conns.count_children().await.unwrap().restarting, 2);
+    assert_eq!(conns.otp().count_children().await.unwrap().restarting, 2);
 
     tokio::time::sleep(SECOND).await;
     settle().await;
@@ -81,10 +81,10 @@ async fn otp_35_children_that_are_being_restarted_count_but_not_as_active() {
     settle().await;
     assert_eq!(fakes.actions(), ["start b", "start c"]);
     assert_eq!(counts(&conns).await, [3, 3, 0, 3], "they are back");
-    assert_eq!(conns.count_children().await.unwrap().restarting, 0);
+    assert_eq!(conns.otp().count_children().await.unwrap().restarting, 0);
 
     for (left, child) in (0..3).rev().zip(&children) {
-        conns.terminate_child(child.name()).await.unwrap();
+        conns.otp().terminate_child(child.name()).await.unwrap();
         assert_eq!(counts(&conns).await, [left, left, 0, left]);
     }
 }
@@ -113,7 +113,7 @@ async fn otp_36_the_parts_of_a_spec_are_kept_once_and_dropped_with_its_last_chil
     };
     let (_tree, conns) = conns().await;
     let earlier = conns.start_child(spec.clone()).await.unwrap();
-    conns.kill_child(earlier.name()).await.unwrap();
+    conns.kill(earlier.name()).await.unwrap();
     let mut children = Vec::new();
     for _ in 0..100 {
         children.push(conns.start_child(spec.clone()).await.unwrap());
@@ -124,7 +124,7 @@ async fn otp_36_the_parts_of_a_spec_are_kept_once_and_dropped_with_its_last_chil
     assert_eq!(Arc::strong_count(&large), 2, "ours, and one for the hundred");
 
     for child in children {
-        conns.terminate_child(child.name()).await.unwrap();
+        conns.otp().terminate_child(child.name()).await.unwrap();
     }
     settle().await;
     assert_eq!(Arc::strong_count(&large), 1, "it can't be started again");
@@ -152,8 +152,8 @@ async fn otp_37_a_name_is_free_again_only_after_a_temporary_child_however_it_end
             .await;
 
             match death {
-                Terminated => tree.terminate_child("a").await.unwrap(),
-                Killed => tree.kill_child("a").await.unwrap(),
+                Terminated => tree.otp().terminate_child("a").await.unwrap(),
+                Killed => drop(tree.kill("a").await.unwrap()),
                 Ended(end) => fakes.end_without_settling("a", end),
             }
             settle().await;
@@ -166,10 +166,10 @@ async fn otp_37_a_name_is_free_again_only_after_a_temporary_child_however_it_end
             };
             match answer {
                 Ok(_) => assert_eq!(restart, RestartType::Temporary, "{case}"),
-                Err(ControlError::AlreadyPresent { state: Lifecycle::Stopped, .. }) => {
+                Err(ControlError::NameTaken { running: false, .. }) => {
                     assert!(restart != RestartType::Temporary && kept, "{case}");
                 }
-                Err(ControlError::AlreadyStarted { .. }) => {
+                Err(ControlError::NameTaken { running: true, .. }) => {
                     assert!(restart != RestartType::Temporary && !kept, "{case}");
                 }
                 Err(_) => panic!("{case}"),

@@ -18,7 +18,7 @@ fn app(strategy: Strategy) -> SupervisorBuilder {
 
 /// Returns the name, state and incarnation of each child.
 async fn seen(tree: &SupervisorHandle) -> Vec<(String, Lifecycle, u32)> {
-    let children = tree.which_children().await.unwrap();
+    let children = tree.otp().which_children().await.unwrap();
     let seen =
         |child: ChildInfo| (child.path.name().to_owned(), child.lifecycle, child.incarnation);
     children.into_iter().map(seen).collect()
@@ -84,7 +84,7 @@ async fn otp_109_a_group_restart_restarts_finished_and_terminated_children_of_it
         .await;
         for place in ["before", "after"] {
             fakes.end(&format!("done-{place}"), End::Normal).await;
-            tree.terminate_child(&format!("stopped-{place}")).await.unwrap();
+            tree.otp().terminate_child(&format!("stopped-{place}")).await.unwrap();
         }
         fakes.actions();
 
@@ -195,8 +195,12 @@ async fn otp_112_a_significant_child_in_a_retry_loop_is_not_gone_and_a_terminate
         sleep(seconds(15)).await;
         assert_eq!(tree.which_child("a").await.unwrap().lifecycle, Lifecycle::Restarting);
         if terminated {
-            tree.terminate_child("a").await.unwrap();
-            assert_eq!(tree.count_children().await.unwrap().active, 2, "that alone ends nothing");
+            tree.otp().terminate_child("a").await.unwrap();
+            assert_eq!(
+                tree.otp().count_children().await.unwrap().active,
+                2,
+                "that alone ends nothing"
+            );
         }
         fakes.actions();
 

@@ -108,10 +108,10 @@ async fn otp_120_no_child_survives_a_killed_supervisor() {
 
     let tree = start(family(&fakes)).await;
     settle().await;
-    tree.kill_child("below").await.unwrap();
+    tree.kill("below").await.unwrap();
     settle().await;
     assert_eq!(dropped(&fakes), ALL_DROPPED, "killed through its own supervisor");
-    assert_eq!(tree.count_children().await.unwrap().specs, 0);
+    assert_eq!(tree.otp().count_children().await.unwrap().specs, 0);
     tree.stop("enough").await.unwrap();
 
     let run = tokio::spawn(family(&fakes).build().unwrap().run());
@@ -197,11 +197,11 @@ async fn otp_122_a_child_that_is_deleted_and_added_again_comes_last() {
     let builder = ["a", "b", "c"].iter().fold(builder, |it, name| it.child(fakes.child(name)));
     let tree = start(builder).await;
 
-    tree.terminate_child("a").await.unwrap();
-    tree.delete_child("a").await.unwrap();
+    tree.otp().terminate_child("a").await.unwrap();
+    tree.otp().delete_child("a").await.unwrap();
     tree.start_child(fakes.child("a")).await.unwrap();
 
-    let children = tree.which_children().await.unwrap();
+    let children = tree.otp().which_children().await.unwrap();
     let names: Vec<_> = children.iter().map(|child| child.path.name()).collect();
     assert_eq!(names, ["b", "c", "a"]);
     fakes.actions();

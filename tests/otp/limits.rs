@@ -33,7 +33,7 @@ async fn otp_61_a_dynamic_child_whose_restart_fails_once_is_retried() {
     assert_eq!(fakes.actions(), ["start a", "end a", "try a", "start a"]);
     let child = tree.which_child("a#1").await.unwrap();
     assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Active, 3));
-    assert_eq!(tree.count_children().await.unwrap().active, 1);
+    assert_eq!(tree.otp().count_children().await.unwrap().active, 1);
     assert_eq!(began.elapsed(), Duration::ZERO, "Elixir knows no backoff");
 }
 
@@ -105,7 +105,7 @@ async fn otp_63_the_result_of_its_restart_decides_about_a_dynamic_child() {
     }
 
     for (segment, _) in restarts {
-        tree.kill_child(segment).await.unwrap();
+        tree.kill(segment).await.unwrap();
         settle().await;
         let child = tree.which_child(segment).await.unwrap();
         assert_eq!(child.lifecycle, Lifecycle::Restarting, "{segment}");
@@ -124,7 +124,7 @@ async fn otp_63_the_result_of_its_restart_decides_about_a_dynamic_child() {
         let next = child.next.unwrap();
         assert_eq!((next.attempt, next.remaining), (2, seconds(1)), "{segment}");
     }
-    let counts = tree.count_children().await.unwrap();
+    let counts = tree.otp().count_children().await.unwrap();
     assert_eq!((counts.specs, counts.active, counts.restarting), (3, 1, 2));
 }
 
@@ -138,7 +138,7 @@ async fn otp_64_with_max_children_zero_no_child_is_started() {
     let ControlError::MaxChildren { path, max } = &refused else { panic!("{refused:?}") };
     assert_eq!((path.as_str(), *max), ("pool", 0));
     assert_eq!(fakes.log(), [""; 0]);
-    assert_eq!(tree.count_children().await.unwrap().specs, 0);
+    assert_eq!(tree.otp().count_children().await.unwrap().specs, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +159,7 @@ async fn otp_65_a_restarting_child_counts_towards_max_children() {
     }
     assert_eq!(fakes.actions(), ["start a", "end a", "try a", "start a"]);
 
-    tree.terminate_child("a#1").await.unwrap();
+    tree.otp().terminate_child("a#1").await.unwrap();
     assert_eq!(tree.start_child(fakes.child("b")).await.unwrap().name(), "b#2");
 }
 
@@ -219,7 +219,7 @@ async fn otp_67_each_kind_of_start_failure_has_its_own_error_and_the_supervisor_
     // The child was cancelled after 2 s, and had a grace of 3 s.
     assert_eq!(began.elapsed(), seconds(5));
 
-    assert_eq!(tree.count_children().await.unwrap().specs, 1);
+    assert_eq!(tree.otp().count_children().await.unwrap().specs, 1);
     let a = tree.start_child(fakes.child("a")).await.unwrap();
     assert_eq!(tree.which_child(a.name()).await.unwrap().lifecycle, Lifecycle::Active);
     let sibling = tree.which_child("sibling#1").await.unwrap();

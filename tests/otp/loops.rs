@@ -92,7 +92,7 @@ async fn otp_76_a_child_in_a_restart_loop_can_be_terminated_and_started_manually
             assert_eq!(attempts, if takes.is_zero() { 2 } else { 3 }, "{strategy} at {moment:?}");
 
             let called = Instant::now();
-            tree.terminate_child("a").await.unwrap();
+            tree.otp().terminate_child("a").await.unwrap();
 
             assert_eq!(called.elapsed(), takes, "{strategy} at {moment:?}: what is left of it");
             let stopped = tree.which_child("a").await.unwrap();
@@ -103,7 +103,7 @@ async fn otp_76_a_child_in_a_restart_loop_can_be_terminated_and_started_manually
 
             state.recover();
             let called = Instant::now();
-            tree.restart_child("a").await.unwrap();
+            tree.otp().restart_child("a").await.unwrap();
             assert_eq!(called.elapsed(), ATTEMPT);
             assert_eq!(tree.which_child("a").await.unwrap().lifecycle, Lifecycle::Active);
         }
@@ -148,7 +148,7 @@ async fn otp_78_under_rest_for_one_children_before_a_restart_loop_run_and_later_
     // The second attempt failed 500 ms ago.
     sleep(MOMENTS[0].0).await;
 
-    let children = tree.which_children().await.unwrap();
+    let children = tree.otp().which_children().await.unwrap();
 
     let seen: Vec<_> =
         children.iter().map(|child| (child.path.name(), child.lifecycle, child.why)).collect();
@@ -158,7 +158,7 @@ async fn otp_78_under_rest_for_one_children_before_a_restart_loop_run_and_later_
         ("last", Lifecycle::Stopped, Some("stopped with its group")),
     ];
     assert_eq!(seen, expected);
-    let counts = tree.count_children().await.unwrap();
+    let counts = tree.otp().count_children().await.unwrap();
     assert_eq!((counts.specs, counts.active, counts.restarting, counts.workers), (3, 1, 1, 3));
     let next = children[1].next.unwrap();
     assert_eq!((next.attempt, next.remaining), (2, Duration::from_millis(500)));
@@ -167,6 +167,7 @@ async fn otp_78_under_rest_for_one_children_before_a_restart_loop_run_and_later_
     sleep(next.remaining + ATTEMPT).await;
     settle().await;
     let incarnations: Vec<_> = tree
+        .otp()
         .which_children()
         .await
         .unwrap()
@@ -189,12 +190,12 @@ async fn otp_79_a_dynamic_child_in_a_restart_loop_can_be_terminated_by_its_old_n
         let attempts = state.attempts();
 
         let called = Instant::now();
-        tree.terminate_child("a#1").await.unwrap();
+        tree.otp().terminate_child("a#1").await.unwrap();
 
         assert_eq!(called.elapsed(), takes, "at {moment:?}");
         let gone = tree.which_child("a#1").await;
         assert!(matches!(gone, Err(ControlError::NotFound { .. })), "{gone:?}");
-        assert_eq!(tree.count_children().await.unwrap().specs, 0);
+        assert_eq!(tree.otp().count_children().await.unwrap().specs, 0);
         sleep(seconds(3600)).await;
         assert_eq!(state.attempts(), attempts, "at {moment:?}: it went on");
     }
@@ -206,11 +207,11 @@ async fn a_call_about_a_child_whose_siblings_are_in_a_restart_loop_is_answered()
     let builder = Supervisor::builder("app").strategy(Strategy::OneForAll).unlimited_restarts();
     let tree = start(builder.child(state.spec("a")).child(slow("b", Duration::ZERO))).await;
     state.begin().await;
-    tree.terminate_child("b").await.unwrap();
+    tree.otp().terminate_child("b").await.unwrap();
     let called = Instant::now();
 
     let (added, again) =
-        tokio::join!(tree.start_child(slow("c", Duration::ZERO)), tree.restart_child("b"));
+        tokio::join!(tree.start_child(slow("c", Duration::ZERO)), tree.otp().restart_child("b"));
 
     // At the end of the first attempt, which fails.
     assert_eq!(called.elapsed(), WAIT + ATTEMPT);

@@ -61,7 +61,7 @@ async fn otp_21_options_that_a_declaration_omits_have_their_defaults() {
 
     // The end of the only child ends nothing.
     let tree = start(Strategy { db: Db }.builder()).await;
-    tree.terminate_child("db").await.unwrap();
+    tree.otp().terminate_child("db").await.unwrap();
     assert!(tokio::time::timeout(HOUR, tree.wait()).await.is_err());
 }
 

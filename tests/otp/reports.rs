@@ -258,7 +258,7 @@ async fn otp_92_a_manual_retry_is_not_logged_as_a_restart() {
 async fn otp_92_a_configured_brutal_kill_logs_no_warning() {
     let tree = start(app().child(ignores_cancellation("a").shutdown(Shutdown::BrutalKill))).await;
     let log = Log::at(LevelFilter::DEBUG);
-    tree.terminate_child("a").await.unwrap();
+    tree.otp().terminate_child("a").await.unwrap();
     assert_eq!(
         log.lines(),
         [
@@ -302,7 +302,7 @@ async fn otp_92_a_childs_log_lines_are_in_a_span_with_its_path_and_incarnation()
     let tree = start(app().child(below)).await;
     sleep(seconds(1)).await;
     settle().await;
-    tree.kill_child("below/talks").await.unwrap();
+    tree.kill("below/talks").await.unwrap();
     sleep(seconds(1)).await;
     settle().await;
     tree.stop("enough").await.unwrap();
@@ -362,8 +362,8 @@ async fn otp_92_a_child_that_a_caller_starts_logs_no_line_at_info() {
     assert_eq!(log.lines(), [""; 0]);
 
     // Unlike in OTP, the calls themselves are logged, because they explain why a child was down.
-    ordered.terminate_child("a").await.unwrap();
-    ordered.restart_child("a").await.unwrap();
+    ordered.otp().terminate_child("a").await.unwrap();
+    ordered.otp().restart_child("a").await.unwrap();
     let call = "INFO verger::lifecycle: changed by a call child=app/a call=";
     let calls = ["terminate_child", "restart_child"].map(|name| format!("{call}\"{name}\""));
     assert_eq!(log.lines(), calls);
@@ -424,7 +424,7 @@ async fn seed0_56_children_killed_together_are_logged_with_their_own_run_time() 
     let child = |name| fakes.child(name).backoff(Backoff::constant(seconds(1)));
     let tree = start(app().child(child("a")).child(child("b"))).await;
     sleep(seconds(2)).await;
-    let (a, b) = tokio::join!(tree.kill_child("a"), tree.kill_child("b"));
+    let (a, b) = tokio::join!(tree.kill("a"), tree.kill("b"));
     a.and(b).unwrap();
     settle().await;
     let line = |name| {
@@ -449,7 +449,7 @@ async fn seed0_56_a_decision_is_logged_with_child_cause_delay_count_and_run_time
     fakes.end("a", End::Error).await;
     sleep(seconds(3)).await;
     settle().await;
-    tree.kill_child("a").await.unwrap();
+    tree.kill("a").await.unwrap();
     assert_eq!(
         log.lines(),
         [

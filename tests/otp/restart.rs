@@ -231,7 +231,10 @@ async fn otp_56_a_dynamic_supervisor_that_gives_up_fails_unless_set_to_end_clean
 
     tokio::time::sleep(SECOND).await;
     assert_eq!(state(&tree, "conns").await, (Lifecycle::Active, 2));
-    assert_eq!(tree.supervisor("conns").await.unwrap().which_children().await.unwrap().len(), 0);
+    assert_eq!(
+        tree.supervisor("conns").await.unwrap().otp().which_children().await.unwrap().len(),
+        0
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,10 +248,10 @@ async fn otp_57_a_dynamic_child_that_declines_its_restart_is_removed() {
 
     fakes.end("a", End::Error).await;
 
-    let left = dynamic.which_children().await.unwrap();
+    let left = dynamic.otp().which_children().await.unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].path.name(), children[1]);
-    assert_eq!(dynamic.count_children().await.unwrap().specs, 1);
+    assert_eq!(dynamic.otp().count_children().await.unwrap().specs, 1);
     tree.stop("the test is over").await.unwrap();
     assert_eq!(
         fakes.actions(),
@@ -300,7 +303,7 @@ async fn otp_59_a_restarted_subtree_has_its_static_children_only() {
         .child(inner.into_child().restart(RestartType::Transient));
     let tree = up(&fakes, otp(Strategy::OneForOne, 2).child(sub), &["other"]).await;
 
-    tree.terminate_child("sub/inner").await.unwrap();
+    tree.otp().terminate_child("sub/inner").await.unwrap();
     assert_eq!(state(&tree, "sub/inner").await, (Lifecycle::Stopped, 1));
     let added = tree.supervisor("sub").await.unwrap();
     added.start_child(fakes.child("added")).await.unwrap();
@@ -337,12 +340,12 @@ async fn otp_60_a_killed_supervisor_and_a_killed_worker_return_under_their_paths
     let tree = up(&fakes, otp(Strategy::OneForOne, 2).child(sub), &[]).await;
     let handle = tree.supervisor("sub").await.unwrap();
 
-    tree.kill_child("sub/a").await.unwrap();
+    tree.kill("sub/a").await.unwrap();
     settle().await;
     assert_eq!(active(&tree, ["sub", "sub/a"]).await, [1, 2]);
     assert_eq!(fakes.log(), ["dead a", "start a"]);
 
-    tree.kill_child("sub").await.unwrap();
+    tree.kill("sub").await.unwrap();
     settle().await;
     assert_eq!(active(&tree, ["sub", "sub/a"]).await, [2, 1]);
     assert_eq!(fakes.log(), ["dead a", "start a"], "no earlier incarnation is left");

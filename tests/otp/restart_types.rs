@@ -106,7 +106,7 @@ async fn otp_43_a_transient_child_that_ends_normally_is_kept_as_stopped() {
 
         assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
         assert_eq!(tree.which_child("a").await.unwrap().why, Some("finished"));
-        let counts = tree.count_children().await.unwrap();
+        let counts = tree.otp().count_children().await.unwrap();
         assert_eq!((counts.specs, counts.active), (1, 0));
         assert_eq!(fakes.actions(), ["start a", "end a"]);
     }
@@ -123,7 +123,7 @@ async fn otp_44_a_transient_child_that_ends_with_shutdown_is_kept_and_can_be_res
     assert_eq!(state(&tree, "sub").await, (Lifecycle::Stopped, 1));
     assert_eq!(fakes.actions(), ["start fuse", "end fuse"]);
 
-    assert_eq!(tree.restart_child("sub").await.unwrap().incarnation(), Some(2));
+    assert_eq!(tree.otp().restart_child("sub").await.unwrap().incarnation(), Some(2));
     assert_eq!(state(&tree, "sub/fuse").await, (Lifecycle::Active, 1));
     assert_eq!(fakes.actions(), ["start fuse"]);
 }
@@ -138,7 +138,7 @@ async fn otp_45_a_transient_child_that_ends_abnormally_is_restarted() {
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
     fakes.end("a", End::Panic).await;
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 3));
-    tree.kill_child("a").await.unwrap();
+    tree.kill("a").await.unwrap();
     settle().await;
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 4));
 
@@ -154,20 +154,20 @@ async fn otp_46_a_temporary_child_is_gone_however_it_ended() {
         let builder =
             names.into_iter().fold(builder, |it, name| it.child(temporary(fakes.child(name))));
         let tree = start(builder.child(temporary(ends_with_shutdown(&fakes)))).await;
-        assert_eq!(tree.count_children().await.unwrap().specs, 5);
+        assert_eq!(tree.otp().count_children().await.unwrap().specs, 5);
 
         fakes.end("normal", End::Normal).await;
         fakes.end("failed", End::Error).await;
         fakes.end("panicked", End::Panic).await;
-        tree.kill_child("killed").await.unwrap();
+        tree.kill("killed").await.unwrap();
         fakes.end("fuse", End::Error).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
 
         for name in names.into_iter().chain(["sub"]) {
             assert!(is_unknown(&tree, name).await, "{name}");
         }
-        assert!(tree.which_children().await.unwrap().is_empty());
-        let counts = tree.count_children().await.unwrap();
+        assert!(tree.otp().which_children().await.unwrap().is_empty());
+        let counts = tree.otp().count_children().await.unwrap();
         assert_eq!((counts.specs, counts.active, counts.workers, counts.supervisors), (0, 0, 0, 0));
         let starts = fakes.actions().iter().filter(|act| act.starts_with("start")).count();
         assert_eq!(starts, 5, "no child was restarted");
@@ -190,7 +190,7 @@ async fn otp_47_a_temporary_sibling_in_a_group_restart_is_stopped_and_removed() 
             assert_eq!(ends_of("app/bystander", &mut events), ["shutdown"]);
             assert_eq!(fakes.actions(), ["end a", "stop bystander", "start a"]);
             assert!(is_unknown(&tree, "bystander").await);
-            assert_eq!(tree.count_children().await.unwrap().specs, 1);
+            assert_eq!(tree.otp().count_children().await.unwrap().specs, 1);
             assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
         }
     }
@@ -243,8 +243,8 @@ async fn otp_48_a_child_that_a_caller_starts_makes_no_progress_record_at_info() 
 
     tree.start_child(fakes.child("b")).await.unwrap();
     assert_eq!(logged(), ["DEBUG app/b active"], "by start_child");
-    tree.terminate_child("b").await.unwrap();
-    tree.restart_child("b").await.unwrap();
+    tree.otp().terminate_child("b").await.unwrap();
+    tree.otp().restart_child("b").await.unwrap();
     assert_eq!(logged(), ["DEBUG app/b active"], "by restart_child");
     fakes.end("b", End::Error).await;
     assert_eq!(logged(), ["INFO app/b active"], "by its supervisor, although a caller added it");

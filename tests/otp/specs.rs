@@ -264,7 +264,7 @@ async fn otp_22_overrides_win_over_the_spec_of_a_type_a_value_or_a_full_spec() {
         ("value-2", overridden, Shutdown::Infinity, Some("port 81")),
         ("full-2", overridden, Shutdown::Infinity, None),
     ];
-    assert_eq!(tree.which_children().await.unwrap().len(), table.len());
+    assert_eq!(tree.otp().which_children().await.unwrap().len(), table.len());
     for (name, restart, shutdown, status) in table {
         let spec = tree.child_spec(name).await.unwrap();
         assert_eq!((spec.restart, spec.shutdown), (restart, shutdown), "{name}");
@@ -325,7 +325,7 @@ async fn otp_25_a_second_dynamic_supervisor_with_one_name_is_already_started() {
     let same = tree.start_child(DynamicSupervisor::builder("conns")).await;
     assert!(matches!(
         same,
-        Err(ControlError::AlreadyStarted { path }) if path.as_str() == "app/conns"
+        Err(ControlError::NameTaken { path, running: true }) if path.as_str() == "app/conns"
     ));
     let other = tree.start_child(DynamicSupervisor::builder("jobs")).await.unwrap();
     assert_eq!(other.path().as_str(), "app/jobs");

@@ -71,7 +71,7 @@ async fn otp_5_a_temporary_child_that_declines_when_added_is_not_listed() {
 
     assert!(added.declined());
     assert_eq!(added.incarnation(), None);
-    assert!(tree.which_children().await.unwrap().is_empty());
+    assert!(tree.otp().which_children().await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +83,7 @@ async fn otp_6_a_dynamic_child_that_declines_leaves_nothing_behind() {
     assert!(conns.start_child(fakes.child("a")).await.unwrap().declined());
 
     assert_eq!(counts(&conns).await, [0; 4]);
-    assert!(conns.which_children().await.unwrap().is_empty());
+    assert!(conns.otp().which_children().await.unwrap().is_empty());
     tree.stop("the test is over").await.unwrap();
     assert_eq!(fakes.actions(), ["try a"]);
 }
@@ -182,10 +182,10 @@ async fn otp_10_a_failed_manual_restart_is_returned_to_the_caller_and_not_retrie
             builder = builder.preset(preset);
         }
         let tree = start(builder.child(fakes.child("b"))).await;
-        tree.terminate_child("a").await.unwrap();
+        tree.otp().terminate_child("a").await.unwrap();
         fakes.next_starts("a", [NextStart::Error]);
 
-        let error = tree.restart_child("a").await.unwrap_err();
+        let error = tree.otp().restart_child("a").await.unwrap_err();
 
         assert!(matches!(
             error,

@@ -87,11 +87,11 @@ async fn otp_70_a_brutal_kill_takes_no_time_and_affects_no_sibling() {
         let mut journal = Journal::of(&tree);
         let began = Instant::now();
 
-        tree.terminate_child(name).await.unwrap();
+        tree.otp().terminate_child(name).await.unwrap();
 
         assert_eq!(began.elapsed(), Duration::ZERO);
         assert_eq!(journal.stops(), [format!("{name}: killed after 0ns")]);
-        let siblings = tree.which_children().await.unwrap();
+        let siblings = tree.otp().which_children().await.unwrap();
         let active = siblings.iter().filter(|child| child.lifecycle == Lifecycle::Active);
         assert_eq!(active.map(|child| child.incarnation).collect::<Vec<_>>(), [1, 1]);
     }
@@ -270,7 +270,7 @@ async fn otp_75_a_detached_child_delays_no_call() {
         let mut journal = Journal::of(&tree);
         let (began, caller) = (Instant::now(), tree.clone());
         let terminated = async move {
-            caller.terminate_child(name).await.unwrap();
+            caller.otp().terminate_child(name).await.unwrap();
             began.elapsed()
         };
         let served = async {
@@ -283,7 +283,7 @@ async fn otp_75_a_detached_child_delays_no_call() {
         assert_eq!(served, (Lifecycle::Deactivating, seconds(1)), "served while it waits");
         assert_eq!(terminated, seconds(5), "the default grace");
         assert_eq!(journal.stops(), [format!("{name}: killed after 5s")]);
-        assert_eq!(tree.count_children().await.unwrap().active, 0);
+        assert_eq!(tree.otp().count_children().await.unwrap().active, 0);
         assert_eq!(began.elapsed(), seconds(5));
     }
 }

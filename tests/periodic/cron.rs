@@ -213,9 +213,9 @@ async fn runs_that_are_missed_while_the_child_is_down_follow_the_same_rule() {
             start(eager().child(noting(&diary, &clock, "* * * * *", secs(1)).missed(missed)));
         let tree = tree.await;
         sleep(secs(90)).await;
-        tree.terminate_child("a").await.unwrap();
+        tree.stop_child("a").await.unwrap();
         sleep(secs(240)).await;
-        tree.restart_child("a").await.unwrap();
+        tree.otp().restart_child("a").await.unwrap();
         sleep(secs(30)).await;
         assert_eq!(runs(&diary), expected, "{missed:?}");
         tree.stop("done").await.unwrap();

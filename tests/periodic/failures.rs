@@ -212,8 +212,8 @@ async fn a_restart_by_a_call_keeps_the_plan() {
     let diary = Diary::new();
     let tree = start(eager().child(every("a", secs(10), failing(&diary, &[])))).await;
     sleep(Duration::from_secs(4)).await;
-    tree.terminate_child("a").await.unwrap();
-    tree.restart_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
+    tree.otp().restart_child("a").await.unwrap();
     sleep(secs(6)).await;
     assert_eq!(diary.text(), "0 run 1 in #1, 10 run 2 in #2");
     tree.stop("done").await.unwrap();

@@ -151,7 +151,7 @@ async fn with_an_infinite_grace_a_run_is_cancelled_and_never_dropped() {
         assert_eq!(diary.text(), "0 run 1, 90 done 1", "{overrun:?}");
         let runs = schedule(&tree).await;
         assert_eq!((runs.runs, runs.failed), (1, 1));
-        tree.terminate_child("a").await.unwrap();
+        tree.stop_child("a").await.unwrap();
         tree.stop("done").await.unwrap();
     }
 }

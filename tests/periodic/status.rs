@@ -64,7 +64,7 @@ async fn it_counts_what_was_skipped_replaced_and_aborted() {
     let info = seen(&tree).await;
     assert_eq!((info.runs, info.running), (1, 1));
     assert_eq!(info.last.unwrap().outcome, RunOutcome::Replaced);
-    tree.kill_child("a").await.unwrap();
+    tree.kill("a").await.unwrap();
     sleep(secs(1)).await;
     let info = seen(&tree).await;
     assert_eq!((info.runs, info.running), (2, 0));

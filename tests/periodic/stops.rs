@@ -27,7 +27,7 @@ async fn a_run_has_the_grace_of_its_child_and_no_other_one_begins() {
         let spec = job.overrun(overrun).spec().shutdown(secs(60));
         let tree = start(eager().child(spec)).await;
         sleep(secs(5)).await;
-        tree.terminate_child("a").await.unwrap();
+        tree.stop_child("a").await.unwrap();
         assert_eq!(diary.text(), "0 run 1, 25 done 1", "{overrun:?}");
         let exit = tree.which_child("a").await.unwrap().last_exit;
         assert!(exit.is_none_or(|exit| matches!(*exit.reason, ExitReason::Shutdown)));

@@ -195,10 +195,10 @@ async fn a_restarted_child_counts_from_zero_and_is_healthy() {
     let tree = start(Supervisor::builder("app").child(job)).await;
     sleep(secs(25)).await;
     assert!(!seen(&tree).await.0);
-    tree.terminate_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
     let child = tree.which_child("a").await.unwrap();
     assert_eq!((child.healthy, child.problem), (None, None), "it isn't active");
-    tree.restart_child("a").await.unwrap();
+    tree.otp().restart_child("a").await.unwrap();
     assert_eq!(schedule(&tree).await.failed_in_a_row, 0);
     assert_eq!(seen(&tree).await, (true, vec![]));
     sleep(secs(25)).await;
@@ -271,7 +271,7 @@ async fn a_failed_run_of_a_child_that_stops_fails_nothing() {
     });
     let tree = start(eager().child(job)).await;
     sleep(secs(1)).await;
-    tree.terminate_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
     let child = tree.which_child("a").await.unwrap();
     assert_eq!(child.schedule.unwrap().failed, 1);
     assert!(child.last_exit.is_none_or(|last| last.reason.exit_kind() == ExitKind::Shutdown));

@@ -146,7 +146,7 @@ async fn a_childs_override_is_shown_until_its_next_incarnation_and_marked_in_the
             "└─ b                   permanent    active       up 0s",
         ],
     );
-    tree.kill_child("a").await.unwrap();
+    tree.kill("a").await.unwrap();
     settle().await;
     assert_eq!(
         text().await[1],
@@ -205,7 +205,7 @@ async fn a_fallback_and_a_dynamic_child_each_have_their_own_policy() {
 
     let conns = tree.supervisor("conns").await.unwrap();
     conns.start_child(idle("c")).await.unwrap();
-    let children = conns.which_children().await.unwrap();
+    let children = conns.children().await.unwrap();
     let policy = children[0].policy.as_ref().unwrap();
     assert_eq!(policy.on_exhausted().value, OnExhausted::Park);
     assert_eq!(policy.on_exhausted().source, PolicySource::Supervisor);

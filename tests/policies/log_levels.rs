@@ -131,19 +131,19 @@ async fn each_call_that_changes_a_child_is_a_line() {
     let app = start(Supervisor::builder("app").child(idle("a")).child(fails).child(pool)).await;
     settle().await;
     app.restart("a").await.unwrap();
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     settle().await;
     app.resume("a").await.unwrap();
-    app.terminate_child("a").await.unwrap();
-    app.restart_child("a").await.unwrap();
-    app.delete_child("a").await.unwrap_err();
-    app.terminate_child("a").await.unwrap();
-    app.delete_child("a").await.unwrap();
+    app.stop_child("a").await.unwrap();
+    app.otp().restart_child("a").await.unwrap();
+    app.otp().delete_child("a").await.unwrap_err();
+    app.stop_child("a").await.unwrap();
+    app.otp().delete_child("a").await.unwrap();
     sleep(Duration::from_secs(1)).await;
     app.resume("fails").await.unwrap();
     let pool = app.supervisor("pool").await.unwrap();
     pool.start_child(idle("conn")).await.unwrap();
-    pool.terminate_child("conn#1").await.unwrap();
+    pool.stop_child("conn#1").await.unwrap();
 
     let called: Vec<_> = lines(&log, "changed by a call")
         .iter()
@@ -153,14 +153,14 @@ async fn each_call_that_changes_a_child_is_a_line() {
         .collect();
     let expected = [
         "child=app/a call=\"restart\"",
-        "child=app/a call=\"kill_child\"",
+        "child=app/a call=\"kill\"",
         "child=app/a call=\"resume\"",
-        "child=app/a call=\"terminate_child\"",
+        "child=app/a call=\"stop_child\"",
         "child=app/a call=\"restart_child\"",
-        "child=app/a call=\"terminate_child\"",
+        "child=app/a call=\"stop_child\"",
         "child=app/a call=\"delete_child\"",
         "child=app/fails call=\"resume\"",
-        "child=app/pool/conn#1 call=\"terminate_child\"",
+        "child=app/pool/conn#1 call=\"stop_child\"",
     ];
     assert_eq!(called, expected);
     app.stop("done").await.unwrap();

@@ -35,7 +35,7 @@ async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
 }
 
 async fn lifecycles(tree: &SupervisorHandle) -> Vec<String> {
-    let children = tree.which_children().await.unwrap();
+    let children = tree.children().await.unwrap();
     children.into_iter().map(|child| format!("{} {}", child.path.name(), child.lifecycle)).collect()
 }
 
@@ -535,7 +535,7 @@ async fn a_dynamic_child_has_a_fallback_under_its_own_name() {
     fakes.end("job", End::Error).await;
     let child = seen(&tree, "job#1").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Active, Some("fallback")));
-    tree.terminate_child("job#1").await.unwrap();
+    tree.stop_child("job#1").await.unwrap();
     assert_eq!(counts(&tree).await, [0; 4]);
 }
 
@@ -546,8 +546,8 @@ async fn a_deleted_child_returns_without_its_fallback() {
     for _ in 0..2 {
         fakes.end("usual", End::Error).await;
     }
-    tree.terminate_child("usual").await.unwrap();
-    tree.delete_child("usual").await.unwrap();
+    tree.stop_child("usual").await.unwrap();
+    tree.otp().delete_child("usual").await.unwrap();
     fakes.log();
     tree.start_child(with_fallback(&fakes)).await.unwrap();
     assert_eq!(seen(&tree, "usual").await.why, None);

@@ -82,7 +82,7 @@ async fn start(app: SupervisorBuilder) -> SupervisorHandle {
 }
 
 async fn assert_all_active(app: &SupervisorHandle) {
-    for child in app.which_children().await.unwrap() {
+    for child in app.children().await.unwrap() {
         assert_eq!(child.lifecycle, Lifecycle::Active, "{}", child.path);
     }
 }
@@ -188,7 +188,7 @@ async fn eight(child: impl Fn() -> ChildSpec) -> SupervisorHandle {
 
 async fn assert_eight_active(app: &SupervisorHandle) {
     let senders = app.supervisor("senders").await.unwrap();
-    assert_eq!(senders.which_children().await.unwrap().len(), 8, "none was removed");
+    assert_eq!(senders.children().await.unwrap().len(), 8, "none was removed");
     assert_all_active(&senders).await;
 }
 

@@ -288,13 +288,13 @@ async fn pekko_on_failure_ends_with_a_child_that_does_not_start_or_is_killed() {
 
     let fakes = FakeChildren::new();
     let tree = start(builder(Preset::pekko_on_failure()).child(fakes.child("child"))).await;
-    tree.kill_child("child").await.unwrap();
+    tree.kill("child").await.unwrap();
     tree.wait().await.unwrap();
 
     let fakes = FakeChildren::new();
     let child = fakes.child("child").restart(Trigger::failure());
     let tree = start(builder(Preset::pekko_on_failure()).child(child)).await;
-    tree.kill_child("child").await.unwrap();
+    tree.kill("child").await.unwrap();
     sleep(ms(60_000)).await;
     settle().await;
     assert_eq!(tree.which_child("child").await.unwrap().incarnation, 2, "the child's own trigger");

@@ -59,7 +59,7 @@ async fn seed4_28_an_override_lasts_for_one_incarnation_and_none_restores_the_sp
     assert_eq!(child.last_exit.unwrap().to_string(), "failed: it fails");
     assert_eq!(child.restart, RestartType::Permanent, "the spec is what it was");
 
-    app.restart_child("child").await.unwrap();
+    app.otp().restart_child("child").await.unwrap();
     settle().await;
     assert_eq!(app.which_child("child").await.unwrap().incarnation, 3, "the next is forgotten");
     app.stop("done").await.unwrap();
@@ -167,7 +167,7 @@ async fn a_dynamic_supervisor_removes_a_child_that_overrides_its_restart_to_neve
     let child = saying(|ctx| Ok(ctx.set_restart_policy(Some(never()))?));
     conns.start_child(child).await.unwrap();
     settle().await;
-    assert_eq!(conns.count_children().await.unwrap().specs, 0);
+    assert_eq!(conns.otp().count_children().await.unwrap().specs, 0);
     app.stop("done").await.unwrap();
 }
 

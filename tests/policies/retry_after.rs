@@ -200,7 +200,7 @@ async fn an_uncharged_exit_uses_up_no_limit_of_the_supervisor() {
     assert_eq!(state(&tree, "poller").await, (Lifecycle::Active, 21));
     assert_eq!((charged(&tree).await, began.elapsed()), (0, secs(100)));
 
-    tree.kill_child("poller").await.unwrap();
+    tree.kill("poller").await.unwrap();
     settle().await;
     assert_eq!(charged(&tree).await, 1, "other ends do");
 }

@@ -396,12 +396,12 @@ mod errors {
             (RestartType::OnSuccess, Lifecycle::Errored),
         ] {
             let tree = start(app().child(stubborn().restart(restart))).await;
-            tree.kill_child("a").await.unwrap();
+            tree.kill("a").await.unwrap();
             settle().await;
             assert_eq!(state(&tree, "a").await, (lifecycle, 1), "{restart}");
 
             let tree = start(app().child(stubborn().restart(restart))).await;
-            tree.terminate_child("a").await.unwrap();
+            tree.stop_child("a").await.unwrap();
             later().await;
             assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1), "{restart}");
             tree.stop("the end").await.unwrap();
@@ -498,12 +498,12 @@ mod what_is_left {
             fakes.end("a", end).await;
             later().await;
             assert_eq!(state(&tree, "a").await, (lifecycle, incarnation));
-            tree.restart_child("a").await.unwrap();
+            tree.otp().restart_child("a").await.unwrap();
         }
         fakes.end("a", End::Error).await;
-        tree.terminate_child("a").await.unwrap();
+        tree.stop_child("a").await.unwrap();
         assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 4));
-        tree.delete_child("a").await.unwrap();
+        tree.otp().delete_child("a").await.unwrap();
         assert!(matches!(tree.which_child("a").await, Err(ControlError::NotFound { .. })));
     }
 
@@ -523,7 +523,7 @@ mod what_is_left {
             fakes.end("a", End::Error).await;
 
             match result {
-                None => assert_eq!(tree.count_children().await.unwrap().specs, 1),
+                None => assert_eq!(tree.otp().count_children().await.unwrap().specs, 1),
                 Some(expected) => {
                     let ended = end_of(&tree).await.map_err(|error: RunError| error.to_string());
                     assert_eq!(ended, expected.map_err(str::to_owned));

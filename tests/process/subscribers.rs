@@ -115,7 +115,7 @@ async fn restarts_delivers_and_stops() {
     address.try_send(7).unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(tree.which_child("flaky").await.unwrap().incarnation, 3);
-    assert_eq!(tree.count_children().await.unwrap().active, 3);
+    assert_eq!(tree.otp().count_children().await.unwrap().active, 3);
     tree.stop("done").await.unwrap();
     let letter = letters.next().await.unwrap();
     assert_eq!((letter.target.as_str(), letter.take::<u32>()), ("app/reads", Some(7)));

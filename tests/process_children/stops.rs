@@ -16,7 +16,7 @@ async fn stopped(
 ) -> Option<Arc<ExitReason>> {
     let tree = spawn(child);
     assert_eq!(log.line().await, "started");
-    tree.handle().terminate_child("it").await.unwrap();
+    tree.handle().stop_child("it").await.unwrap();
     let it = tree.handle().which_child("it").await.unwrap();
     assert_eq!(it.lifecycle, Lifecycle::Stopped);
     tree.stop().await;

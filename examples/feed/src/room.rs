@@ -89,7 +89,7 @@ impl Room {
         if self.is_full() {
             let silent = self.longest_silent().ok_or("the lines of all connections wait")?;
             debug!(connection = silent, "closing a silent connection for a new one");
-            match connections.terminate_child(&silent).await {
+            match connections.stop_child(&silent).await {
                 // It has ended by itself.
                 Ok(()) | Err(ControlError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),

@@ -104,16 +104,21 @@ impl Children {
         Some(ChildAnswer::Done)
     }
 
-    /// Stops a child that has a task, and leaves it down when it is gone, whatever it may be stopped for already.
-    pub(in crate::core) fn stop_for_good(&mut self, key: Key, cx: &mut StepCx<'_>) {
+    /// Stops a child that has a task, and leaves it down or removes it when it is gone, whatever it may be stopped for
+    /// already.
+    pub(in crate::core) fn stop_for_good(&mut self, key: Key, removes: bool, cx: &mut StepCx<'_>) {
+        let (stop, then) = match removes {
+            true => (StopReason::Removal, AfterFailing::Remove),
+            false => (StopReason::Manual, AfterFailing::StayDown),
+        };
         if !matches!(self.entry(key).state, ChildState::Stopping { .. }) {
-            return self.begin_stop(key, StopReason::Manual, cx);
+            return self.begin_stop(key, stop, cx);
         }
         self.set_why(key, |why| match why {
-            StopReason::Failing { active, .. } => {
-                StopReason::Failing { active, then: AfterFailing::StayDown }
-            }
-            _ => StopReason::Manual,
+            // Another caller has the name free when the child is down.
+            why if why.removes() => why,
+            StopReason::Failing { active, .. } => StopReason::Failing { active, then },
+            _ => stop,
         });
     }
 

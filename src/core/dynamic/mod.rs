@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use self::occupied::OccupiedPlaces;
 use super::{
-    ChildAnswer, ChildState, Children, DownState, Effect, Finish, Key, SLICE, StepCx, StopReason,
-    Timer,
+    ChildAnswer, ChildState, Children, DownState, Effect, Finish, Key, Position, SLICE, StepCx,
+    StopReason, Timer,
 };
 use crate::clock::later;
 use crate::policy::{ChildRules, Rules, Shutdown};
@@ -80,7 +80,12 @@ impl Dynamic {
         }
     }
 
-    pub(super) fn add(&mut self, rules: Arc<ChildRules>, cx: &mut StepCx<'_>) -> Key {
+    pub(super) fn add(
+        &mut self,
+        rules: Arc<ChildRules>,
+        _place: Option<Position>,
+        cx: &mut StepCx<'_>,
+    ) -> Key {
         let key = self.children.add(rules, 0, cx);
         self.occupied.insert(key.index());
         key
@@ -137,6 +142,13 @@ impl Dynamic {
         let answer = if self.is_finishing() { answer } else { ChildAnswer::NotFound };
         if self.children.remove(key, &answer, cx).is_some() {
             self.occupied.remove(key.index());
+        }
+    }
+
+    /// Removes a child that a caller removes and that is down, unless that was done.
+    pub(super) fn discard(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if self.children.state(key).is_some() {
+            self.forget(key, cx);
         }
     }
 

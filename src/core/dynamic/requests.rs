@@ -4,7 +4,8 @@
 //!
 //! 1. Every request is answered exactly once: at once if it is refused or nothing has to be waited
 //!    for, else when the child has reached the caller's goal.
-//! 2. A supervisor that is stopping refuses all requests, which `machine` ensures for both kinds.
+//! 2. A supervisor that is stopping refuses all requests but those that stop a child, which `machine` ensures for both
+//!    kinds.
 
 use crate::core::{
     ChildAnswer, ChildState, DownState, Dynamic, Key, StepCx, StopReason, Ticket, WaitFor,
@@ -63,11 +64,12 @@ impl Dynamic {
         &mut self,
         ticket: Ticket,
         key: Key,
+        removes: bool,
         cx: &mut StepCx<'_>,
     ) -> Option<ChildAnswer> {
         match self.children.entry(key).state {
             ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
-                self.children.stop_for_good(key, cx);
+                self.children.stop_for_good(key, removes, cx);
                 self.children.wait(key, ticket, WaitFor::Down)
             }
             _ => {

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{
-    After, ChildAnswer, ChildState, Children, Decision, DownState, Finish, GroupOp, GroupPhase,
-    Key, Position, RestartDecision, StartMode, StartOrder, StepCx, StopMode, StopReason, WaitFor,
+    After, ChildAnswer, ChildEntry, ChildState, Children, Decision, DownState, Finish, GroupOp,
+    GroupPhase, Key, Position, RestartDecision, StartMode, StartOrder, StepCx, StopMode,
+    StopReason, WaitFor,
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -65,17 +66,22 @@ impl Ordered {
         }
     }
 
-    pub(super) fn add(&mut self, rules: Arc<ChildRules>, cx: &mut StepCx<'_>) -> Key {
-        let pos = self.next_pos;
-        self.next_pos += 1;
-        let before = self.order.last_before(pos);
-        let before = before.and_then(|(_, key)| Some(self.children.entries.get(key)?.stop_order));
+    pub(super) fn add(
+        &mut self,
+        rules: Arc<ChildRules>,
+        place: Option<Position>,
+        cx: &mut StepCx<'_>,
+    ) -> Key {
+        let pos = place.filter(|&place| self.order.is_free(place)).unwrap_or(self.next_pos);
+        self.next_pos = self.next_pos.max(pos + 1);
+        let entries = &self.children.entries;
+        let order_of = |(_, key)| entries.get(key).map(|entry: &ChildEntry| entry.stop_order);
+        let before = self.order.last_before(pos).and_then(order_of).unwrap_or(i8::MAX);
+        let behind = self.order.first_from(pos).and_then(order_of).unwrap_or(i8::MIN);
         let key = self.children.add(rules, pos, cx);
-        if let Some(before) = before {
-            let entry = self.children.entry(key);
-            entry.stop_order = entry.stop_order.min(before);
-        }
-        self.order.push(pos, key);
+        let entry = self.children.entry(key);
+        entry.stop_order = entry.stop_order.min(before).max(behind);
+        self.order.insert(pos, key);
         key
     }
 
@@ -93,7 +99,7 @@ impl Ordered {
             entry.pos = self.next_pos;
             entry.stop_order = entry.rules.spec.stop_order.min(before);
             before = entry.stop_order;
-            self.order.push(self.next_pos, key);
+            self.order.insert(self.next_pos, key);
             self.next_pos += 1;
         }
     }
@@ -218,6 +224,14 @@ impl Ordered {
             if self.is_finishing() { ChildAnswer::ShuttingDown } else { ChildAnswer::NotFound };
         if let Some(entry) = self.children.remove(key, &answer, cx) {
             self.order.remove(entry.pos);
+        }
+    }
+
+    /// Removes a child that a caller removes and that is down, unless that was done.
+    pub(in crate::core) fn discard(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if self.children.state(key).is_some() {
+            self.children.enter_stopped(key, cx);
+            self.forget(key, false, cx);
         }
     }
 

@@ -10,7 +10,8 @@
 //!
 //! 1. Every request is answered exactly once: immediately if it is refused or nothing has to be waited
 //!    for, else when the child has reached the caller's goal.
-//! 2. A supervisor that is stopping refuses all requests, which `machine` ensures for both kinds.
+//! 2. A supervisor that is stopping refuses all requests but those that stop a child, which `machine` ensures for both
+//!    kinds.
 //! 3. A caller that waits for a start waits for at most one restart of the child's group.
 
 use std::time::Instant;
@@ -42,11 +43,12 @@ impl Ordered {
         }
     }
 
-    /// Stops a child, and leaves it down. Returns the answer, unless that comes later.
+    /// Stops a child, and leaves it down or removes it. Returns the answer, unless that comes later.
     pub(in crate::core) fn terminate(
         &mut self,
         ticket: Ticket,
         key: Key,
+        removes: bool,
         cx: &mut StepCx<'_>,
     ) -> Option<ChildAnswer> {
         // A range that no longer restarts reports this only when it comes to the child.
@@ -58,7 +60,7 @@ impl Ordered {
             self.excluded.insert(key);
         }
         if self.children.entry(key).state.is_live() {
-            self.children.stop_for_good(key, cx);
+            self.children.stop_for_good(key, removes, cx);
             return self.children.wait(key, ticket, WaitFor::Down);
         }
         self.abandon_group_restart(key);
@@ -69,7 +71,7 @@ impl Ordered {
             history.next = None;
         }
         self.children.enter_stopped(key, cx);
-        if self.children.is_forgotten(key) {
+        if removes || self.children.is_forgotten(key) {
             self.forget(key, false, cx);
         } else {
             self.set_down(key, DownState::Terminated, cx);

@@ -66,7 +66,7 @@ fn work_one_by_one(machine: Machine, now: Instant, children: usize) -> Work {
     let options = Arc::new(ChildOptions::default());
     let keys: Vec<_> =
         (0..children).map(|_| driver.machine.add(Arc::clone(&options), now)).collect();
-    for request in [ChildRequest::StartNew, ChildRequest::Terminate] {
+    for request in [ChildRequest::StartNew { keep: false }, ChildRequest::Terminate] {
         for (ticket, &key) in (0..).zip(&keys) {
             driver.dispatch(MachineEvent::Request { ticket, key, request });
         }
@@ -85,7 +85,7 @@ fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Wo
             driver.dispatch(MachineEvent::Request {
                 ticket: ticket as u64,
                 key,
-                request: ChildRequest::StartNew,
+                request: ChildRequest::StartNew { keep: false },
             });
         }
     }

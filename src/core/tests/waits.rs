@@ -133,7 +133,11 @@ mod a_wait_that_an_error_asks_for {
         let effects = &mut Vec::new();
         let mut calls = UserCalls::new(None, 7);
         let mut take = |event| machine.on_event(event, now, &mut calls, effects);
-        take(MachineEvent::Request { ticket: 1, key, request: ChildRequest::StartNew });
+        take(MachineEvent::Request {
+            ticket: 1,
+            key,
+            request: ChildRequest::StartNew { keep: false },
+        });
         take(MachineEvent::Exited { key, incarnation: 1, reason: busy() });
         assert_eq!(draws.load(Ordering::Relaxed), 0, "nothing is drawn yet");
         take(MachineEvent::Condition(ConditionEvent::Answered {

@@ -19,9 +19,12 @@ pub(super) mod simulation;
 use super::ChildRequest;
 
 /// All requests.
-pub(super) const REQUESTS: [ChildRequest; 12] = [
-    ChildRequest::StartNew,
+pub(super) const REQUESTS: [ChildRequest; 15] = [
+    ChildRequest::StartNew { keep: false },
+    ChildRequest::StartNew { keep: true },
     ChildRequest::Terminate,
+    ChildRequest::Stop,
+    ChildRequest::Remove,
     ChildRequest::RESTART_CHILD,
     ChildRequest::RESTART,
     ChildRequest::Kill,

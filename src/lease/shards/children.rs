@@ -65,7 +65,7 @@ impl ShardChildren {
     ///
     /// If the supervisor has ended.
     pub(super) async fn adopt(&mut self) -> Result<BTreeMap<usize, bool>, ControlError> {
-        let children = self.supervisor.which_children().await?;
+        let children = self.supervisor.children().await?;
         let mut names = BTreeMap::new();
         for child in &children {
             let name = child.path.name();
@@ -127,7 +127,7 @@ impl ShardChildren {
         let name = child.clone();
         let stop = async move {
             // It has ended already, or the supervisor ends it.
-            let _ = supervisor.terminate_child(&child).await;
+            let _ = supervisor.stop_child(&child).await;
             done
         };
         named_task::spawn_in(&mut self.calls, || format!("stop {name}"), stop);
@@ -141,7 +141,7 @@ impl ShardChildren {
         });
         let supervisor = self.supervisor.clone();
         let list = async move {
-            let children = supervisor.which_children().await;
+            let children = supervisor.children().await;
             Done::Listed { added, children }
         };
         named_task::spawn_in(&mut self.calls, || "list the shards".to_owned(), list);

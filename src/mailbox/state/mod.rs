@@ -31,12 +31,9 @@ use super::ask::OpenQuestion;
 use super::options::{IsFinal, MailboxOptions, Overflow, WhileDown};
 use super::queue::{Envelope, MessageQueue};
 use crate::child::MailboxOwner;
-use crate::core::{ChildRequest, ConditionEvent, MachineEvent, Ticket};
+use crate::core::{ChildRequest, ConditionEvent, MachineEvent, NO_TICKET};
 use crate::dead_letter::DeadLetterReason;
 use crate::panic::wake;
-
-/// The ticket of a request whose answer is not awaited.
-const NO_TICKET: Ticket = Ticket::MAX;
 
 /// See the [module](self).
 pub(super) struct MailboxState<M> {
@@ -219,7 +216,7 @@ impl<M: 'static> MailboxState<M> {
 
     /// Stops a child that is down from being restarted, for its final message was sent.
     pub(super) fn terminate(&self, fx: &mut MailboxEffects) {
-        let request = ChildRequest::Terminate;
+        let request = ChildRequest::Stop;
         fx.notify =
             self.binding.event(|key| MachineEvent::Request { ticket: NO_TICKET, key, request });
     }

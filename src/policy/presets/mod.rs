@@ -128,7 +128,7 @@ impl Preset {
     /// `BackoffOpts.onFailure` of Akka and Pekko.
     ///
     /// A failure is followed by a restart, and a clean exit ends the supervisor. So do an activation that
-    /// fails and [`kill_child`](crate::SupervisorHandle::kill_child), as with the default decider of the
+    /// fails and [`kill`](crate::SupervisorHandle::kill), as with the default decider of the
     /// original. To restart the child after these, too, set [`Trigger::failure`] on it.
     ///
     /// For `withMaxNrOfRetries`, set [`consecutive_restarts`](crate::ChildSpec::consecutive_restarts),

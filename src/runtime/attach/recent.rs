@@ -15,7 +15,6 @@ use rustc_hash::FxHashMap;
 use super::StepView;
 use crate::core::{IncarnationNumber, Key};
 use crate::exit::ExitReason;
-use crate::runtime::children::ChildRecord;
 use crate::runtime::request::{CallNote, ChildName};
 use crate::status::{ChildInfo, LastCall};
 
@@ -28,6 +27,8 @@ const SHOWN: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Recent {
     calls: FxHashMap<Key, RecentCall>,
+    /// Who holds a child, and since when.
+    holds: FxHashMap<Key, (Option<Arc<str>>, Instant)>,
     gone: VecDeque<Gone>,
 }
 
@@ -45,6 +46,8 @@ pub(in crate::runtime) struct Gone {
     pub(in crate::runtime) child: ChildName,
     pub(in crate::runtime) incarnation: IncarnationNumber,
     pub(in crate::runtime) at: Instant,
+    /// It could run once.
+    pub(in crate::runtime) once: bool,
     /// How its last incarnation ended, and how long it had been active, if the child was removed as it ended.
     pub(in crate::runtime) exit: Option<(Arc<ExitReason>, Option<Duration>)>,
 }
@@ -65,12 +68,27 @@ impl Recent {
     pub(in crate::runtime) fn called_without_note(&mut self, key: Key, call: &'static str) {
         let is_superseded = |before: &RecentCall| match before.call {
             "hold" => matches!(call, "hold" | "release"),
-            "terminate_child" => matches!(call, "terminate_child" | "restart_child"),
+            "stop_child" | "terminate_child" => {
+                matches!(
+                    call,
+                    "stop_child" | "terminate_child" | "restart" | "resume" | "restart_child"
+                )
+            }
             _ => false,
         };
         if self.calls.get(&key).is_some_and(is_superseded) {
             self.calls.remove(&key);
         }
+    }
+
+    /// Notes a hold, unless there is one.
+    pub(in crate::runtime) fn held(&mut self, key: Key, by: Option<Arc<str>>, at: Instant) {
+        self.holds.entry(key).or_insert((by, at));
+    }
+
+    /// Returns who holds the child, and since when.
+    pub(in crate::runtime) fn hold(&self, key: Key) -> Option<(Option<Arc<str>>, Instant)> {
+        self.holds.get(&key).cloned()
     }
 
     /// Keeps a child that is about to be removed, and how it ended if this step is about that.
@@ -81,13 +99,15 @@ impl Recent {
         view: &StepView<'_>,
     ) {
         self.calls.remove(&key);
-        let Some(child) = view.children.entry(key).map(ChildRecord::name) else { return };
+        self.holds.remove(&key);
+        let Some(record) = view.children.entry(key) else { return };
+        let (child, once) = (record.name(), record.once);
         let exit = view.step.exit.as_ref().filter(|it| it.key == key);
         let exit = exit.map(|it| (Arc::clone(&it.reason), it.lifetime));
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone.push_back(Gone { child, incarnation, at: view.now, exit });
+        self.gone.push_back(Gone { child, incarnation, at: view.now, once, exit });
     }
 
     /// Adds the last call to the status of a child.
@@ -98,6 +118,17 @@ impl Recent {
             reason: recent.note.reason.clone(),
             at: view.shared.tree.wall_clock(recent.at),
         });
+    }
+
+    /// Returns the child with this last name of a path that was removed last.
+    pub(in crate::runtime) fn gone(&self, segment: &str) -> Option<&Gone> {
+        self.gone.iter().rev().find(|gone| gone.child.is(segment))
+    }
+
+    /// Returns how a child that was removed has exited.
+    pub(in crate::runtime) fn exit_of(&self, child: &ChildName) -> Option<ExitReason> {
+        let gone = self.gone.iter().rev().find(|gone| gone.child == *child)?;
+        gone.exit.as_ref().map(|(reason, _)| (**reason).clone())
     }
 
     /// Returns the last incarnation of a child that was removed.

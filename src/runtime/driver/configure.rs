@@ -13,7 +13,7 @@ use crate::core::{Declaration, Key, MachineEvent};
 use crate::policy::{ChildOptions, ChildRules};
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::request::{
-    ChildFacts, FactsPage, Recode, Responder, Segment, Started, WhichChildren, respond,
+    ChildFacts, FactsPage, Pending, Recode, Responder, Segment, Started, WhichChildren, respond,
 };
 
 /// How many children one request changes, or describes: few enough that it takes well under a
@@ -76,27 +76,37 @@ impl Driver {
         respond(answer, Ok(has_changed));
     }
 
-    /// Replaces the code that has waited for the end of a group operation.
-    pub(super) fn recode(&mut self, now: Instant) {
-        if self.machine.has_group() && !self.machine.is_ending() {
+    /// Does what has waited for the end of a group operation, or of a child.
+    pub(super) fn settle_pending(&mut self, now: Instant) {
+        let (ends, has_group) = (self.machine.is_ending(), self.machine.has_group());
+        for pending in std::mem::take(&mut self.pending) {
+            match pending {
+                Pending::Recode(recode) if ends => {
+                    respond(recode.answer, Err(self.shutting_down()))
+                }
+                Pending::Replacement { new, .. } if ends => {
+                    respond(new.answer, Err(self.shutting_down()));
+                }
+                Pending::Recode(_) if has_group => self.pending.push(pending),
+                Pending::Replacement { old, .. } if self.children.entry(old).is_some() => {
+                    self.pending.push(pending);
+                }
+                Pending::Recode(recode) => self.recode(recode, now),
+                Pending::Replacement { place, new, .. } => self.add_child(new, Some(place), now),
+            }
+        }
+    }
+
+    fn recode(&mut self, recode: Recode, now: Instant) {
+        let Recode { blueprint, added, answer } = recode;
+        // The caller has given up, and taken everything else back.
+        if answer.is_closed() {
             return;
         }
-        for Recode { blueprint, added, answer } in std::mem::take(&mut self.recodes) {
-            // The caller has given up, and taken everything else back.
-            if answer.is_closed() {
-                continue;
-            }
-            let result = match self.machine.is_ending() {
-                true => Err(self.shutting_down()),
-                false => {
-                    if let Some(blueprint) = blueprint {
-                        self.replace_code(&blueprint, &added, now);
-                    }
-                    Ok(())
-                }
-            };
-            respond(answer, result);
+        if let Some(blueprint) = blueprint {
+            self.replace_code(&blueprint, &added, now);
         }
+        respond(answer, Ok(()));
     }
 
     /// Replaces the code. Children keep their tasks, whose next incarnations have the new code. Children that the
@@ -122,7 +132,7 @@ impl Driver {
                     self.change_child_rules(key, rules, now);
                     key
                 }
-                None if added.contains(spec.name()) => self.add(spec, now),
+                None if added.contains(spec.name()) => self.add(spec, None, now),
                 None => continue,
             };
             order.push(key);

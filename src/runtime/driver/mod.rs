@@ -121,7 +121,7 @@ impl Driver {
             self.children.add_declared(Key::of_number(number), spec);
         }
         for (number, spec) in (0..).zip(declared.iter()) {
-            let key = self.declare(spec, self.shared.began);
+            let key = self.declare(spec, None, self.shared.began);
             debug_assert_eq!(key, Key::of_number(number), "the key that it has in the table");
         }
     }
@@ -186,8 +186,8 @@ impl Driver {
         if due {
             self.handle_deadline(now);
         }
-        if !self.recodes.is_empty() {
-            self.recode(now);
+        if !self.pending.is_empty() {
+            self.settle_pending(now);
         }
         if self.machine.stops_now().is_none() {
             self.shared.stop_chain.clear();
@@ -339,16 +339,17 @@ impl Driver {
         attachments.gone(key, incarnation, reason, &view);
     }
 
-    fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
+    /// Adds a child, last in start order or in the place of one that was removed.
+    fn add(&mut self, spec: &ChildSpec, place: Option<u64>, now: Instant) -> Key {
         self.children.add(self.machine.next_key(), spec);
-        self.declare(spec, now)
+        self.declare(spec, place, now)
     }
 
     /// Adds a child of the table to the machine. Returns its key.
-    fn declare(&mut self, spec: &ChildSpec, now: Instant) -> Key {
+    fn declare(&mut self, spec: &ChildSpec, place: Option<u64>, now: Instant) -> Key {
         let (key, links) = (self.machine.next_key(), self.links(spec));
         let rules = self.resolve(spec.name(), &spec.options);
-        self.step(MachineEvent::Declared(Declaration::Child { rules, links }), now);
+        self.step(MachineEvent::Declared(Declaration::Child { rules, links, place }), now);
         let step = Step::default();
         let (attachments, view) = self.attached(&step, now);
         attachments.declared(key, spec, &view);

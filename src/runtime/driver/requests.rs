@@ -11,31 +11,35 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
 
 use super::state::Driver;
 use super::view;
 use crate::child::ChildSpec;
-use crate::core::{self, ChildAnswer, ChildRequest, Key, MachineEvent, Ticket};
+use crate::core::{self, ChildAnswer, ChildRequest, Key, MachineEvent, NO_TICKET, Ticket};
 use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
+use crate::policy::Withheld;
 use crate::runtime::attach::{Step, StepView};
+use crate::runtime::children::ChildRecord;
 use crate::runtime::log;
 use crate::runtime::request::{
-    CallNote, ChildName, HandleRequest, Responder, StartOutcome, Started, respond,
+    Addition, CallNote, ChildName, HandleRequest, NewChild, Pending, Responder, StartOutcome,
+    Started, respond,
 };
 use crate::status::{Counts, EventKind};
 
 impl Driver {
     pub(super) fn handle_request(&mut self, request: HandleRequest, now: Instant) {
         match request {
-            HandleRequest::Start { spec, answer } => self.start_child(&spec, answer, now),
+            HandleRequest::Start(new) => self.start_child(new, now),
             HandleRequest::Act { segment, call, note, request, answer } => {
                 match self.children.find(&segment) {
                     Some(key) => self.call(key, (call, note), request, answer, now),
-                    None => respond(answer, Err(self.not_found(&segment))),
+                    None => respond(answer, Err(self.not_there(&segment, request))),
                 }
             }
             HandleRequest::Which { segment, answer } => {
@@ -65,7 +69,7 @@ impl Driver {
             }
             HandleRequest::RefreshRules { answer } => self.refresh_rules(answer, now),
             HandleRequest::Recode(recode) => {
-                self.recodes.push(recode);
+                self.pending.push(Pending::Recode(recode));
             }
             HandleRequest::Facts { which, answer } => self.facts(which, answer),
             #[cfg(feature = "lease")]
@@ -140,6 +144,7 @@ impl Driver {
             return;
         }
         let path = || child.under(self.shared.path());
+        let gone = || self.attachments.recent.exit_of(&child);
         let result = match answer {
             core::ChildAnswer::Done => Ok(StartOutcome::Done),
             core::ChildAnswer::Ignored => Ok(StartOutcome::Declined),
@@ -156,11 +161,14 @@ impl Driver {
                 Err(ControlError::InvalidState { path: path(), state, call: name })
             }
             core::ChildAnswer::Withheld(why) => {
-                Err(ControlError::Withheld { path: path(), why: why.word() })
+                let (by, lasting) = self.withheld_by(key, why, now);
+                Err(ControlError::Withheld { path: path(), why: why.word(), by, lasting })
             }
             core::ChildAnswer::NotFound => {
-                Err(ControlError::NotFound { path: path(), similar: Vec::new() })
+                let (similar, exit) = (Vec::new(), gone());
+                Err(ControlError::NotFound { path: path(), similar, exit })
             }
+            core::ChildAnswer::Spent => Err(ControlError::Spent { path: path() }),
             core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
             core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
             core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
@@ -184,7 +192,10 @@ impl Driver {
         now: Instant,
     ) {
         let path = child.under(self.shared.path());
-        log::called(&path, call, note.as_deref());
+        log::called(&path, call, note.as_deref(), self.remark(key, call));
+        if call == "hold" {
+            self.attachments.recent.held(key, note.as_ref().map(|note| Arc::clone(&note.by)), now);
+        }
         let Some(note) = note else {
             return self.attachments.recent.called_without_note(key, call);
         };
@@ -198,6 +209,28 @@ impl Driver {
         if self.children.entry(key).is_some() {
             self.attachments.recent.called(key, call, note, now);
         }
+    }
+
+    /// Returns what a caller may not expect of this call.
+    fn remark(&self, key: Key, call: &str) -> Option<&'static str> {
+        let leaks = || self.leaked.iter().any(|(leaked, _)| *leaked == key);
+        match call {
+            "stop_child"
+                if self.machine.restarts_groups() && self.children.entry(key).is_some() =>
+            {
+                Some("a call or a restart of its group starts it again; `hold` keeps it down")
+            }
+            "restart" | "resume" if leaks() => Some("its leaked incarnation still runs beside it"),
+            _ => None,
+        }
+    }
+
+    /// Returns who withholds a child, and for how long.
+    fn withheld_by(&self, key: Key, why: Withheld, now: Instant) -> (Option<Arc<str>>, Duration) {
+        let hold = self.attachments.recent.hold(key).filter(|_| why == Withheld::Held);
+        let since = || self.machine.view(key, now).map_or(now, |view| view.since);
+        let (by, since) = hold.unwrap_or_else(|| (None, since()));
+        (by, now.saturating_duration_since(since))
     }
 
     /// Returns what follows the failed start of a child. The machine has decided on it.
@@ -220,7 +253,20 @@ impl Driver {
     pub(super) fn not_found(&self, segment: &str) -> ControlError {
         // The caller looks for similar names.
         let path = self.shared.path().join(segment);
-        ControlError::NotFound { path, similar: Vec::new() }
+        let gone = self.attachments.recent.gone(segment);
+        let exit = gone.and_then(|gone| gone.exit.as_ref().map(|(reason, _)| (**reason).clone()));
+        ControlError::NotFound { path, similar: Vec::new(), exit }
+    }
+
+    /// Returns the answer to a request about a child that doesn't exist.
+    fn not_there(&self, segment: &str, request: ChildRequest) -> ControlError {
+        let is_start = matches!(request, ChildRequest::RESTART | ChildRequest::RESUME);
+        match self.attachments.recent.gone(segment) {
+            Some(gone) if is_start && gone.once => {
+                ControlError::Spent { path: self.shared.path().join(segment) }
+            }
+            _ => self.not_found(segment),
+        }
     }
 
     pub(super) fn shutting_down(&self) -> ControlError {
@@ -231,16 +277,49 @@ impl Driver {
         ControlError::MaxChildren { path: self.shared.path().clone(), max }
     }
 
-    fn start_child(&mut self, spec: &ChildSpec, answer: Responder<Started>, now: Instant) {
-        if let Err(error) = self.check_new(spec, now) {
-            return respond(answer, Err(error));
+    /// Adds a child. If there is one of its name that it is to replace, it is added when that is gone.
+    fn start_child(&mut self, new: NewChild, now: Instant) {
+        if new.addition == Addition::Replace && self.blueprint.is_dynamic() {
+            let (path, call) = (self.shared.path().clone(), "replace_child");
+            return respond(new.answer, Err(ControlError::IsDynamic { path, call }));
         }
-        let key = self.add(spec, now);
-        self.call(key, ("start_child", None), core::ChildRequest::StartNew, answer, now);
+        let name = new.spec.name();
+        let old = self.children.find(name).filter(|_| new.addition == Addition::Replace);
+        let Some(old) = old else { return self.add_child(new, None, now) };
+        if let Err(error) = self.check_new(&new.spec, true, now) {
+            return respond(new.answer, Err(error));
+        }
+        let Some(place) = self.machine.place_of(old) else { return };
+        let (answer, _) = oneshot::channel();
+        let call = ("replace_child", new.note.clone());
+        self.pending.push(Pending::Replacement { old, place, new });
+        self.call(old, call, ChildRequest::Remove, answer, now);
     }
 
-    /// Checks what depends on the existing children.
-    fn check_new(&self, spec: &ChildSpec, now: Instant) -> Result<(), ControlError> {
+    /// Adds a child, last in start order or in the place of one that was removed.
+    pub(super) fn add_child(&mut self, new: NewChild, place: Option<u64>, now: Instant) {
+        let NewChild { spec, addition, answer, .. } = new;
+        if let Err(error) = self.check_new(&spec, false, now) {
+            return respond(answer, Err(error));
+        }
+        let key = self.add(&spec, place, now);
+        let request = ChildRequest::StartNew { keep: addition != Addition::Start };
+        let Some(child) = self.children.entry(key).map(ChildRecord::name) else { return };
+        if addition != Addition::Declare {
+            return self.call(key, ("start_child", None), request, answer, now);
+        }
+        // The caller doesn't wait for the start.
+        respond(answer, Ok(Started { child, outcome: StartOutcome::Done }));
+        self.step(MachineEvent::Request { ticket: NO_TICKET, key, request }, now);
+    }
+
+    /// Checks what depends on the existing children. `replaces`: one of its name doesn't matter.
+    fn check_new(
+        &self,
+        spec: &ChildSpec,
+        replaces: bool,
+        now: Instant,
+    ) -> Result<(), ControlError> {
         match self.machine.admits() {
             Ok(()) => {}
             Err(core::ChildAnswer::MaxChildren(max)) => return Err(self.max_children(max)),
@@ -257,14 +336,13 @@ impl Driver {
         }
         if let Some(view) =
             self.children.find(spec.name()).and_then(|key| self.machine.view(key, now))
+            && !replaces
         {
-            let state = view.lifecycle;
-            return Err(match state {
-                Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating => {
-                    ControlError::AlreadyStarted { path: path() }
-                }
-                _ => ControlError::AlreadyPresent { path: path(), state },
-            });
+            let running = matches!(
+                view.lifecycle,
+                Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating
+            );
+            return Err(ControlError::NameTaken { path: path(), running });
         }
         check_mailbox()?;
         if let Some(name) = spec.requires.iter().find(|name| self.children.find(name).is_none()) {
@@ -424,8 +502,6 @@ impl Calls {
 
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
-    use tokio::sync::oneshot;
-
     use super::*;
 
     #[test]
@@ -441,7 +517,7 @@ mod tests {
         };
         for _ in 0..KEPT / 2 {
             callers.push(call(&mut calls, ChildRequest::Find { wait: true }));
-            drop(call(&mut calls, ChildRequest::Terminate));
+            drop(call(&mut calls, ChildRequest::Stop));
         }
         assert_eq!(calls.sweep(), [], "all callers still wait, or have requested something");
         let gone: Vec<_> = callers.drain(..KEPT / 4).map(|(ticket, _)| (key, ticket)).collect();

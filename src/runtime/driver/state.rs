@@ -20,7 +20,7 @@ use crate::runtime::blueprint::Blueprint;
 use crate::runtime::children::ChildTable;
 use crate::runtime::inbox::Batch;
 use crate::runtime::outcome::{Cause, End};
-use crate::runtime::request::{HandleRequest, Recode};
+use crate::runtime::request::{HandleRequest, Pending};
 use crate::runtime::shared::SupervisorShared;
 
 /// The loop of one supervisor; see the [module](super).
@@ -44,8 +44,8 @@ pub(in crate::runtime) struct Driver {
     pub(super) calls: Calls,
     /// What siblings require by name. A new child of that name provides it again.
     pub(super) requirements: HashMap<Arc<str>, RequirementId>,
-    /// New code that waits for the end of a group operation.
-    pub(super) recodes: Vec<Recode>,
+    /// New code, and children that replace others.
+    pub(super) pending: Vec<Pending>,
     pub(super) leaked: FxHashSet<(Key, IncarnationNumber)>,
     /// The child that was given up last. It may be forgotten before the supervisor ends.
     pub(super) given_up: Option<(Key, Path)>,
@@ -89,7 +89,7 @@ impl Driver {
             backlog: Backlog::default(),
             calls: Calls::default(),
             requirements: HashMap::new(),
-            recodes: Vec::new(),
+            pending: Vec::new(),
             leaked: FxHashSet::default(),
             given_up: None,
             start_failures: Vec::new(),

@@ -360,7 +360,7 @@ async fn an_added_child_is_refused_with_the_same_text() {
     for (spec, text) in table {
         assert_eq!(refused_later(&ingest, spec).await, text);
     }
-    let names: Vec<_> = ingest.which_children().await.unwrap();
+    let names: Vec<_> = ingest.children().await.unwrap();
     assert_eq!(names.len(), 1, "nothing was added");
     app.stop("done").await.unwrap();
 }
@@ -382,7 +382,7 @@ async fn a_dynamic_supervisor_refuses_options_that_need_an_order() {
         "`app/conns/conn` has `significant`, which a dynamic supervisor does not have; its \
          children come and go; remove `significant()`",
     );
-    assert_eq!(conns.count_children().await.unwrap().specs, 0);
+    assert_eq!(conns.otp().count_children().await.unwrap().specs, 0);
     app.stop("done").await.unwrap();
 }
 

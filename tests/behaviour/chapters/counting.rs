@@ -118,11 +118,11 @@ mod table {
 
         let calls = async |handle: &SupervisorHandle| {
             handle.restart("child").await?;
-            handle.terminate_child("child").await?;
-            handle.restart_child("child").await.map(drop)
+            handle.stop_child("child").await?;
+            handle.otp().restart_child("child").await.map(drop)
         };
         assert_eq!(seen(Strategy::OneForOne, steady("child"), calls).await, (0, false));
-        let kill = async |handle: &SupervisorHandle| handle.kill_child("child").await;
+        let kill = async |handle: &SupervisorHandle| handle.kill("child").await.map(drop);
         assert_eq!(seen(Strategy::OneForOne, steady("child"), kill).await, (1, true));
         // Where the limit allows no restart, it brings back the child that was given up.
         let resume = async |handle: &SupervisorHandle| {

@@ -25,7 +25,7 @@ mod answers {
 
     /// The states of the three children.
     async fn states(shop: &SupervisorHandle) -> [String; 3] {
-        let children = shop.which_children().await.unwrap();
+        let children = shop.children().await.unwrap();
         let states: Vec<_> = children.iter().map(|child| child.lifecycle.to_string()).collect();
         states.try_into().unwrap()
     }
@@ -193,7 +193,7 @@ mod wake {
             Supervisor::builder("app").unlimited_restarts().child(poll).build()?.start().await?;
 
         database.send_replace(false);
-        app.kill_child("poll").await?;
+        app.kill("poll").await?;
         tokio::time::sleep(Duration::from_secs(700)).await;
         let waits = app.which_child("poll").await?.next.unwrap();
         assert_eq!((waits.attempt, waits.remaining), (2, Duration::from_secs(500)));

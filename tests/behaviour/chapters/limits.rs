@@ -23,7 +23,7 @@ mod dynamic {
 
         tokio::time::sleep(Duration::from_secs(4 * 60)).await;
 
-        let left = conns.which_children().await?;
+        let left = conns.children().await?;
         assert_eq!(left.len(), 1);
         assert_eq!(left[0].path.as_str(), "conns/conn#4");
         conns.stop("the listing is over").await?;

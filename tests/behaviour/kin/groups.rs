@@ -161,9 +161,9 @@ async fn kin_111_restarting_is_transient_and_status_tells_supervisors_from_worke
     settle().await;
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Active);
 
-    let kinds: Vec<_> = app.which_children().await.unwrap().iter().map(|it| it.kind).collect();
+    let kinds: Vec<_> = app.children().await.unwrap().iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [ChildKind::Worker, ChildKind::Supervisor, ChildKind::Supervisor]);
-    let counts = app.count_children().await.unwrap();
+    let counts = app.otp().count_children().await.unwrap();
     assert_eq!((counts.workers, counts.supervisors), (1, 2));
     app.stop("done").await.unwrap();
 }
@@ -230,7 +230,7 @@ async fn kin_115_each_strategy_stops_exactly_these_siblings() {
             let mut acts = fakes.actions();
             acts.retain(|act| act.starts_with("stop"));
             assert_eq!(acts, expected, "{strategy}, {offender}");
-            let error = app.kill_child("missing").await.unwrap_err();
+            let error = app.kill("missing").await.unwrap_err();
             assert_eq!(error.to_string(), "there is no `app/missing`");
             app.stop("done").await.unwrap();
         }

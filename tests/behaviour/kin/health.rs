@@ -169,13 +169,13 @@ async fn kin_162_a_stop_clears_the_result_and_may_be_repeated() {
     let tree = start(eager("app").child(idle("a").health_check(check))).await;
     assert_eq!(health(&tree, 1).await, "u");
     for _ in 0..2 {
-        tree.terminate_child("a").await.unwrap();
+        tree.stop_child("a").await.unwrap();
         let child = seen(&tree, "a").await;
         assert_eq!((child.lifecycle, child.healthy), (Lifecycle::Stopped, None));
     }
     sleep(secs(60)).await;
     assert_eq!(taken(&checks), [(10, 1)]);
-    tree.restart_child("a").await.unwrap();
+    tree.otp().restart_child("a").await.unwrap();
     assert_eq!(seen(&tree, "a").await.healthy, None);
     sleep(secs(10)).await;
     assert_eq!(seen(&tree, "a").await.healthy, Some(true));

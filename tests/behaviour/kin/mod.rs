@@ -37,7 +37,7 @@ async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
 
 /// Returns how often each child of a supervisor was started.
 async fn runs(handle: &SupervisorHandle) -> Vec<u32> {
-    let children = handle.which_children().await.unwrap();
+    let children = handle.children().await.unwrap();
     children.iter().map(|child| child.incarnation).collect()
 }
 

@@ -36,7 +36,7 @@ async fn kin_126_supervisors_can_be_added_to_a_running_tree_and_children_to_them
             let sub = app.supervisor(&name).await.unwrap();
             let idle = worker("idle", async |ctx: Context| ctx.cancelled().await);
             sub.start_child(idle).await.unwrap();
-            sub.count_children().await.unwrap().active
+            sub.otp().count_children().await.unwrap().active
         })
     });
     let added: Vec<_> = added.collect();
@@ -105,8 +105,8 @@ async fn kin_126_a_removed_child_does_not_appear_again_when_the_tree_stops() {
     let fakes = FakeChildren::new();
     fakes.ignore_cancellation("hung");
     let app = start(eager("app").child(fakes.child("hung")).child(fakes.child("a"))).await;
-    app.terminate_child("hung").await.unwrap();
-    app.delete_child("hung").await.unwrap();
+    app.stop_child("hung").await.unwrap();
+    app.otp().delete_child("hung").await.unwrap();
     let mut events = app.events();
     let called = Instant::now();
     app.stop("done").await.unwrap();

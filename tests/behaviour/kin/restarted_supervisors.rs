@@ -63,7 +63,7 @@ async fn kin_99_a_child_added_in_a_start_survives_the_restart_of_its_supervisor(
         assert_eq!(fakes.actions(), ended);
         let mid = app.supervisor("mid").await.unwrap();
         assert_eq!(app.which_child("mid").await.unwrap().incarnation, incarnation);
-        let names: Vec<_> = mid.which_children().await.unwrap();
+        let names: Vec<_> = mid.children().await.unwrap();
         let names: Vec<_> = names.iter().map(|child| child.path.name().to_owned()).collect();
         assert_eq!(names, ["spawns", "b", "added"]);
         assert_eq!(runs(&mid).await, [1, 1, 1]);
@@ -161,7 +161,7 @@ async fn kin_112_supervision_ends_with_the_third_failure_and_with_the_supervisor
     let app = start(eager("app").child(mid)).await;
     fakes.end("a", End::Error).await;
     assert_eq!(lifecycle(&app, "mid/a").await, Lifecycle::Restarting);
-    app.terminate_child("mid").await.unwrap();
+    app.stop_child("mid").await.unwrap();
     fakes.actions();
     sleep(secs(1000)).await;
     settle().await;

@@ -21,7 +21,7 @@ async fn kin_116_a_transient_child_that_has_finished_can_be_deleted_from_its_gro
     let tree = eager("app").strategy(Strategy::OneForAll);
     let app = start(tree.child(fakes.child("a")).child(job)).await;
     fakes.end("job", End::Normal).await;
-    app.delete_child("job").await.unwrap();
+    app.otp().delete_child("job").await.unwrap();
     fakes.actions();
 
     fakes.end("a", End::Error).await;
@@ -76,25 +76,25 @@ async fn kin_117_a_child_that_cannot_be_aborted_is_reported_as_leaked_and_the_tr
 async fn kin_118_each_refusal_has_its_own_error() {
     let fakes = FakeChildren::new();
     let app = start(eager("app").child(fakes.child("a"))).await;
-    app.terminate_child("a").await.unwrap();
-    app.terminate_child("a").await.unwrap();
-    let error = app.terminate_child("b").await.unwrap_err();
+    app.stop_child("a").await.unwrap();
+    app.stop_child("a").await.unwrap();
+    let error = app.stop_child("b").await.unwrap_err();
     assert!(matches!(error, ControlError::NotFound { .. }), "{error}");
     let error = app.start_child(fakes.child("a")).await.unwrap_err();
-    assert!(matches!(error, ControlError::AlreadyPresent { .. }), "{error}");
-    app.restart_child("a").await.unwrap();
+    assert!(matches!(error, ControlError::NameTaken { running: false, .. }), "{error}");
+    app.otp().restart_child("a").await.unwrap();
     let error = app.start_child(fakes.child("a")).await.unwrap_err();
-    assert!(matches!(error, ControlError::AlreadyStarted { .. }), "{error}");
-    let error = app.restart_child("a").await.unwrap_err();
+    assert!(matches!(error, ControlError::NameTaken { running: true, .. }), "{error}");
+    let error = app.otp().restart_child("a").await.unwrap_err();
     assert!(matches!(error, ControlError::Running { .. }), "{error}");
-    let error = app.terminate_child("").await.unwrap_err();
+    let error = app.stop_child("").await.unwrap_err();
     assert!(matches!(error, ControlError::NotAChild { .. }), "{error}");
 
     app.stop("done").await.unwrap();
     for error in [
-        app.terminate_child("a").await.unwrap_err(),
+        app.stop_child("a").await.unwrap_err(),
         app.start_child(fakes.child("b")).await.unwrap_err(),
-        app.which_children().await.unwrap_err(),
+        app.children().await.unwrap_err(),
         app.supervisor("a").await.unwrap_err(),
     ] {
         assert!(matches!(error, ControlError::Ended { .. }), "{error}");
@@ -212,19 +212,19 @@ async fn kin_122_a_removal_returns_when_the_service_is_gone_however_it_ended() {
         ("late", 0, &[]),
     ] {
         let called = Instant::now();
-        app.terminate_child(name).await.unwrap();
+        app.stop_child(name).await.unwrap();
         assert_eq!(called.elapsed(), secs(takes), "{name}");
         assert_eq!(endings(&mut events), ended, "{name}");
         assert_eq!(lifecycle(&app, name).await, Lifecycle::Stopped);
     }
-    app.delete_child("good").await.unwrap();
-    for error in [app.terminate_child("good").await, app.delete_child("good").await] {
+    app.otp().delete_child("good").await.unwrap();
+    for error in [app.stop_child("good").await, app.otp().delete_child("good").await] {
         assert_eq!(error.unwrap_err().to_string(), "there is no `app/good`");
     }
 
     // The supervisor is stopped while a caller waits for a child; then the child is gone, too.
     let called = Instant::now();
-    let (removed, stopped) = tokio::join!(app.terminate_child("other"), async {
+    let (removed, stopped) = tokio::join!(app.stop_child("other"), async {
         sleep(secs(1)).await;
         app.stop("done").await
     });
@@ -232,7 +232,7 @@ async fn kin_122_a_removal_returns_when_the_service_is_gone_however_it_ended() {
     stopped.unwrap();
     removed.unwrap();
     assert_eq!(endings(&mut events), ["app/other#1 killed"]);
-    let error = app.terminate_child("other").await.unwrap_err();
+    let error = app.stop_child("other").await.unwrap_err();
     assert_eq!(error.to_string(), "`app` has ended");
 }
 
@@ -244,12 +244,12 @@ async fn kin_123_only_its_own_supervisor_removes_a_service_and_a_hung_service_bl
     let app = start(eager("app").child(mid).child(fakes.child("b"))).await;
     let mid = app.supervisor("mid").await.unwrap();
     let mut events = app.events();
-    let error = mid.terminate_child("b").await.unwrap_err();
+    let error = mid.stop_child("b").await.unwrap_err();
     assert_eq!(error.to_string(), "there is no `app/mid/b`; did you mean `app/b`?");
-    let error = app.terminate_child("hung").await.unwrap_err();
+    let error = app.stop_child("hung").await.unwrap_err();
     assert_eq!(error.to_string(), "there is no `app/hung`; did you mean `app/mid/hung`?");
 
-    mid.terminate_child("hung").await.unwrap();
+    mid.stop_child("hung").await.unwrap();
     assert_eq!(endings(&mut events), ["app/mid/hung#1 killed"]);
     mid.start_child(fakes.child("next")).await.unwrap();
     assert_eq!(lifecycle(&mid, "next").await, Lifecycle::Active);
@@ -284,7 +284,7 @@ async fn kin_125_a_service_can_end_itself_or_its_tree_up_to_a_boundary() {
     let fakes = FakeChildren::new();
     let app = start(tree(&fakes, "app")).await;
     fakes.end("only", End::Normal).await;
-    assert_eq!(app.count_children().await.unwrap().active, 2);
+    assert_eq!(app.otp().count_children().await.unwrap().active, 2);
     fakes.actions();
     fakes.end("all", End::Normal).await;
     app.wait().await.unwrap();

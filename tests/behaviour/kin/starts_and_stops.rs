@@ -88,10 +88,14 @@ async fn kin_147_a_start_of_what_has_started_is_an_error_and_starts_nothing() {
     let app = start(strict(&fakes)).await;
     fakes.actions();
     let error = app.start_child(fakes.child("a")).await.unwrap_err();
-    assert!(matches!(&error, ControlError::AlreadyStarted { path } if path.as_str() == "app/a"));
+    assert!(
+        matches!(&error, ControlError::NameTaken { path, running: true } if path.as_str() == "app/a")
+    );
     let error = app.start_child(Supervisor::builder("mid")).await.unwrap_err();
-    assert!(matches!(&error, ControlError::AlreadyStarted { path } if path.as_str() == "app/mid"));
-    let error = app.restart_child("mid/b").await.unwrap_err();
+    assert!(
+        matches!(&error, ControlError::NameTaken { path, running: true } if path.as_str() == "app/mid")
+    );
+    let error = app.otp().restart_child("mid/b").await.unwrap_err();
     assert!(matches!(&error, ControlError::Running { path } if path.as_str() == "app/mid/b"));
     assert_eq!(fakes.actions(), [""; 0]);
     app.stop("done").await.unwrap();
@@ -186,7 +190,7 @@ async fn kin_148_nothing_is_deactivated_that_has_not_started() {
     assert_eq!(fakes.actions(), ["activate a", "activate b", "deactivate a"]);
 
     let app = start(tree(None)).await;
-    app.terminate_child("b").await.unwrap();
+    app.stop_child("b").await.unwrap();
     fakes.log();
     app.stop("done").await.unwrap();
     app.stop("again").await.unwrap();
@@ -258,19 +262,19 @@ async fn kin_150_several_callers_wait_for_one_child_whatever_changes_beside_it()
     let app = start(Supervisor::builder("app").child(fakes.child("a")).child(slow)).await;
     let began = Instant::now();
     let stop = async || {
-        app.terminate_child("slow").await.unwrap();
+        app.stop_child("slow").await.unwrap();
         began.elapsed()
     };
     let change = async {
         sleep(secs(1)).await;
         app.start_child(fakes.child("b")).await.unwrap();
         app.restart("a").await.unwrap();
-        app.terminate_child("a").await.unwrap();
-        app.delete_child("a").await.unwrap();
+        app.stop_child("a").await.unwrap();
+        app.otp().delete_child("a").await.unwrap();
     };
     let (first, second, ()) = tokio::join!(stop(), stop(), change);
     assert_eq!((first, second), (secs(4), secs(4)));
-    app.terminate_child("slow").await.unwrap();
+    app.stop_child("slow").await.unwrap();
     assert_eq!(began.elapsed(), secs(4), "it is down already");
     app.stop("done").await.unwrap();
 }
@@ -283,10 +287,10 @@ async fn kin_150_a_caller_that_waits_for_a_child_that_is_removed_gets_an_error()
     let below = app.supervisor("mid").await.unwrap();
     let remove = async {
         sleep(secs(1)).await;
-        app.terminate_child("a").await.unwrap();
-        app.delete_child("a").await.unwrap();
-        app.terminate_child(mid.name()).await.unwrap();
-        app.delete_child(mid.name()).await.unwrap();
+        app.stop_child("a").await.unwrap();
+        app.otp().delete_child("a").await.unwrap();
+        app.stop_child(mid.name()).await.unwrap();
+        app.otp().delete_child(mid.name()).await.unwrap();
     };
     let (a, b, waited, ()) = tokio::join!(
         app.start_child(never_ready("a")),
@@ -299,7 +303,7 @@ async fn kin_150_a_caller_that_waits_for_a_child_that_is_removed_gets_an_error()
     assert!(matches!(&b, ControlError::ShuttingDown { path } if path.as_str() == "app/mid"), "{b}");
     waited.unwrap();
     for _ in 0..2 {
-        let gone = app.terminate_child("a").await.unwrap_err();
+        let gone = app.stop_child("a").await.unwrap_err();
         assert_eq!(gone.to_string(), "there is no `app/a`");
         let gone = below.start_child(idle("c")).await.unwrap_err();
         assert_eq!(gone.to_string(), "there is no `app/mid`");
@@ -342,8 +346,8 @@ async fn kin_151_a_start_that_would_close_a_ring_is_refused_and_the_supervisor_g
         app.child(if number < 19 { child.requires(next) } else { child })
     });
     let app = start(app).await;
-    app.terminate_child("n19").await.unwrap();
-    app.delete_child("n19").await.unwrap();
+    app.stop_child("n19").await.unwrap();
+    app.otp().delete_child("n19").await.unwrap();
 
     for first in 0..19 {
         let closing = idle("n19").requires(format!("n{first}"));
@@ -364,12 +368,12 @@ async fn kin_151_a_start_that_would_close_a_ring_is_refused_and_the_supervisor_g
             ControlError::InvalidSpec(BuildError::RequirementCycle { parent, .. })
                 if parent.as_str() == "app/below"
         ));
-        assert_eq!(app.count_children().await.unwrap().specs, 19, "nothing was added");
+        assert_eq!(app.otp().count_children().await.unwrap().specs, 19, "nothing was added");
     }
 
     app.start_child(idle("n19")).await.unwrap();
     app.restart("n0").await.unwrap();
-    let children = app.which_children().await.unwrap();
+    let children = app.children().await.unwrap();
     assert!(children.len() == 20 && children.iter().all(|it| it.lifecycle == Lifecycle::Active));
     app.stop("done").await.unwrap();
 }
@@ -406,15 +410,15 @@ async fn kin_156_a_subscriber_gets_each_current_state_once_and_then_only_changes
     let starting = tokio::spawn(async move { handle.start_child(starting).await });
     fakes.end("failed", End::Error).await;
     fakes.end("finished", End::Normal).await;
-    app.terminate_child("stopped").await.unwrap();
+    app.stop_child("stopped").await.unwrap();
 
     let now = ["failed restarting", "stopped stopped", "running active", "initializing activating"];
     let mut first = app.subscribe_status().await.unwrap();
     assert_eq!(received(&mut first).await, now, "and nothing of the one that is forgotten");
     assert_eq!(received(&mut first).await, [""; 0], "no state is repeated");
     // What changes nothing.
-    app.terminate_child("stopped").await.unwrap();
-    app.restart_child("running").await.unwrap_err();
+    app.stop_child("stopped").await.unwrap();
+    app.otp().restart_child("running").await.unwrap_err();
     assert_eq!(received(&mut first).await, [""; 0]);
 
     let mut second = app.subscribe_status().await.unwrap();

@@ -22,7 +22,7 @@ async fn seed0_05_an_external_abort_is_handled_like_a_failure() {
         match how {
             0 => fakes.end("a", End::Error).await,
             1 => fakes.end("a", End::Panic).await,
-            _ => app.kill_child("a").await.unwrap(),
+            _ => drop(app.kill("a").await.unwrap()),
         }
         settle().await;
         assert_eq!(
@@ -68,7 +68,7 @@ async fn seed0_12_a_late_exit_of_an_older_incarnation_changes_nothing() {
     let app = start(app).await;
     let mut events = app.events();
 
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     let mut kinds = Vec::new();
     while !matches!(kinds.last(), Some(EventKind::Moved { to: Lifecycle::Active, .. })) {
         kinds.push(events.next().await.unwrap().kind);
@@ -110,10 +110,10 @@ async fn seed0_13_a_backoff_cut_short_starts_no_second_incarnation() {
     assert_eq!(fakes.log(), ["start a", "end a", "dead a", "start a"]);
     for _ in 0..2 {
         assert_eq!(app.resume("a").await.unwrap().incarnation(), Some(2), "it keeps running");
-        let restarted = app.restart_child("a").await.unwrap_err();
+        let restarted = app.otp().restart_child("a").await.unwrap_err();
         assert!(matches!(restarted, ControlError::Running { .. }), "{restarted}");
         let started = app.start_child(fakes.child("a")).await.unwrap_err();
-        assert!(matches!(started, ControlError::AlreadyStarted { .. }), "{started}");
+        assert!(matches!(started, ControlError::NameTaken { running: true, .. }), "{started}");
         // The backoff would have ended by now.
         tokio::time::sleep(MINUTE).await;
         settle().await;
@@ -122,7 +122,7 @@ async fn seed0_13_a_backoff_cut_short_starts_no_second_incarnation() {
     assert_eq!((fakes.log(), log.lines()), (vec![], vec![]));
     let alive = app.which_child("a").await.unwrap();
     assert_eq!((alive.lifecycle, alive.incarnation), (Lifecycle::Active, 2));
-    assert_eq!(app.count_children().await.unwrap().active, 1);
+    assert_eq!(app.otp().count_children().await.unwrap().active, 1);
     app.stop("done").await.unwrap();
     assert_eq!(fakes.log(), ["stop a", "dead a"]);
 }

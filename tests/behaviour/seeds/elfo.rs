@@ -38,8 +38,8 @@ async fn seed4_51_a_subscriber_first_receives_every_childs_state_and_then_each_c
     assert_eq!(next(&mut second).await, "app/mid#1 active");
     assert_eq!(app.which_child("mid/speaking").await.unwrap().status.unwrap(), "lag 12 ms");
 
-    app.terminate_child("a").await.unwrap();
-    app.delete_child("a").await.unwrap();
+    app.stop_child("a").await.unwrap();
+    app.otp().delete_child("a").await.unwrap();
     for expected in ["app/a#2 deactivating", "app/a#2 stopped"] {
         assert_eq!(next(&mut first).await, expected);
     }

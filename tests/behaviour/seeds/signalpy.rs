@@ -68,7 +68,7 @@ async fn fail_the_middle_of_three(strategy: Strategy) -> (Vec<String>, Vec<u32>)
     tokio::time::sleep(secs(2)).await;
     settle().await;
     let acts = fakes.actions();
-    let children = app.which_children().await.unwrap();
+    let children = app.children().await.unwrap();
     app.stop("done").await.unwrap();
     (acts, children.iter().map(|child| child.incarnation).collect())
 }
@@ -147,7 +147,7 @@ async fn seed3_21_a_child_passes_through_exactly_these_states() {
     );
     fakes.end("a", End::Panic).await;
     app.resume("a").await.unwrap();
-    app.terminate_child("a").await.unwrap();
+    app.stop_child("a").await.unwrap();
     assert_eq!(
         edges(&mut events),
         [

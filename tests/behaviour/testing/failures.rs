@@ -232,15 +232,11 @@ fn an_expectation_is_read_as_it_is_written() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_is_not_running_can_neither_be_killed_nor_hang() {
     let tree = TestTree::start(pair().child(idle("job").restart(RestartType::Temporary))).await;
-    tree.handle().terminate_child("db").await.unwrap();
+    tree.handle().stop_child("db").await.unwrap();
     tree.kill("job").await;
 
     let table = [
-        (
-            "db",
-            "`app/db` is stopped, so `kill_child` has nothing to do",
-            "it is stopped (shut down)",
-        ),
+        ("db", "`app/db` is stopped, so `kill` has nothing to do", "it is stopped (shut down)"),
         ("job", "there is no `app/job`", "there is no such child"),
         ("missing", "there is no `app/missing`", "there is no such child"),
     ];
@@ -338,7 +334,7 @@ async fn a_leak_at_the_end_fails_the_test() {
 
     let tree = TestTree::start(app).await;
     tree.hang("ingest");
-    tree.handle().terminate_child("ingest").await.unwrap();
+    tree.handle().stop_child("ingest").await.unwrap();
     tree.expect(["ingest: leaked", "ingest: leak ended"]).await;
     tree.stop().await;
 }

@@ -213,10 +213,10 @@ async fn faults_apply_at_any_depth() {
     let tree = TestTree::start(Supervisor::builder("app").child(deep)).await;
 
     tree.hang("deep/ingest/mqtt");
-    assert_eq!(elapsed(tree.handle().terminate_child("deep/ingest")).await, 3 * SECOND);
+    assert_eq!(elapsed(tree.handle().stop_child("deep/ingest")).await, 3 * SECOND);
 
     tree.fail_next_start("deep/ingest/mqtt", "no");
-    tree.handle().restart_child("deep/ingest").await.unwrap();
+    tree.handle().otp().restart_child("deep/ingest").await.unwrap();
     tree.expect(["deep/ingest/mqtt: active -> errored (failed)"]).await;
     tree.stop().await;
 }
@@ -238,8 +238,8 @@ async fn faults_apply_to_renamed_children_under_their_new_names() {
     tree.expect(["egress/north: activating -> errored (activation_failed)"]).await;
 
     tree.hang("egress/north");
-    assert_eq!(elapsed(tree.handle().terminate_child("ingest")).await, Duration::ZERO);
-    assert_eq!(elapsed(tree.handle().terminate_child("egress")).await, 5 * SECOND);
+    assert_eq!(elapsed(tree.handle().stop_child("ingest")).await, Duration::ZERO);
+    assert_eq!(elapsed(tree.handle().stop_child("egress")).await, 5 * SECOND);
     tree.hang("south");
     assert_eq!(elapsed(tree.stop()).await, 5 * SECOND);
 }

@@ -51,7 +51,7 @@ async fn events_for_a_full_queue_are_letters_that_name_the_slow_child() {
     settle().await;
     assert_eq!(journal.taken(), ["took 1", "quick 1", "quick 2", "quick 3", "quick 4"]);
 
-    app.terminate_child("slow").await.unwrap();
+    app.stop_child("slow").await.unwrap();
     let left: Vec<_> = std::iter::from_fn(|| letters.try_next()).collect();
     let left = left.iter().map(|it| (super::describe(it), it.take::<Arc<Order>>().unwrap().0));
     let text = "undelivered_at_stop app/slow Order".to_owned();
@@ -150,7 +150,7 @@ async fn nothing_is_registered_by_a_child_that_is_cancelled_or_has_ended() {
     assert!(!answers.unwrap().is_active());
     ctx.bus().emit(Order(1));
     assert_eq!(described(&mut letters), ["no_handler app/ended Order"]);
-    app.terminate_child("cancelled").await.unwrap();
+    app.stop_child("cancelled").await.unwrap();
     for _ in 0..3 {
         assert!(!passed.recv().await.unwrap());
     }
@@ -301,7 +301,7 @@ async fn many_handlers_of_one_event_end_with_their_child() {
     app.bus().emit(Refund(1));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(journal.taken().len(), 10_000);
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     settle().await;
     app.bus().emit(Refund(2));
     let left = std::iter::from_fn(|| letters.try_next());
@@ -433,7 +433,7 @@ async fn a_handler_that_has_blocked_beyond_the_end_of_its_child_handles_nothing_
     is_registered.recv().await.unwrap();
     app.bus().emit(Number(1));
     assert_eq!(notes.recv().await, Some((1, 1)));
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     is_registered.recv().await.unwrap();
     let mut letters = app.dead_letters();
     app.bus().emit(Number(2));

@@ -100,7 +100,7 @@ async fn one_child_answers_at_a_time_and_its_next_incarnation_takes_over() {
     sleep(12 * SECOND).await;
     assert_eq!(app.which_child("first").await.unwrap().incarnation, 2);
     assert_eq!(app.bus().call(Double(4), None).await.unwrap(), 8);
-    app.terminate_child("first").await.unwrap();
+    app.stop_child("first").await.unwrap();
     app.start_child(answerer("third")).await.unwrap();
     settle().await;
     assert_eq!(app.bus().call(Double(5), None).await.unwrap(), 10);
@@ -189,7 +189,7 @@ async fn calls_end_with_the_child_that_answers_them() {
         tokio::spawn(async move { bus.call(Double(number), None).await.unwrap_err().to_string() })
     });
     settle().await;
-    app.kill_child("a").await.unwrap();
+    app.kill("a").await.unwrap();
     let [first, second] = calls;
     let text = "the handler of `finding::bus::Double` in `app/a` did not answer: aborted";
     assert_eq!(first.await.unwrap(), text);

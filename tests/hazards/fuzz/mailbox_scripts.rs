@@ -259,12 +259,14 @@ impl Play<'_> {
             Step::Settle => settle().await,
             Step::Yield => yield_now().await,
             Step::Sleep(tens) => sleep(Duration::from_millis(10 * u64::from(tens))).await,
-            Step::Terminate => answered("terminate_child", tree.terminate_child("reader")).await,
-            Step::RestartStopped => answered("restart_child", tree.restart_child("reader")).await,
+            Step::Terminate => answered("stop_child", tree.stop_child("reader")).await,
+            Step::RestartStopped => {
+                answered("restart_child", tree.otp().restart_child("reader")).await
+            }
             Step::Restart => answered("restart", tree.restart("reader")).await,
-            Step::Kill => answered("kill_child", tree.kill_child("reader")).await,
+            Step::Kill => answered("kill", tree.kill("reader")).await,
             Step::Resume => answered("resume", tree.resume("reader")).await,
-            Step::KillSibling => answered("kill_child", tree.kill_child("sibling")).await,
+            Step::KillSibling => answered("kill", tree.kill("sibling")).await,
         }
     }
 

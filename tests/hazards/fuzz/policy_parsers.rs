@@ -338,7 +338,7 @@ fn name(text: &str) {
         assert_eq!(answer.is_ok(), below, "{text:?}");
         if let Ok(child) = answer {
             assert_eq!(child.name(), format!("{text}#1"));
-            nest.terminate_child(child.name()).await.unwrap();
+            nest.stop_child(child.name()).await.unwrap();
         }
     });
 }
@@ -368,9 +368,9 @@ fn path(text: &str) {
             Err(error) => named(&error),
         }
         let spec = tree.child_spec(text).await.map(drop);
-        let terminated = tree.terminate_child(text).await;
-        let restarted = tree.restart_child(text).await.map(drop);
-        let deleted = tree.delete_child(text).await;
+        let terminated = tree.stop_child(text).await;
+        let restarted = tree.otp().restart_child(text).await.map(drop);
+        let deleted = tree.otp().delete_child(text).await;
         for answer in [spec, terminated, restarted, deleted] {
             let _ = answer.map_err(|error| named(&error));
         }

@@ -146,7 +146,7 @@ async fn calls(tree: SupervisorHandle, world: &Arc<World>) {
     if events.missed() == 0 && !script.retries() {
         check_limits(seen, world);
     }
-    match tree.which_children().await {
+    match tree.children().await {
         Err(ControlError::Ended { .. }) => {}
         answer => world.violation(format!("after the end: {answer:?}")),
     }

@@ -83,8 +83,8 @@ async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step
 
     // A stopped child stays stopped.
     tree.start_child(fakes.child("a").backoff(Backoff::constant(SECOND))).await.unwrap();
-    tree.terminate_child("a").await.unwrap();
-    let next = next_step(&fakes, tree.restart_child("a")).await;
+    tree.stop_child("a").await.unwrap();
+    let next = next_step(&fakes, tree.otp().restart_child("a")).await;
     assert_eq!(next, NextStep::StaysDown { state: Lifecycle::Stopped });
     assert_eq!(next.to_string(), "it stays stopped until `resume`");
     pass(DAY).await;
@@ -92,7 +92,7 @@ async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step
     assert_eq!(fakes.actions(), ["start a", "stop a", "try a"]);
 
     // A running child is restarted by its policy.
-    tree.restart_child("a").await.unwrap();
+    tree.otp().restart_child("a").await.unwrap();
     let next = next_step(&fakes, tree.restart("a")).await;
     assert_eq!(next, NextStep::Restart { after: SECOND });
     assert_eq!(next.to_string(), "it is restarted in 1s");
@@ -207,7 +207,7 @@ async fn kin_82_a_stop_while_the_start_is_pending_fails_the_start_and_succeeds_i
     let started = tokio::spawn(async move { starter.start_child(spec).await });
     settle().await;
     let stopper = tree.clone();
-    let stopped = tokio::spawn(async move { stopper.terminate_child("a").await });
+    let stopped = tokio::spawn(async move { stopper.stop_child("a").await });
     let error = started.await.unwrap().unwrap_err();
     assert!(matches!(error, ControlError::Stopped { .. }), "{error}");
     stopped.await.unwrap().unwrap();

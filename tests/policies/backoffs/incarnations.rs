@@ -22,9 +22,9 @@ async fn seed0_2_there_is_never_more_than_one_live_child() {
     let tree = start(app().child(fakes.child("a").backoff(Backoff::constant(SECOND)))).await;
     for _ in 0..3 {
         fakes.end("a", End::Error).await;
-        assert_eq!(tree.count_children().await.unwrap().active, 0, "while it waits");
+        assert_eq!(tree.otp().count_children().await.unwrap().active, 0, "while it waits");
         pass(SECOND).await;
-        assert_eq!(tree.count_children().await.unwrap().active, 1);
+        assert_eq!(tree.otp().count_children().await.unwrap().active, 1);
     }
     assert_eq!(
         fakes.log().join(", "),
@@ -144,9 +144,9 @@ async fn kin_60_four_failures_wait_twice_as_long_each_and_incarnations_never_ove
     for expected in [200, 400, 800, 1_600] {
         fakes.end("a", End::Error).await;
         pass(ms(expected - 1)).await;
-        assert_eq!(tree.count_children().await.unwrap().active, 0);
+        assert_eq!(tree.otp().count_children().await.unwrap().active, 0);
         pass(ms(1)).await;
-        assert_eq!(tree.count_children().await.unwrap().active, 1);
+        assert_eq!(tree.otp().count_children().await.unwrap().active, 1);
     }
 }
 

@@ -21,7 +21,7 @@ async fn kin_80_a_stop_during_the_backoff_succeeds_and_nothing_starts_afterwards
     let fakes = FakeChildren::new();
     let tree = start(app().child(fakes.child("a").backoff(Backoff::constant(SECOND)))).await;
     fakes.end("a", End::Error).await;
-    tree.terminate_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Stopped);
     pass(DAY).await;
     assert_eq!(seen(&tree, "a").await.incarnation, 1);
@@ -59,15 +59,15 @@ async fn kin_87_a_waiting_child_can_be_stopped_deleted_or_started_manually_once(
     let backoff = Backoff::constant(SECOND);
     let tree = start(app().child(fakes.child("a").backoff(backoff.clone()))).await;
     fakes.end("a", End::Error).await;
-    tree.terminate_child("a").await.unwrap();
-    tree.delete_child("a").await.unwrap();
+    tree.stop_child("a").await.unwrap();
+    tree.otp().delete_child("a").await.unwrap();
     pass(DAY).await;
     assert_eq!(fakes.actions(), ["start a", "end a"]);
 
     tree.start_child(fakes.child("b").backoff(backoff)).await.unwrap();
     fakes.end("b", End::Error).await;
-    tree.terminate_child("b").await.unwrap();
-    tree.restart_child("b").await.unwrap();
+    tree.stop_child("b").await.unwrap();
+    tree.otp().restart_child("b").await.unwrap();
     pass(DAY).await;
     assert_eq!(fakes.actions(), ["start b", "end b", "start b"]);
 }

@@ -29,7 +29,7 @@ async fn fill(tree: &SupervisorHandle, fakes: &FakeChildren, count: usize) {
 }
 
 async fn names(tree: &SupervisorHandle) -> Vec<String> {
-    let children = tree.which_children().await.unwrap();
+    let children = tree.children().await.unwrap();
     children.into_iter().map(|child| child.path.name().to_owned()).collect()
 }
 

@@ -137,5 +137,5 @@ async fn a_default_supervisor_in_a_pool_is_removed_when_it_has_given_up_four_tim
     let limit = pool.child_spec("below#1").await.unwrap().intensity.unwrap();
     assert_eq!(limit.to_string(), "restarts(3, 17m)");
     sleep(secs(3_600)).await;
-    assert!(pool.which_children().await.unwrap().is_empty());
+    assert!(pool.children().await.unwrap().is_empty());
 }

@@ -95,11 +95,11 @@ async fn kin_33_children_of_one_spec_have_separate_limits() {
     let tree = pool.start().await.unwrap();
     for name in ["a#1", "a#2"] {
         tree.start_child(spec.clone()).await.unwrap();
-        tree.kill_child(name).await.unwrap();
+        tree.kill(name).await.unwrap();
         settle().await;
         assert_eq!(seen(&tree, name).await.lifecycle, Lifecycle::Active, "{name}");
     }
-    tree.kill_child("a#1").await.unwrap();
+    tree.kill("a#1").await.unwrap();
     settle().await;
     assert_eq!(seen(&tree, "a#1").await.why, Some("given up"));
     assert_eq!(seen(&tree, "a#2").await.lifecycle, Lifecycle::Active);
@@ -201,7 +201,7 @@ async fn normal_ends_without_a_restart_are_not_counted() {
     let tree = start(patient().child(child)).await;
     for _ in 0..5 {
         fakes.end("a", End::Normal).await;
-        tree.restart_child("a").await.unwrap();
+        tree.otp().restart_child("a").await.unwrap();
     }
     assert!(comes_back(&tree, &fakes, "a").await, "the first that counts");
     assert!(!comes_back(&tree, &fakes, "a").await);

@@ -49,7 +49,7 @@ async fn seed0_1_a_refused_restart_is_not_recorded() {
             advance(wait).await;
             assert!(!comes_back(&tree, &fakes, "flaky").await);
             assert_eq!(seen(&tree, "flaky").await.why, Some("given up"));
-            tree.restart_child("flaky").await.unwrap();
+            tree.otp().restart_child("flaky").await.unwrap();
         }
 
         advance(ms(1)).await;
@@ -132,9 +132,9 @@ async fn kin_45_starts_that_wait_for_a_stop_are_not_charged() {
     });
     let tree = start(Supervisor::builder("app").restarts(0, MINUTE).child(slow)).await;
     for cycle in 2..7 {
-        let (stopped, again) = tokio::join!(tree.terminate_child("a"), tree.terminate_child("a"));
+        let (stopped, again) = tokio::join!(tree.stop_child("a"), tree.stop_child("a"));
         stopped.and(again).unwrap();
-        assert_eq!(tree.restart_child("a").await.unwrap().incarnation(), Some(cycle));
+        assert_eq!(tree.otp().restart_child("a").await.unwrap().incarnation(), Some(cycle));
     }
     let (first, second) = tokio::join!(tree.restart("a"), tree.restart("a"));
     assert_eq!([first, second].map(|it| it.unwrap().incarnation()), [Some(7); 2]);

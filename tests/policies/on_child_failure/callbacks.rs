@@ -242,7 +242,7 @@ async fn a_callback_of_a_dynamic_supervisor_decides_for_each_child_separately() 
     }
     fakes.end("a", End::Error).await;
     fakes.end("b", End::Error).await;
-    let states: Vec<_> = handle.which_children().await.unwrap();
+    let states: Vec<_> = handle.children().await.unwrap();
     let states: Vec<_> = states.iter().map(|it| (it.lifecycle, it.incarnation)).collect();
     let (active, errored) = (Lifecycle::Active, Lifecycle::Errored);
     assert_eq!(states, [(active, 2), (errored, 1), (active, 1)]);

@@ -74,13 +74,13 @@ async fn seed3_30_changed_properties_are_merged_and_persist_under_every_strategy
         let app = app.child(fakes.child("first")).child(client(&seen));
         let app = start(app).await;
         for _ in 0..6 {
-            app.kill_child("client").await.unwrap();
+            app.kill("client").await.unwrap();
             settle().await;
         }
         // Restarted manually, and with its group.
         app.restart("client").await.unwrap();
-        app.terminate_child("client").await.unwrap();
-        app.restart_child("client").await.unwrap();
+        app.stop_child("client").await.unwrap();
+        app.otp().restart_child("client").await.unwrap();
         fakes.end("first", End::Error).await;
         let (two, both) = ((Some(2), None), (Some(2), Some("eu")));
         let changed = (Some(5), Some("eu"));
@@ -101,8 +101,8 @@ async fn seed3_30_changed_properties_are_merged_and_persist_under_every_strategy
         assert_eq!(known, expected[..6], "{strategy}");
 
         // A new child with that name starts without them.
-        app.terminate_child("client").await.unwrap();
-        app.delete_child("client").await.unwrap();
+        app.stop_child("client").await.unwrap();
+        app.otp().delete_child("client").await.unwrap();
         app.start_child(client(&seen)).await.unwrap();
         settle().await;
         assert_eq!(seen.lock().unwrap().last(), Some(&(None, None)));
@@ -144,7 +144,7 @@ async fn seed3_30_properties_set_with_a_refusal_apply_to_a_manual_retry() {
     let seen = Arc::default();
     let app = eager("app").on_child_failure(|_| FailureDecision::give_up().with(Endpoint(3)));
     let app = start(app.child(client(&seen))).await;
-    app.kill_child("client").await.unwrap();
+    app.kill("client").await.unwrap();
     settle().await;
     app.resume("client").await.unwrap();
     settle().await;

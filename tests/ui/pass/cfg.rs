@@ -72,7 +72,7 @@ pub(crate) async fn main() {
     let app = App { second: idle(), third: Db, fifth: idle() };
     let tree = app.builder().build().unwrap().start().await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let children = tree.which_children().await.unwrap();
+    let children = tree.children().await.unwrap();
     let names: Vec<_> = children.iter().map(|child| child.path.name()).collect();
     assert_eq!(names, ["second", "db", "fifth"]);
     assert_eq!(children[1].status.as_deref(), Some("runs"));

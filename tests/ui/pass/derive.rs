@@ -60,6 +60,6 @@ pub(crate) async fn main() {
 
     let app = Supervisor::builder("app").child(Empty {}).child(Unit).child(plain());
     let tree = app.build().unwrap().start().await.unwrap();
-    assert_eq!(tree.count_children().await.unwrap().supervisors, 3);
+    assert_eq!(tree.otp().count_children().await.unwrap().supervisors, 3);
     tree.stop("the test is over").await.unwrap();
 }

@@ -40,6 +40,6 @@ pub(crate) async fn main() {
     conns.start_child(serve(conns.clone(), 2)).await.unwrap();
     conns.start_child(Conn::serve(conns.clone(), 3)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(conns.count_children().await.unwrap().specs, 3 + 4);
+    assert_eq!(conns.otp().count_children().await.unwrap().specs, 3 + 4);
     tree.stop("the test is over").await.unwrap();
 }

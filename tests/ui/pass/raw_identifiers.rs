@@ -40,7 +40,7 @@ pub(crate) async fn main() {
     let app = r#loop { r#type: r#type(5), r#dyn: dynamic, r#move: DynamicSupervisor };
     let tree = app.builder().build().unwrap().start().await.unwrap();
     assert_eq!(tree.path().as_str(), "loop");
-    let children = tree.which_children().await.unwrap();
+    let children = tree.children().await.unwrap();
     let names: Vec<_> = children.iter().map(|child| child.path.name()).collect();
     assert_eq!(names, ["type", "dyn", "move"]);
     assert!(children.iter().all(|child| child.incarnation == 1));

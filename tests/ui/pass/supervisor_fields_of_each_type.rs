@@ -59,7 +59,7 @@ pub(crate) async fn main() {
         also_checked: checked(),
     };
     let tree = app.builder().build().unwrap().start().await.unwrap();
-    let children = tree.which_children().await.unwrap();
+    let children = tree.children().await.unwrap();
     assert!(children.iter().all(|child| child.kind == ChildKind::Supervisor));
     let names: Vec<_> = children.iter().map(|child| child.path.name()).collect();
     assert_eq!(

@@ -129,7 +129,7 @@ pub(crate) async fn main() {
         App { least: Least { log: log() }, most: Most::new(log()), mixed: Mixed { log: log() } };
     let tree = app.builder().build().unwrap().start().await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(tree.count_children().await.unwrap().specs, 2, "the temporary one has failed");
+    assert_eq!(tree.otp().count_children().await.unwrap().specs, 2, "the temporary one has failed");
     tree.stop("the test is over").await.unwrap();
     let mut all = Vec::new();
     while let Ok(line) = lines.try_recv() {

@@ -79,6 +79,6 @@ pub(crate) async fn main() {
         all.push(line);
     }
     assert_eq!(all, ["argument", "app/context_and_argument", "number 5", "tick 0", "tick 1"]);
-    assert_eq!(tree.count_children().await.unwrap().specs, 6);
+    assert_eq!(tree.otp().count_children().await.unwrap().specs, 6);
     tree.stop("the test is over").await.unwrap();
 }

@@ -65,7 +65,7 @@ impl Chaos {
             Kind::Error => Err(format!("chaos: an error after {after} lines").into()),
             Kind::Hang => std::future::pending().await,
             Kind::Abort => {
-                ctx.parent().kill_child(ctx.path().name()).await?;
+                ctx.parent().kill(ctx.path().name()).await?;
                 std::future::pending().await
             }
         }
@@ -79,7 +79,7 @@ impl Chaos {
         site: Site,
     ) -> Result<(), ControlError> {
         match self.due(site) {
-            Some(_) => parent.kill_child(name).await,
+            Some(_) => parent.kill(name).await.map(drop),
             None => Ok(()),
         }
     }

@@ -85,7 +85,7 @@ async fn show() -> anyhow::Result<String> {
     ensure!(answer(server, "/hello").await?.ends_with("hello"), "no answer after the panic");
     ensure!(app.which_child("http").await?.incarnation == 1, "the panic has ended the child");
 
-    app.kill_child("http").await?;
+    app.kill("http").await?;
     until_active(&app, "http", 2).await?;
     ensure!(answer(server, "/hello").await?.ends_with("hello"), "no answer after the restart");
 

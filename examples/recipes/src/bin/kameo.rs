@@ -97,7 +97,7 @@ async fn show() -> anyhow::Result<String> {
     let total = second.ask(Add(8)).await?;
     let exit = app.which_child("tally").await?.last_exit.map(|it| it.to_string());
 
-    app.kill_child("tally").await?;
+    app.kill("tally").await?;
     until_active(&app, "tally", 3).await?;
     ensure!(second.tell(Add(16)).await.is_err(), "the second actor outlives an abort of its child");
     let third: ActorRef<Tally> = app.service().await?;

@@ -77,7 +77,7 @@ async fn show() -> anyhow::Result<String> {
     publish().await?;
     count.wait_for(|&count| count == 10).await?;
 
-    app.kill_child("server").await?;
+    app.kill("server").await?;
     until_active(&app, "mqtt", 2).await?;
     publish().await?;
     count.wait_for(|&count| count == 20).await?;

@@ -82,7 +82,7 @@ async fn show() -> anyhow::Result<String> {
     is_connected.wait_for(|&it| it).await?;
     // So that the server is away until it is released.
     app.hold("server").await?;
-    app.kill_child("server").await?;
+    app.kill("server").await?;
     is_connected.wait_for(|&it| !it).await?;
     publish().await?;
     app.release("server").await?;

@@ -132,7 +132,7 @@ async fn show() -> anyhow::Result<String> {
     let total = call!(second, Message::Total)?;
     let exit = app.which_child("tally").await?.last_exit.map(|it| it.to_string());
 
-    app.kill_child("tally").await?;
+    app.kill("tally").await?;
     until_active(&app, "tally", 3).await?;
     ensure!(
         second.cast(Message::Add(16)).is_err(),

@@ -100,7 +100,7 @@ async fn show() -> anyhow::Result<String> {
         sleep(Duration::from_millis(5)).await;
     }
 
-    app.kill_child("server").await?;
+    app.kill("server").await?;
     until_active(&app, "server", 2).await?;
     let mut redis = client.get_multiplexed_async_connection().await?;
     // A change without notice.

@@ -72,7 +72,7 @@ async fn show() -> anyhow::Result<String> {
     }
     done.wait_for(|&number| number == 10).await?;
 
-    app.kill_child("server").await?;
+    app.kill("server").await?;
     for number in 11..=20 {
         address.send(number).await?;
     }

@@ -19,7 +19,8 @@ impl Hand {
             let index = self.rng.usize(..self.guests.len());
             let (path, post) = self.guests.swap_remove(index);
             self.terminate(&path, &post).await;
-            let gone = self.call("delete_child", &path, self.handle.delete_child(&path)).await;
+            let gone =
+                self.call("delete_child", &path, self.handle.otp().delete_child(&path)).await;
             // Its group may have started to restart it in between.
             if !matches!(gone, Some(Ok(()) | Err(ControlError::NotFound { .. }))) {
                 self.guests.push((path, post));

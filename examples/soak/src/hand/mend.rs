@@ -120,7 +120,7 @@ impl Hand {
             if let Some((_, post)) = self.guests.iter().find(|(guest, _)| *guest == path) {
                 self.terminate(&path, post).await;
             }
-            let _ = self.call("delete_child", &path, self.handle.delete_child(&path)).await;
+            let _ = self.call("delete_child", &path, self.handle.otp().delete_child(&path)).await;
             return Some(format!("{path} is a guest"));
         }
         if child.lifecycle != Lifecycle::Active {

@@ -178,7 +178,7 @@ impl Hand {
         for _ in 0..30 {
             tokio::time::sleep(Duration::from_millis(10)).await;
             let Ok(handle) = self.handle.supervisor(&group.path).await else { return };
-            let children = self.call("which_children", &group.path, handle.which_children()).await;
+            let children = self.call("which_children", &group.path, handle.children()).await;
             let Some(Ok(children)) = children else { return };
             let parked = children.iter().find(|child| child.why == Some("given up"));
             if let Some(child) = parked {
@@ -202,7 +202,7 @@ impl Hand {
     }
 
     async fn abort(&self, path: &str) {
-        if let Some(Ok(())) = self.call("kill_child", path, self.handle.kill_child(path)).await {
+        if let Some(Ok(_)) = self.call("kill", path, self.handle.kill(path)).await {
             count(&self.tally.aborts);
         }
     }
@@ -211,14 +211,14 @@ impl Hand {
         let Some((path, post, _)) = self.any_child() else { return };
         self.terminate(&path, &post).await;
         if self.rng.bool() {
-            let _ = self.call("restart_child", &path, self.handle.restart_child(&path)).await;
+            let _ = self.call("restart_child", &path, self.handle.otp().restart_child(&path)).await;
         }
     }
 
     async fn terminate(&self, path: &str, post: &Post) {
         let begun = post.begun.load(SeqCst);
         post.alone.store(true, SeqCst);
-        let answer = self.call("terminate_child", path, self.handle.terminate_child(path)).await;
+        let answer = self.call("stop_child", path, self.handle.stop_child(path)).await;
         if matches!(answer, Some(Ok(()))) && post.lives() && post.begun.load(SeqCst) == begun {
             let zone = &self.zone.name;
             self.tally.violation(format!("{zone}: {path} was terminated, and lives"));
@@ -238,8 +238,7 @@ impl Hand {
         let zone = Arc::clone(&self.zone);
         let path = &group(&zone, &mut self.rng).path;
         let Ok(group) = self.handle.supervisor(path).await else { return };
-        let Some(Ok(children)) = self.call("which_children", path, group.which_children()).await
-        else {
+        let Some(Ok(children)) = self.call("which_children", path, group.children()).await else {
             return;
         };
         let given_up = children.iter().find(|child| child.lifecycle == Lifecycle::Errored);
@@ -256,7 +255,8 @@ impl Hand {
     async fn help(&self, path: &str, state: Lifecycle) {
         match state {
             Lifecycle::Stopped => {
-                let _ = self.call("restart_child", path, self.handle.restart_child(path)).await;
+                let _ =
+                    self.call("restart_child", path, self.handle.otp().restart_child(path)).await;
             }
             Lifecycle::Restarting | Lifecycle::Errored => {
                 let _ = self.start_now("resume", path, self.handle.resume(path)).await;
@@ -292,8 +292,8 @@ impl Hand {
                 timeout(ANSWER, supervisor.stop("struck")).await.is_ok()
             }
             1 => {
-                let call = self.handle.terminate_child(path);
-                let ended = self.call("terminate_child", path, call).await;
+                let call = self.handle.stop_child(path);
+                let ended = self.call("stop_child", path, call).await;
                 matches!(ended, Some(Ok(())))
             }
             2 => {
@@ -314,7 +314,7 @@ impl Hand {
         }
         let state = self.handle.which_child(path).await.map(|child| child.lifecycle);
         if state.is_ok_and(|state| state == Lifecycle::Stopped) {
-            let _ = self.call("restart_child", path, self.handle.restart_child(path)).await;
+            let _ = self.call("restart_child", path, self.handle.otp().restart_child(path)).await;
         }
     }
 

@@ -40,8 +40,10 @@ fn answers(sim: &impl Fn() -> Simulation) -> [String; REQUESTS.len()] {
 
 /// A row of a table of answers. A dot marks an answer of `InvalidState`.
 fn row(name: &str, sim: impl Fn() -> Simulation) -> String {
-    let [a, b, c, d, e, f, g, i, j, reset, hold, release] = answers(&sim);
-    assert_eq!([reset, hold, release], ["done"; 3], "{name}: they fit any state");
+    let answers = answers(&sim);
+    let [a, keep, b, stop, remove, c, d, e, f, g, i, j, reset, hold, release] = answers;
+    assert_eq!([stop, remove, reset, hold, release], ["done"; 5], "{name}: they fit any state");
+    assert_eq!(keep, a, "{name}: only a failed start makes a difference");
     format!("{name:13} {a:9} {b:9} {c:10} {d:10} {e:4} {f:10} {g:10} {i:9} {j}")
 }
 
@@ -270,7 +272,7 @@ fn a_child_that_is_gone_is_not_found() {
 }
 
 #[test]
-fn a_supervisor_that_is_stopping_refuses_everything() {
+fn a_supervisor_that_is_stopping_refuses_all_requests_that_do_not_stop_the_child() {
     let ordered = || {
         let mut sim = Simulation::running(rules(), [slow().stops(secs(4))]);
         sim.stop();
@@ -281,6 +283,48 @@ fn a_supervisor_that_is_stopping_refuses_everything() {
         sim.stop();
         sim
     };
-    assert_eq!(answers(&ordered), ["shutting down"; REQUESTS.len()]);
-    assert_eq!(answers(&dynamic), ["shutting down"; REQUESTS.len()]);
+    let fits =
+        |request| matches!(request, ChildRequest::Stop | ChildRequest::Remove | ChildRequest::Kill);
+    let expected = REQUESTS.map(|it| if fits(it) { "done" } else { "shutting down" });
+    assert_eq!(answers(&ordered), expected);
+    assert_eq!(answers(&dynamic), expected);
+}
+
+#[test]
+fn a_call_joins_the_stop_of_the_supervisor_and_is_answered_when_that_comes_to_the_child() {
+    let mut sim = Simulation::running(rules(), [slow().stops(secs(4)), fake("c").stops(secs(3))]);
+    sim.stop();
+    let ticket = sim.request("b", ChildRequest::Stop);
+    sim.advance(secs(6));
+    assert_eq!(sim.answer(ticket), "-", "`c` has needed three seconds, and `b` four");
+    sim.advance(secs(1));
+    assert_eq!(sim.answer(ticket), "done");
+}
+
+#[test]
+fn a_child_is_removed_in_every_state_and_a_later_stop_does_not_keep_it() {
+    for stop in [ChildRequest::Stop, ChildRequest::Terminate, ChildRequest::Hold] {
+        let mut sim = Simulation::running(group(), [fake("a"), slow().stops(secs(2))]);
+        let removed = sim.request("b", ChildRequest::Remove);
+        let _ = sim.request("b", stop);
+        let refused = sim.request("b", ChildRequest::RESTART);
+        assert_eq!(sim.answer(refused), "not found");
+        let key = sim.key("b");
+        sim.advance(secs(2));
+        assert_eq!(sim.answer(removed), "done");
+        let again = sim.request_of(key, ChildRequest::RESUME);
+        assert_eq!(sim.answer(again), "not found");
+    }
+}
+
+#[test]
+fn a_child_that_is_removed_while_its_group_restarts_is_not_started_with_it() {
+    let mut sim = Simulation::running(group(), [fake("a"), slow().stops(secs(2)), fake("c")]);
+    sim.fail("a");
+    let removed = sim.request("b", ChildRequest::Remove);
+    sim.advance(secs(10));
+    assert_eq!(sim.answer(removed), "done");
+    for name in ["a", "c"] {
+        assert_eq!(sim.call(name, ChildRequest::Find { wait: false }), "started 2");
+    }
 }

@@ -154,7 +154,7 @@ fn a_child_about_to_be_marked_as_staying_down_is_not_started_before() {
     let fakes = [prompt("a").scripts([Script::Fail])].into_iter().chain(others);
     let mut sim = begin(waiting(one_for_all()), fakes);
     sim.request("a", ChildRequest::Terminate);
-    assert_eq!(sim.call("5", ChildRequest::StartNew), "stopped");
+    assert_eq!(sim.call("5", ChildRequest::StartNew { keep: false }), "stopped");
     sim.advance(secs(5));
     assert_eq!(sim.why("5"), Some("stopped with its group"));
     assert_eq!(sim.call("5", ChildRequest::RESTART_CHILD), "started 1");

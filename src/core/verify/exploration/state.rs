@@ -98,7 +98,8 @@ impl ExploredState {
         let provides = is_required.then(|| name(index));
         let links = Links { provides, requires };
         self.invariants.added(key, Arc::clone(declaration), self.now);
-        let declared = self.watch(MachineEvent::Declared(Declaration::Child { rules, links }));
+        let declared =
+            self.watch(MachineEvent::Declared(Declaration::Child { rules, links, place: None }));
         declared.expect("nothing follows from a declaration");
     }
 
@@ -339,7 +340,7 @@ impl ExploredState {
             ExplorationStep::Add(index) => {
                 self.insert(index.into(), planned);
                 let (key, _) = self.child(index, planned).expect("the child that was added");
-                self.request(key, ChildRequest::StartNew)
+                self.request(key, ChildRequest::StartNew { keep: false })
             }
             ExplorationStep::Pass(beats) => {
                 self.now += BEAT * u32::from(beats);

@@ -145,9 +145,9 @@ fn will_run(state: ChildState) -> bool {
 
 fn is_leaving(state: ChildState) -> bool {
     match state {
-        ChildState::Stopping { why: StopReason::Manual, .. } => true,
+        ChildState::Stopping { why: StopReason::Manual | StopReason::Removal, .. } => true,
         ChildState::Stopping { why: StopReason::Failing { then, .. }, .. } => {
-            then == AfterFailing::StayDown
+            matches!(then, AfterFailing::StayDown | AfterFailing::Remove)
         }
         _ => false,
     }

@@ -162,7 +162,7 @@ impl Invariants {
                     {
                         self.child(key).set_down = true;
                     }
-                    ChildRequest::Terminate if awaited => self.note_group_stays_down(key, now),
+                    request if request.stops() && awaited => self.note_group_stays_down(key, now),
                     ChildRequest::Start { .. } if ends_wait && is_parked(machine, key) => {
                         self.granted.clear();
                         self.child(key).own_grants.clear();
@@ -262,7 +262,7 @@ impl Invariants {
         }
         let range = self.strategy.affected(self.children[&key].place);
         for (of, request, restarts) in self.waiting.values_mut() {
-            let down = matches!(request, ChildRequest::Terminate | ChildRequest::Find { .. });
+            let down = request.stops() || matches!(request, ChildRequest::Find { .. });
             if *of != key && !down && range.contains(&self.children[of].place) {
                 *restarts += 1;
                 ensure(*restarts < 2, "a caller waits for at most one restart of the group")?;
@@ -279,8 +279,7 @@ impl Invariants {
         let by_itself =
             child.stops_itself || child.lost_lease || child.lifecycle == Lifecycle::Errored;
         let request = self.request.and_then(|ticket| self.waiting.get(&ticket));
-        let manual = request
-            .is_some_and(|&(of, request, _)| of == key && request == ChildRequest::Terminate);
+        let manual = request.is_some_and(|&(of, request, _)| of == key && request.stops());
         let together = child.group_stop_from.is_some() || (self.ending && !self.aborting);
         if !self.ordered || !together || by_itself || manual {
             return Ok(());
@@ -328,7 +327,7 @@ impl Invariants {
                 child.answered_failed = true;
                 Ok(())
             }
-            (ChildRequest::Terminate | ChildRequest::Delete, ChildAnswer::Done) => {
+            (request, ChildAnswer::Done) if request.stops() || request == ChildRequest::Delete => {
                 ensure(!child.live, "a child is down when its caller is answered so")
             }
             (ChildRequest::Find { .. }, ChildAnswer::Started(incarnation)) => {

@@ -227,5 +227,6 @@ fn answer_text(answer: &ChildAnswer) -> String {
         ChildAnswer::ShuttingDown => "shutting down".to_owned(),
         ChildAnswer::MaxChildren(max) => format!("max {max}"),
         ChildAnswer::Stopped => "stopped".to_owned(),
+        ChildAnswer::Spent => "spent".to_owned(),
     }
 }

@@ -155,7 +155,7 @@ impl Simulation {
         let rules = ChildRules::of(&declaration.options, &self.machine.children().rules);
         self.invariants.added(key, declaration, self.now);
         self.fakes.insert(key, fake);
-        self.event(MachineEvent::Declared(Declaration::Child { rules, links }));
+        self.event(MachineEvent::Declared(Declaration::Child { rules, links, place: None }));
         key
     }
 
@@ -182,7 +182,7 @@ impl Simulation {
         let admitted = self.machine.admits();
         assert!(admitted.is_ok(), "{admitted:?}");
         self.insert(fake);
-        self.request(&name, ChildRequest::StartNew)
+        self.request(&name, ChildRequest::StartNew { keep: false })
     }
 
     pub(in crate::core) fn key(&self, name: &str) -> Key {

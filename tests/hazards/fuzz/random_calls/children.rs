@@ -136,11 +136,13 @@ pub(super) async fn make(call: Call, tree: &SupervisorHandle, world: &Arc<World>
     let answer = timeout(PATIENCE, async {
         match call {
             Call::Start(plan, nested) => start(plan, nested, tree, world).await,
-            Call::Terminate(to) => tree.terminate_child(&script.target(to)).await,
-            Call::RestartStopped(to) => tree.restart_child(&script.target(to)).await.map(drop),
+            Call::Terminate(to) => tree.stop_child(&script.target(to)).await,
+            Call::RestartStopped(to) => {
+                tree.otp().restart_child(&script.target(to)).await.map(drop)
+            }
             Call::Restart(to) => tree.restart(&script.target(to)).await.map(drop),
-            Call::Kill(to) => tree.kill_child(&script.target(to)).await,
-            Call::Delete(to) => tree.delete_child(&script.target(to)).await,
+            Call::Kill(to) => tree.kill(&script.target(to)).await.map(drop),
+            Call::Delete(to) => tree.otp().delete_child(&script.target(to)).await,
             Call::Resume(to) => tree.resume(&script.target(to)).await.map(drop),
             Call::Which(to) => {
                 let target = script.target(to);
@@ -152,7 +154,7 @@ pub(super) async fn make(call: Call, tree: &SupervisorHandle, world: &Arc<World>
             }
             Call::WhichAll(nest) => {
                 let tree = if nest { tree.supervisor("nest").await? } else { tree.clone() };
-                let children = tree.which_children().await?;
+                let children = tree.children().await?;
                 let paths: BTreeSet<_> = children.iter().map(|child| child.path.as_str()).collect();
                 if paths.len() != children.len() {
                     world.violation(format!("a path is listed twice: {children:#?}"));
@@ -161,7 +163,7 @@ pub(super) async fn make(call: Call, tree: &SupervisorHandle, world: &Arc<World>
             }
             Call::Count(nest) => {
                 let tree = if nest { tree.supervisor("nest").await? } else { tree.clone() };
-                let counts = tree.count_children().await?;
+                let counts = tree.otp().count_children().await?;
                 let running = counts.active + counts.restarting;
                 if counts.specs != counts.supervisors + counts.workers || running > counts.specs {
                     world.violation(format!("the counters contradict each other: {counts:?}"));
