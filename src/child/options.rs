@@ -207,7 +207,7 @@ impl ChildSpec {
     /// a [`Trigger`](crate::policy::Trigger) that leaves it down.
     ///
     /// A temporary child is kept when it has ended: it is *stopped*, also after a failure, and keeps its
-    /// name and its place until [`delete_child`](crate::OtpCalls::delete_child). If its group
+    /// name and its place until [`remove`](crate::SupervisorHandle::remove). If its group
     /// restarts, it is dormant until the next message. Under the presets
     /// [`otp`](crate::policy::Preset::otp) and [`elixir`](crate::policy::Preset::elixir) it is removed at
     /// its first exit, with its mailbox. A dynamic supervisor also keeps children with this option after

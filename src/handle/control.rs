@@ -666,7 +666,7 @@ pub struct ChildRef {
 
 impl PartialEq for ChildRef {
     fn eq(&self, other: &Self) -> bool {
-        (&self.parent, &self.child, self.outcome) == (&other.parent, &other.child, other.outcome)
+        (&self.parent, &self.child, &self.outcome) == (&other.parent, &other.child, &other.outcome)
     }
 }
 
@@ -717,7 +717,16 @@ impl ChildRef {
     /// The child starts when that sibling does.
     #[must_use]
     pub fn is_gated(&self) -> bool {
-        self.outcome == StartOutcome::Gated
+        matches!(self.outcome, StartOutcome::Gated(_))
+    }
+
+    /// Returns the names of the siblings that a [gated](Self::is_gated) child waits for.
+    #[must_use]
+    pub fn waits_for(&self) -> &[String] {
+        match &self.outcome {
+            StartOutcome::Gated(siblings) => siblings,
+            _ => &[],
+        }
     }
 
     /// Returns whether the child waits for its first message, at which it starts.

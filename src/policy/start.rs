@@ -113,7 +113,7 @@ string_enum!(
 pub enum StartCause {
     /// Its supervisor started.
     Initial,
-    /// A call started it: `start_child`, `restart_child`, `restart` or `resume`.
+    /// A call started it, such as `start_child`, `restart` or `resume`.
     Manual,
     /// The previous incarnation exited, and the restart type restarts it.
     Restart,

@@ -199,11 +199,12 @@ pub(crate) struct Started {
     pub(crate) outcome: StartOutcome,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StartOutcome {
     Up(u32),
     Declined,
-    Gated,
+    /// The child waits for these siblings.
+    Gated(Vec<String>),
     Dormant,
     /// The operation starts no child.
     Done,

@@ -266,9 +266,9 @@ macro_rules! common_options {
         /// * It runs in its own task, for at most 5 s. If it returns an error, panics or takes longer, this
         ///   is logged and the failure escalates.
         /// * Meanwhile the child is [`Errored`](crate::Lifecycle::Errored), and its siblings keep running.
-        ///   [`restart_child`] and [`kill`] return [`InvalidState`](crate::ControlError::InvalidState). The
+        ///   [`restart_child`] returns [`InvalidState`](crate::ControlError::InvalidState). The
         ///   decision is discarded if the child is started, stopped or removed before: by [`restart`], [`resume`],
-        ///   [`terminate_child`], [`delete_child`], the restart of its group, or the end of its supervisor.
+        ///   [`stop_child`], [`remove`], the restart of its group, or the end of its supervisor.
         /// * The restart limits are checked when the decision arrives. The backoff counts from the failure.
         ///
         /// ```
@@ -292,9 +292,8 @@ macro_rules! common_options {
         /// [`restart_child`]: crate::OtpCalls::restart_child
         /// [`resume`]: crate::SupervisorHandle::resume
         /// [`restart`]: crate::SupervisorHandle::restart
-        /// [`kill`]: crate::SupervisorHandle::kill
-        /// [`terminate_child`]: crate::SupervisorHandle::stop_child
-        /// [`delete_child`]: crate::OtpCalls::delete_child
+        /// [`stop_child`]: crate::SupervisorHandle::stop_child
+        /// [`remove`]: crate::SupervisorHandle::remove
         pub fn on_child_failure<F, A, When>(mut self, decide: F) -> Self
         where
             F: Fn(ChildFailure) -> A + Send + Sync + 'static,

@@ -226,7 +226,7 @@ impl Status {
     ///
     /// let before = app.status().await?;
     /// app.stop_child("db").await?;
-    /// app.otp().restart_child("db").await?;
+    /// app.resume("db").await?;
     /// app.start_child(worker("http", async |ctx: Context| ctx.cancelled().await)).await?;
     /// let diff = before.diff(&app.status().await?);
     ///

@@ -3,7 +3,7 @@
 //! | call | returns |
 //! | --- | --- |
 //! | [`SupervisorHandle::status`](crate::SupervisorHandle::status) | a [`Status`]: a snapshot of a supervisor and everything below |
-//! | [`which_children`](crate::SupervisorHandle::children), [`which_child`](crate::SupervisorHandle::which_child) | a [`ChildInfo`] for each child of one supervisor, or for one child |
+//! | [`children`](crate::SupervisorHandle::children), [`which_child`](crate::SupervisorHandle::which_child) | a [`ChildInfo`] for each child of one supervisor, or for one child |
 //! | [`child_spec`](crate::SupervisorHandle::child_spec) | a [`ChildSpecInfo`]: the settings of a child |
 //! | [`events`](crate::SupervisorHandle::events) | a [`Subscription`] to each [`Event`] from now on |
 //! | [`subscribe_status`](crate::SupervisorHandle::subscribe_status) | a [`StatusStream`]: the current state of each child, then each change |

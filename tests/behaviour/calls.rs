@@ -200,7 +200,7 @@ async fn answer<T>(
 async fn answers(state: &str) -> [String; 4] {
     let started = |child: verger::ChildRef| match child.incarnation() {
         Some(incarnation) => format!("#{incarnation}"),
-        None if child.is_gated() => "gated".to_owned(),
+        None if child.is_gated() => format!("gated by {}", child.waits_for().join(", ")),
         None => panic!("{child:?}"),
     };
     let (app, path) = tree_in(state).await;
@@ -229,7 +229,7 @@ async fn every_call_does_in_every_state_what_the_table_says() {
         ("finished", ["#2", "#2", "ok", "false"]),
         ("declined", ["#2", "#2", "ok", "false"]),
         ("given up", ["#2", "#2", "ok", "false"]),
-        ("gated", ["gated", "gated", "ok", "false"]),
+        ("gated", ["gated by a", "gated by a", "ok", "false"]),
         (
             "held",
             ["withheld: held by alice for 3s", "withheld: held by alice for 3s", "ok", "false"],

@@ -83,7 +83,7 @@ use crate::spec::{DynamicSupervisor, Supervisor};
 ///
 /// # Handing over
 ///
-/// An owner stops one shard at a time, as [`terminate_child`](crate::SupervisorHandle::stop_child) does, with the
+/// An owner stops one shard at a time, as [`stop_child`](crate::SupervisorHandle::stop_child) does, with the
 /// grace of the shard. It then releases its lease, and stops the next one only after another member has the lease.
 /// Shards without an owner are claimed at once. A member has at most `shards / members` shards, rounded up, plus those
 /// that it has yet to hand over.

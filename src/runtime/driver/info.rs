@@ -33,16 +33,11 @@ impl Driver {
             let remaining = at.saturating_duration_since(now);
             Some(NextAttempt { attempt: history.attempt, at: wall_clock(at), delay, remaining })
         });
-        let requires = match self.blueprint.is_dynamic() {
-            true => Arc::default(),
-            false => self.shared.required_by(entry.factory.name()),
+        let requires = self.requires(entry);
+        let waits_for = match view.lifecycle {
+            Lifecycle::Discovered => self.lacks(&requires),
+            _ => Vec::new(),
         };
-        let waits = view.lifecycle == Lifecycle::Discovered;
-        let lacks = |name: &&String| {
-            !self.children.find(name).is_some_and(|sibling| self.machine.is_met(sibling))
-        };
-        let waits_for =
-            if waits { requires.iter().filter(lacks).cloned().collect() } else { Vec::new() };
         let incarnation = self.children.incarnation(key);
         let kind = kind(&view.rules);
         let has_children = match kind {
@@ -102,6 +97,22 @@ impl Driver {
         }
         info.ready &= info.problem.is_none();
         Some(info)
+    }
+
+    /// Returns the siblings that a child requires.
+    pub(super) fn requires(&self, entry: &ChildRecord) -> Arc<[String]> {
+        match self.blueprint.is_dynamic() {
+            true => Arc::default(),
+            false => self.shared.required_by(entry.factory.name()),
+        }
+    }
+
+    /// Returns those of these children that aren't up.
+    pub(super) fn lacks(&self, requires: &[String]) -> Vec<String> {
+        let is_met = |name: &String| {
+            self.children.find(name).is_some_and(|sibling| self.machine.is_met(sibling))
+        };
+        requires.iter().filter(|name| !is_met(name)).cloned().collect()
     }
 
     /// Returns where the values of a child come from that its code doesn't set.

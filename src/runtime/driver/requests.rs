@@ -148,7 +148,11 @@ impl Driver {
         let result = match answer {
             core::ChildAnswer::Done => Ok(StartOutcome::Done),
             core::ChildAnswer::Ignored => Ok(StartOutcome::Declined),
-            core::ChildAnswer::Gated => Ok(StartOutcome::Gated),
+            core::ChildAnswer::Gated => {
+                let entry = self.children.entry(key);
+                let requires = entry.map(|entry| self.requires(entry)).unwrap_or_default();
+                Ok(StartOutcome::Gated(self.lacks(&requires)))
+            }
             core::ChildAnswer::Dormant => Ok(StartOutcome::Dormant),
             core::ChildAnswer::Started(incarnation) => Ok(StartOutcome::Up(incarnation)),
             core::ChildAnswer::Failed(reason) => {
