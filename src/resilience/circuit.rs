@@ -7,7 +7,9 @@
 //!
 //! 1. While the circuit is half open, at most one call is in progress.
 //! 2. The result of a call that was admitted before the last state change has no effect.
-//! 3. The circuit opens at exactly the failure that makes `max_failures` consecutive ones.
+//! 3. A probe that has no result within `reset_after` is over: the next call is the probe, and the result of the
+//!    earlier one has no effect. The refusals until then tell how long that lasts.
+//! 4. The circuit opens at exactly the failure that makes `max_failures` consecutive ones.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -56,7 +58,7 @@ pub(crate) struct Circuit {
     reset_after: Duration,
     /// Consecutive failures.
     failures: u32,
-    /// The time of the next probe; `None` while the circuit is closed.
+    /// When the next probe is admitted, also while one is in progress; `None` while the circuit is closed.
     opens: Option<Instant>,
     probe: bool,
     /// The number of state changes.
@@ -93,13 +95,15 @@ impl Circuit {
     ) -> (Result<Permit, Duration>, Option<CircuitChange>) {
         match self.opens {
             None => (Ok(self.permit()), None),
-            Some(_) if self.probe => (Err(Duration::ZERO), None),
             Some(at) if now < at => (Err(at - now), None),
             Some(_) => {
+                let from = self.state();
                 self.probe = true;
+                self.opens = Some(later(now, self.reset_after));
+                // The permit of a probe that hangs is void.
                 self.epoch += 1;
-                let change = (CircuitState::Open, CircuitState::HalfOpen);
-                (Ok(self.permit()), Some(change))
+                let change = (from == CircuitState::Open).then_some((from, CircuitState::HalfOpen));
+                (Ok(self.permit()), change)
             }
         }
     }
@@ -208,7 +212,22 @@ mod tests {
     fn after_the_reset_time_one_call_is_a_probe() {
         let (mut circuit, t0) = opened();
         assert_eq!(circuit.admit(t0 + RESET).1, Some((Open, HalfOpen)));
-        assert_eq!(circuit.admit(t0 + RESET), (Err(Duration::ZERO), None));
+        assert_eq!(circuit.admit(t0 + RESET), (Err(RESET), None));
+        assert_eq!(circuit.admit(t0 + RESET + TICK), (Err(RESET - TICK), None));
+    }
+
+    #[test]
+    fn a_probe_that_hangs_gives_way_to_the_next_one_after_the_reset_time() {
+        let (mut circuit, t0) = opened();
+        let hangs = permit(&mut circuit, t0 + RESET);
+        assert_eq!(circuit.admit(t0 + 2 * RESET - TICK), (Err(TICK), None));
+        let (next, change) = circuit.admit(t0 + 2 * RESET);
+        assert_eq!(change, None, "the circuit stays half open");
+        assert_eq!(circuit.admit(t0 + 2 * RESET), (Err(RESET), None), "one probe at a time");
+        let late = t0 + 2 * RESET + TICK;
+        assert_eq!(circuit.failed(&hangs, None, late), None);
+        assert_eq!(circuit.abandoned(&hangs, late), None);
+        assert_eq!(circuit.succeeded(&next.unwrap()), Some((HalfOpen, Closed)));
     }
 
     #[test]

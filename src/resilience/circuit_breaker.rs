@@ -24,7 +24,8 @@ use crate::sync::Mutex;
 /// | *open* | are refused at once, until the reset time is over |
 /// | *half open* | one call is made as a probe, all others are refused |
 ///
-/// If the probe succeeds, the circuit closes. If it fails, the circuit opens again. The rules are
+/// If the probe succeeds, the circuit closes. If it fails, the circuit opens again. A probe that has no result within
+/// the reset time gives way to the next one, and its result has no effect any more. The rules are
 /// those of Akka's circuit breaker; the pattern is from "Release It!" by Michael Nygard.
 ///
 /// A breaker is cheap to clone, and clones share one state. It needs no supervisor.
@@ -313,7 +314,7 @@ pub enum CallError<E> {
     Open {
         /// The name of the breaker.
         name: String,
-        /// The time until the next probe is let through; zero while a probe is in progress.
+        /// The time until the next probe is let through, also while a probe is in progress: that one may hang.
         retry_in: Duration,
     },
     /// The call took longer than its timeout, and was dropped.
@@ -330,10 +331,6 @@ pub enum CallError<E> {
 impl<E: fmt::Display> fmt::Display for CallError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Open { name, retry_in } if retry_in.is_zero() => {
-                let name = Visible(name);
-                write!(f, "{name}: the circuit is half open and its probe is in progress")
-            }
             Self::Open { name, retry_in } => {
                 let (name, retry_in) = (Visible(name), HumanDuration(rounded(*retry_in)));
                 write!(f, "{name}: the circuit is open for another {retry_in}")
