@@ -230,13 +230,13 @@ impl Companion for Systemd {
         let of_reload = notices.downgrade();
         run.on_reload.push(Box::new(move |status| {
             let Some(notices) = of_reload.upgrade() else { return };
-            let _ =
-                notices
-                    .send(status.map_or(SystemdNotice::Reloading, |status| SystemdNotice::Ready {
-                        status,
-                    }));
+            let reloaded = |status| SystemdNotice::Reloaded { status };
+            let _ = notices.send(status.map_or(SystemdNotice::Reloading, reloaded));
         }));
-        let watcher = OwnedTask::spawn("verger notices", watch(run.handle(), notices.clone()));
+        let watched = (run.handle(), notices.clone());
+        let watcher = OwnedTask::restarted("verger notices", watched, |(tree, notices)| {
+            Box::pin(watch(tree.clone(), notices.clone()))
+        });
         let notify = notifier.run(received, move || alive.iter().all(|alive| alive()));
         let notifier = OwnedTask::spawn("verger notifier", notify);
         self.0 = Some(SystemdTasks { notices, notifier, watcher });

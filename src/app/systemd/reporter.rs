@@ -22,8 +22,10 @@ pub(super) enum SystemdNotice {
     Unready { status: String },
     /// The status has changed.
     Status(String),
-    /// A reload begins. `Ready` ends it.
+    /// A reload begins. `Reloaded` ends it.
     Reloading,
+    /// A reload is over, applied or refused.
+    Reloaded { status: String },
     /// A stop begins, or its next stage does. It takes at most this long from now on.
     Stopping { status: String, within: Duration },
 }
@@ -39,9 +41,10 @@ pub(super) struct Reporter {
 
 #[derive(Debug, PartialEq, Eq)]
 enum State {
-    /// Starting, or reloading.
-    Pending,
+    /// The first start isn't complete. A reload changes nothing about that.
+    Starting,
     Ready,
+    Reloading,
     Stopping {
         /// When the stop is over. `None` if that is never.
         until: Option<Instant>,
@@ -58,7 +61,7 @@ struct Watchdog {
 impl Reporter {
     pub(super) fn new(watchdog: Option<Duration>, now: Instant) -> Self {
         let watchdog = watchdog.map(|interval| Watchdog { interval, next: now });
-        Self { state: State::Pending, watchdog, reset: None, was_reset: false }
+        Self { state: State::Starting, watchdog, reset: None, was_reset: false }
     }
 
     pub(super) fn on_notice(&mut self, notice: SystemdNotice, now: Instant) -> Option<Message> {
@@ -77,27 +80,40 @@ impl Reporter {
             SystemdNotice::Ready { .. }
             | SystemdNotice::Unready { .. }
             | SystemdNotice::Reloading
+            | SystemdNotice::Reloaded { .. }
                 if is_stopping =>
             {
                 None
             }
             SystemdNotice::Ready { status } => {
-                let was_pending =
-                    std::mem::replace(&mut self.state, State::Ready) == State::Pending;
                 if !self.was_reset {
                     self.reset = self.reset.or(now.checked_add(HEALTHY));
                 }
-                Some(if was_pending { Message::Ready { status } } else { Message::Status(status) })
+                Some(self.ready_from(State::Starting, status))
             }
+            SystemdNotice::Reloaded { status } => Some(self.ready_from(State::Reloading, status)),
             SystemdNotice::Unready { status } => {
                 self.reset = None;
                 Some(Message::Status(status))
             }
+            // systemd waits for `READY=1` after this, which a start that isn't complete must not send.
+            SystemdNotice::Reloading if self.state == State::Starting => {
+                Some(Message::Status("starting: reloading the configuration".to_owned()))
+            }
             SystemdNotice::Reloading => {
-                self.state = State::Pending;
+                self.state = State::Reloading;
                 Some(Message::Reloading)
             }
         }
+    }
+
+    /// Reports that the unit is ready, if it is in this state. Otherwise only the status is new.
+    fn ready_from(&mut self, from: State, status: String) -> Message {
+        if self.state != from {
+            return Message::Status(status);
+        }
+        self.state = State::Ready;
+        Message::Ready { status }
     }
 
     /// Returns what is due. `alive` tells whether the loops turn.
@@ -129,7 +145,7 @@ impl Reporter {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let extend = match self.state {
             State::Stopping { extend, .. } => extend,
-            State::Pending | State::Ready => None,
+            State::Starting | State::Ready | State::Reloading => None,
         };
         let watchdog = self.watchdog.as_ref().map(|watchdog| watchdog.next);
         [extend, watchdog, self.reset].into_iter().flatten().min()
@@ -222,6 +238,10 @@ mod tests {
         expected.iter().map(|(at, text)| (*at, (*text).to_owned())).collect()
     }
 
+    fn reloaded() -> SystemdNotice {
+        SystemdNotice::Reloaded { status: "reloaded".to_owned() }
+    }
+
     fn ready() -> SystemdNotice {
         SystemdNotice::Ready { status: "up".to_owned() }
     }
@@ -294,9 +314,12 @@ mod tests {
         let mut reporter = Reporter::new(None, start);
         let within = SECOND;
         reporter.on_notice(SystemdNotice::Stopping { status: String::new(), within }, start);
-        for notice in
-            [ready(), SystemdNotice::Reloading, SystemdNotice::Unready { status: String::new() }]
-        {
+        for notice in [
+            ready(),
+            SystemdNotice::Reloading,
+            reloaded(),
+            SystemdNotice::Unready { status: String::new() },
+        ] {
             assert_eq!(reporter.on_notice(notice, start), None);
         }
         let status = reporter.on_notice(SystemdNotice::Status("2 left".to_owned()), start);
@@ -307,12 +330,32 @@ mod tests {
     fn ready_is_said_once_and_after_each_reload() {
         let start = Instant::now();
         let mut reporter = Reporter::new(None, start);
-        let texts = [ready(), ready(), SystemdNotice::Reloading, ready()]
+        let texts = [ready(), ready(), SystemdNotice::Reloading, ready(), reloaded()]
             .map(|notice| reporter.on_notice(notice, start).unwrap().text());
         assert_eq!(texts[0], "READY=1\nSTATUS=up");
         assert_eq!(texts[1], "STATUS=up");
         assert!(texts[2].starts_with("RELOADING=1\n"));
-        assert_eq!(texts[3], "READY=1\nSTATUS=up");
+        assert_eq!(texts[3], "STATUS=up", "the reload isn't over");
+        assert_eq!(texts[4], "READY=1\nSTATUS=reloaded");
+    }
+
+    #[test]
+    fn a_reload_during_the_first_start_does_not_report_the_unit_as_ready() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new(None, start);
+        let texts = [SystemdNotice::Reloading, reloaded(), ready()]
+            .map(|notice| reporter.on_notice(notice, start).unwrap().text());
+        let expected = [
+            "STATUS=starting: reloading the configuration",
+            "STATUS=reloaded",
+            "READY=1\nSTATUS=up",
+        ];
+        assert_eq!(texts, expected);
+
+        let mut reporter = Reporter::new(None, start);
+        let texts = [SystemdNotice::Reloading, ready(), reloaded()]
+            .map(|notice| reporter.on_notice(notice, start).unwrap().text());
+        assert_eq!(texts[1..], ["READY=1\nSTATUS=up", "STATUS=reloaded"], "the start is complete");
     }
 
     #[test]
