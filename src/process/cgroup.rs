@@ -153,9 +153,19 @@ impl Mark {
 
 /// Returns the processes of a group, also those that have ended and aren't reaped. Blocks.
 pub(super) fn of_group(leader: Pid) -> Vec<OwnedFd> {
+    those_of(leader, |_| true)
+}
+
+/// Returns the processes of a group that run. Blocks.
+pub(super) fn running_of_group(leader: Pid) -> Vec<OwnedFd> {
+    those_of(leader, |state| !matches!(state, "Z" | "X"))
+}
+
+fn those_of(leader: Pid, is_in: impl Fn(&str) -> bool) -> Vec<OwnedFd> {
     let in_group = |pid: Pid| {
-        fs::read_to_string(in_proc(pid, "stat"))
-            .is_ok_and(|stat| group_of(&stat) == Some(leader.as_raw_pid()))
+        let stat = fs::read_to_string(in_proc(pid, "stat")).unwrap_or_default();
+        state_and_group(&stat)
+            .is_some_and(|(state, group)| group == leader.as_raw_pid() && is_in(state))
     };
     processes().filter_map(|pid| open_if(pid, in_group)).collect()
 }
@@ -209,11 +219,12 @@ fn open_if(pid: Pid, is_one: impl Fn(Pid) -> bool) -> Option<OwnedFd> {
     process.ok().filter(|_| is_one(pid))
 }
 
-/// Returns the group of a process, from its `/proc/PID/stat`.
-fn group_of(stat: &str) -> Option<i32> {
+/// Returns the state and the group of a process, from its `/proc/PID/stat`.
+fn state_and_group(stat: &str) -> Option<(&str, i32)> {
     // The name before it may contain blanks and brackets. Then come the state, the parent and the group.
     let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(2)?.parse().ok()
+    let mut fields = rest.split(' ');
+    Some((fields.next()?, fields.nth(1)?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -237,9 +248,9 @@ mod tests {
 
     #[test]
     fn a_line_of_stat_says_the_group() {
-        assert_eq!(group_of("42 (a) b) S 7 40 39 0 -1 4194304 1 2 3"), Some(40));
-        assert_eq!(group_of("42 (a) S"), None);
-        assert_eq!(group_of(""), None);
+        assert_eq!(state_and_group("42 (a) b) S 7 40 39 0 -1 4194304 1 2 3"), Some(("S", 40)));
+        assert_eq!(state_and_group("42 (a) S"), None);
+        assert_eq!(state_and_group(""), None);
     }
 
     #[test]

@@ -12,47 +12,73 @@ use std::collections::HashMap;
 use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 #[cfg(target_os = "linux")]
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpgid, kill_process, kill_process_group, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpgid, kill_process, kill_process_group,
+    test_kill_process_group, waitid,
 };
 #[cfg(target_os = "linux")]
-use rustix::process::{PidfdFlags, pidfd_open, test_kill_process_group};
+use rustix::process::{PidfdFlags, pidfd_open};
 #[cfg(target_os = "linux")]
 use tokio::io::Interest;
 #[cfg(target_os = "linux")]
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::spec::KillMode;
 use crate::sync::Mutex;
 
 /// See the [module](self).
 pub(super) struct Group {
     pub(super) leader: Pid,
     is_reaped: Mutex<bool>,
+    /// Whether all of its processes have got the stop signal, and have the grace to end.
+    stops: AtomicBool,
 }
 
 impl Group {
     /// Returns the group of a process that leads one. `None` if no process can have this number.
     pub(super) fn led_by(pid: u32) -> Option<Self> {
         let raw = i32::try_from(pid).ok().filter(|&raw| raw > 1)?;
-        Some(Self { leader: Pid::from_raw(raw)?, is_reaped: Mutex::new(false) })
+        Some(Self {
+            leader: Pid::from_raw(raw)?,
+            is_reaped: Mutex::new(false),
+            stops: AtomicBool::new(false),
+        })
+    }
+
+    /// Sends the stop signal. A process that is suspended gets it once it continues, so it is woken.
+    pub(super) fn stop(&self, signal: Signal, kill_mode: KillMode) -> Result<(), Errno> {
+        let to_all = kill_mode == KillMode::ControlGroup;
+        self.stops.store(to_all, Ordering::Release);
+        self.send(signal, to_all)?;
+        self.send(Signal::CONT, to_all)
+    }
+
+    /// Whether its processes have got the stop signal, so that the end of the leader isn't the end of their grace.
+    pub(super) fn stops(&self) -> bool {
+        self.stops.load(Ordering::Acquire)
     }
 
     /// Sends a signal to every process of the group, unless the leader has been reaped.
     pub(super) fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        self.send(signal, true)
+    }
+
+    fn send(&self, signal: Signal, to_all: bool) -> Result<(), Errno> {
         let is_reaped = self.is_reaped.lock();
         if *is_reaped {
             return Ok(());
         }
-        let sent = kill_process_group(self.leader, signal);
+        let sent = if to_all { kill_process_group(self.leader, signal) } else { Ok(()) };
         // Once only: to some programs, a second signal means that they should stop at once.
         let leads = getpgid(Some(self.leader)).is_ok_and(|group| group == self.leader);
-        let sent = if leads { sent } else { kill_process(self.leader, signal) };
+        let sent = if to_all && leads { sent } else { kill_process(self.leader, signal) };
         match sent {
             Err(Errno::SRCH) => Ok(()),
             // The answer of other systems than Linux for a group whose processes have all ended.
@@ -74,6 +100,16 @@ impl Group {
         match waitid(WaitId::Pid(self.leader), options) {
             Ok(ended) => ended.is_some(),
             Err(error) => error == Errno::CHILD,
+        }
+    }
+
+    /// Resolves when no process of the group runs any more.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) async fn ended(&self) {
+        // Of a group with processes that aren't reaped, but no other ones, these systems answer that it can't be
+        // signalled.
+        while test_kill_process_group(self.leader).is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     }
 
@@ -124,6 +160,14 @@ pub(super) fn register<T: AsRawFd>(file: T, interest: Interest) -> io::Result<As
         reason = "its successor is unsafe, for files that may be replaced; these aren't"
     )]
     AsyncFd::with_interest(file, interest)
+}
+
+/// Handles `SIGCHLD` from now on. Call it before a process is started.
+///
+/// A program whose parent ignores the signal, ignores it as well. The system then discards how its processes end.
+pub(super) fn handle_ends() {
+    // tokio's handler stays installed. Without it, the end of the process is an error that says so.
+    let _ = signal(SignalKind::child());
 }
 
 static LIVE: LazyLock<Mutex<HashMap<Pid, Arc<Group>>>> = LazyLock::new(Mutex::default);

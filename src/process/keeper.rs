@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! 1. The task holds a guard of the child, so that the incarnation ends only once its processes have.
-//! 2. When the leader has ended, for whatever reason, the rest of its group is killed before the leader is reaped.
+//! 2. When the leader has ended, the rest of its group is killed before the leader is reaped: immediately, or after the
+//!    grace if the whole group was sent the stop signal.
 //! 3. Once the process is dropped, or the child is aborted, the group is killed at once.
 //! 4. If the task itself is dropped, with its runtime, the group is killed then.
 //! 5. If the program ends at once, at a second signal for example, the group is killed before.
@@ -25,6 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::cgroup::{self, Cgroup, Mark};
 use super::error::{CommandError, diagnose};
 use super::group::{self, Group, Live};
+use super::spec::KillMode;
 use crate::child::Context;
 use crate::child::helpers::HelperGuard;
 use crate::named_task;
@@ -53,9 +55,9 @@ impl Process {
         self.group.leader.as_raw_pid().unsigned_abs()
     }
 
-    /// Sends a signal to its group, if it hasn't ended.
-    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
-        Ok(self.group.signal(signal)?)
+    /// Sends it the stop signal, if it hasn't ended.
+    pub(super) fn stop(&self, signal: Signal, kill_mode: KillMode) -> io::Result<()> {
+        Ok(self.group.stop(signal, kill_mode)?)
     }
 
     /// Waits until nothing is left of it, and returns how it has ended.
@@ -138,6 +140,14 @@ impl Keeper {
             self.kill();
             return Err(error);
         }
+        if self.group.stops() {
+            // They have the same grace as the leader. When it is over, the child is aborted.
+            tokio::select! {
+                biased;
+                () = kill.cancelled() => {}
+                () = self.group_ended() => {}
+            }
+        }
         self.kill();
         let (leader, group) = (&mut self.leader, &self.group);
         let status = group.reap(|| leader.try_wait());
@@ -147,6 +157,23 @@ impl Keeper {
             Some(status) => Ok(status),
             None => Err(io::Error::other("it has ended, and has no status")),
         }
+    }
+
+    /// Resolves when no process of the group runs any more.
+    async fn group_ended(&self) {
+        #[cfg(target_os = "linux")]
+        loop {
+            let leader = self.group.leader;
+            let running = search(&self.path, move || cgroup::running_of_group(leader)).await;
+            if running.is_empty() {
+                break;
+            }
+            for process in running {
+                let _ = group::process_ended(process).await;
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        self.group.ended().await;
     }
 
     /// Kills the group and what is in the cgroup.
@@ -272,6 +299,7 @@ pub(super) fn spawn(
     command.as_std_mut().process_group(0);
     // Only for the moment until its keeper has it, and if the runtime shuts down.
     command.kill_on_drop(true);
+    group::handle_ends();
     let spawned = command.spawn();
     let mut leader = match spawned {
         Ok(leader) => leader,

@@ -31,6 +31,9 @@ use crate::sync::Mutex;
 /// How long the log of the last lines may delay the exit.
 const LAST_LINES: Duration = Duration::from_secs(3);
 
+/// How much later than a process this program may get the signal that stops both.
+const ECHO: Duration = Duration::from_millis(100);
+
 /// What the incarnations of a child with a process have in common.
 pub(super) struct ProcessFactory {
     pub(super) factory: CommandFactory,
@@ -158,14 +161,30 @@ impl Life<'_> {
             // What isn't logged by then is logged later, beside the next incarnation.
             let _ = timeout(LAST_LINES, output).await;
         }
-        self.judge(status)
+        let is_orderly = self.is_orderly(status).await;
+        self.judge(status, is_orderly)
+    }
+
+    /// Whether the process has ended because the program stops, though its child wasn't cancelled.
+    ///
+    /// A service manager may signal every process of the program at the same time, as systemd does by default.
+    async fn is_orderly(&self, status: std::process::ExitStatus) -> bool {
+        let (ctx, successes) = (&self.sinks.ctx, &self.options.successes);
+        if self.stopped || !successes.include(status, true) {
+            return false;
+        }
+        if ctx.stop_reason().is_none() && !successes.include(status, false) {
+            // The signal of this program may come a moment after the one of the process.
+            let _ = timeout(ECHO, ctx.cancelled()).await;
+        }
+        ctx.stop_reason().is_some()
     }
 
     /// Sends the stop signal. If the process hasn't ended after its grace, the child is aborted.
     fn stop(&mut self) {
         self.stopped = true;
         let signal = self.options.successes.stop_signal;
-        if let Err(error) = self.process.signal(signal.to_signal()) {
+        if let Err(error) = self.process.stop(signal.to_signal(), self.options.kill_mode) {
             let (child, incarnation) = (self.sinks.ctx.path(), self.sinks.ctx.incarnation());
             let signal = signal.name();
             warn!(target: "verger::process", %child, incarnation, signal, %error, "a process can't be signalled");
@@ -190,7 +209,11 @@ impl Life<'_> {
         }
     }
 
-    fn judge(&self, status: std::process::ExitStatus) -> Exit {
+    fn judge(&self, status: std::process::ExitStatus, is_orderly: bool) -> Exit {
+        if is_orderly {
+            // Whatever its restart type says, it isn't restarted in a stop.
+            return Err(ExitError::ignore());
+        }
         if self.options.successes.include(status, self.stopped) {
             return Ok(());
         }

@@ -9,9 +9,10 @@
 //! | it is [ready](ReadyWhen), by default once it was started | the child is [`Active`](crate::Lifecycle::Active) |
 //! | it ends with exit code 0 | the child has ended normally |
 //! | it ends in a different way | the child has failed, with a [`ProcessExit`] |
-//! | the child is cancelled | the group gets [SIGTERM](CommandSpec::stop_signal), and has the child's [`shutdown`](crate::ChildSpec::shutdown) grace |
+//! | the child is cancelled | the group gets [SIGTERM](CommandSpec::stop_signal) and SIGCONT, and each of its processes has the child's [`shutdown`](crate::ChildSpec::shutdown) grace; with [`KillMode::Mixed`], the process alone |
 //! | the child is aborted: its grace is over, it has none, or its activation has timed out | the group is killed with SIGKILL |
-//! | the process has ended, for whatever reason | the rest of its group is killed with SIGKILL |
+//! | the process has ended, and its group wasn't sent the stop signal | the rest of the group is killed with SIGKILL |
+//! | the process is ended by the stop signal while the program stops, though its child wasn't cancelled yet | the child has stopped in order, and isn't restarted |
 //!
 //! The incarnation ends, and the next one starts, only once the process was reaped and, on Linux, every process of its group has
 //! ended. What they have held, such as a port, is free by then. If one can't be killed, because the kernel keeps it in a system
@@ -77,4 +78,4 @@ pub use self::error::CommandError;
 pub use self::exit::{ProcessExit, StopSignal};
 pub(crate) use self::group::kill_all;
 pub use self::ready::ReadyWhen;
-pub use self::spec::{CommandSpec, Output};
+pub use self::spec::{CommandSpec, KillMode, Output};

@@ -108,9 +108,17 @@ impl CommandSpec {
 
     /// Sets the signal that the process group gets when the child is cancelled. Default: [`StopSignal::Term`].
     ///
-    /// The process then has the child's [`shutdown`](ChildSpec::shutdown) grace to end. After that the group is killed.
+    /// The group then has the child's [`shutdown`](ChildSpec::shutdown) grace: the child has stopped when the last
+    /// process of the group has ended. After the grace the group is killed. SIGCONT follows the signal, so that a
+    /// suspended process gets it. [`kill_mode`](Self::kill_mode) sends it to the process alone.
     pub fn stop_signal(mut self, signal: StopSignal) -> Self {
         self.options.successes.stop_signal = signal;
+        self
+    }
+
+    /// Sets which processes get the stop signal. Default: [`KillMode::ControlGroup`], all of the process group.
+    pub fn kill_mode(mut self, mode: KillMode) -> Self {
+        self.options.kill_mode = mode;
         self
     }
 
@@ -250,6 +258,7 @@ pub(super) struct ProcessOptions {
     pub(super) stderr: Output,
     pub(super) kept_lines: usize,
     pub(super) successes: Successes,
+    pub(super) kill_mode: KillMode,
     pub(super) ready: ReadyWhen,
     #[cfg(target_os = "linux")]
     pub(super) kills_marked: bool,
@@ -267,6 +276,7 @@ impl Default for ProcessOptions {
             stderr: Output::default(),
             kept_lines: 20,
             successes,
+            kill_mode: KillMode::default(),
             ready: ReadyWhen::spawned(),
             #[cfg(target_os = "linux")]
             kills_marked: false,
@@ -291,6 +301,29 @@ pub enum Output {
     Null,
     /// Where the command itself says, for example to a file.
     Command,
+}
+
+/// Which processes of a child get its [stop signal](CommandSpec::stop_signal), in the words of systemd's `KillMode=`.
+///
+/// ```
+/// use std::process::Command;
+///
+/// use verger::command;
+/// use verger::process::KillMode;
+///
+/// // The server stops its workers itself, one after the other.
+/// let server = command("server", || Command::new("/usr/local/bin/server")).kill_mode(KillMode::Mixed);
+/// # drop(server);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KillMode {
+    /// All processes of the process group. Each has the grace to end, also after the end of the process that was
+    /// started. The default.
+    #[default]
+    ControlGroup,
+    /// The process that was started, alone. When it has ended, what is left of its group is killed immediately.
+    Mixed,
 }
 
 type Feed =

@@ -8,6 +8,7 @@ use verger::testing::TestTree;
 use verger::{ExitReason, RestartType, Supervisor, command};
 
 use crate::captured::Captured;
+use crate::helper::helper;
 use crate::{Marked, failure, finished, once, script, shell, spawn};
 
 /// Returns the error of a process that has failed.
@@ -115,4 +116,18 @@ async fn a_field_of_a_supervisor_can_be_a_process() {
     finished(&tree).await;
     tree.stop().await;
     marked.assert_gone();
+}
+
+#[test]
+fn the_exit_code_is_known_where_the_program_was_started_with_the_signal_about_it_ignored() {
+    let helper = helper("exits");
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", "trap '' CHLD; exec \"$0\" \"$@\""]).arg(helper.get_program());
+    command.args(helper.get_args());
+    for (name, value) in helper.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr.lines().last(), Some("exit: failed: exited with code 3"), "{stderr}");
 }

@@ -1,9 +1,10 @@
 //! What is left of a process: nothing of its group, and with containment nothing at all.
 
 use std::fs;
+use std::time::Duration;
 
-use verger::process::own_cgroup;
-use verger::{Lifecycle, RestartType};
+use verger::process::{KillMode, own_cgroup};
+use verger::{ExitReason, Lifecycle, RestartType};
 
 use crate::captured::Captured;
 use crate::helper::helper;
@@ -43,15 +44,52 @@ async fn a_grandchild_is_killed_when_its_parent_ends_or_is_stopped_or_killed() {
 }
 
 #[tokio::test]
-async fn a_grandchild_that_ignores_the_stop_signal_is_killed_with_its_parent() {
+async fn a_grandchild_that_ignores_the_stop_signal_is_killed_after_the_grace() {
     let marked = Marked::new();
     let mut log = Captured::new();
     // What the shell ignores, its child ignores as well; the shell itself ends.
     let stubborn = "sh -c \"trap '' TERM; echo started; while :; do sleep 1000; done\" & wait";
-    let tree = spawn(once(script(&marked, stubborn)));
+    let child = script(&marked, stubborn).into_child();
+    let tree = spawn(child.shutdown(Duration::from_millis(300)));
     assert_eq!(log.line().await, "started");
-    tree.stop().await;
+    tree.handle().stop_child("it").await.unwrap();
+    let it = tree.handle().which_child("it").await.unwrap();
+    assert!(matches!(*it.last_exit.unwrap().reason, ExitReason::Killed));
     marked.assert_gone();
+    tree.stop().await;
+}
+
+/// A server that needs a moment to stop, started by a shell that ends at the signal.
+const WRAPPED: &str =
+    "sh -c 'trap \"sleep 0.2; echo flushed; exit\" TERM; echo started; sleep 1000 & wait' & wait";
+
+#[tokio::test]
+async fn each_process_of_the_group_has_the_grace_also_when_its_leader_has_ended() {
+    let marked = Marked::new();
+    let mut log = Captured::new();
+    let tree = spawn(once(script(&marked, WRAPPED)));
+    assert_eq!(log.line().await, "started");
+    tree.handle().stop_child("it").await.unwrap();
+    marked.assert_gone();
+    assert_eq!(log.line().await, "flushed");
+    tree.stop().await;
+}
+
+#[tokio::test]
+async fn with_the_kill_mode_mixed_the_leader_alone_gets_the_stop_signal() {
+    let marked = Marked::new();
+    let mut log = Captured::new();
+    let leader = "trap 'echo stopping; exit' TERM; \
+                  sh -c \"trap 'echo signalled' TERM; echo started; while :; do sleep 0.1; done\" & \
+                  while :; do wait; done";
+    let child = script(&marked, leader).kill_mode(KillMode::Mixed);
+    let tree = spawn(once(child));
+    assert_eq!(log.line().await, "started");
+    tree.handle().stop_child("it").await.unwrap();
+    marked.assert_gone();
+    assert_eq!(log.line().await, "stopping");
+    assert_eq!(log.rest(), []);
+    tree.stop().await;
 }
 
 #[tokio::test]

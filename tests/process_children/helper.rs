@@ -22,6 +22,7 @@ fn case() {
         Ok("notify") => notify(),
         Ok("tree") => tree(),
         Ok("first") => first(),
+        Ok("exits") => exits(),
         _ => {}
     }
 }
@@ -57,6 +58,29 @@ async fn tree() {
     let app = app.build().unwrap().start().await.unwrap();
     std::io::stderr().flush().unwrap();
     app.wait().await.unwrap();
+}
+
+/// Prints how a process has ended.
+#[tokio::main(flavor = "current_thread")]
+async fn exits() {
+    let exits = command("exits", || {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exit 3"]);
+        command
+    });
+    let exits = exits.into_child().consecutive_restarts(0);
+    let exits = exits.on_exhausted(verger::policy::OnExhausted::Park);
+    let app = Supervisor::builder("app").child(exits);
+    let app = app.build().unwrap().start().await.unwrap();
+    let exit = loop {
+        let exits = app.which_child("exits").await.unwrap();
+        if let Some(exit) = exits.last_exit {
+            break exit.reason;
+        }
+        tokio::task::yield_now().await;
+    };
+    eprintln!("exit: {exit}");
+    app.stop("over").await.unwrap();
 }
 
 /// Becomes the parent of orphans, as the first process of a container is, and prints which children are left.

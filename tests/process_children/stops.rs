@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Signal, kill_process};
+use verger::app::{StopStages, hook};
 use verger::process::StopSignal;
-use verger::{ExitReason, Lifecycle, Shutdown, command};
+use verger::{Application, ExitReason, Lifecycle, Shutdown, Supervisor, command};
 
 use crate::captured::Captured;
 use crate::{Marked, script, shell, spawn};
@@ -60,6 +62,47 @@ async fn a_process_that_ignores_the_stop_signal_is_killed_after_its_grace() {
         assert!(matches!(*failure, ExitReason::Killed), "{shutdown}: {failure}");
         marked.assert_gone();
     }
+}
+
+#[tokio::test]
+async fn a_suspended_process_gets_the_stop_signal() {
+    let marked = Marked::new();
+    let mut log = Captured::new();
+    let tree = spawn(script(&marked, "trap 'exit 0' TERM; echo started; sleep 1000 & wait"));
+    assert_eq!(log.line().await, "started");
+    for (pid, _) in marked.alive() {
+        kill_process(pid, Signal::STOP).unwrap();
+    }
+    tree.handle().stop_child("it").await.unwrap();
+    let it = tree.handle().which_child("it").await.unwrap();
+    assert!(it.last_exit.is_none(), "{:?}", it.last_exit);
+    marked.assert_gone();
+    tree.stop().await;
+}
+
+#[tokio::test]
+async fn a_process_that_the_stop_signal_ends_in_the_drain_is_not_restarted() {
+    let marked = Marked::new();
+    let mut log = Captured::new();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (drains, drain) = tokio::sync::oneshot::channel::<()>();
+    let child = script(&marked, "echo started; exec sleep 1000").into_child();
+    let app = Application::new(Supervisor::builder("app").child(child))
+        .listen_to_signals(false)
+        .stages(StopStages::default().drain(Duration::from_secs(2)))
+        .before_stop(hook("seen", async |_cause| drains.send(()).unwrap()))
+        .stop_on(async { stopped.await.unwrap() });
+    let app = tokio::spawn(app.run_to_end());
+    assert_eq!(log.line().await, "started");
+    stop.send(()).unwrap();
+    drain.await.unwrap();
+    // As systemd does, which signals each process of the unit.
+    for (pid, _) in marked.alive() {
+        kill_process(pid, Signal::TERM).unwrap();
+    }
+    app.await.unwrap().unwrap();
+    assert_eq!(log.rest(), [], "it wasn't started again");
+    marked.assert_gone();
 }
 
 #[tokio::test]
