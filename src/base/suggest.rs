@@ -37,7 +37,8 @@ fn may_mean((distance, known): (usize, &str)) -> bool {
 /// Returns the `count` words that are most similar to `word`.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str], count: usize) -> Vec<&'a str> {
     let mut nearest = known.to_vec();
-    nearest.sort_by_key(|known| distance(word, known));
+    // Not `sort_by_key`, which would compute each distance several times.
+    nearest.sort_by_cached_key(|known| distance(word, known));
     nearest.truncate(count);
     nearest
 }
