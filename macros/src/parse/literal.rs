@@ -32,6 +32,10 @@ pub(super) fn duration(key: &Key, zero: bool, expr: Expr) -> Result<Value> {
 /// Parses the text of a duration. `or` says what else could be written.
 pub(super) fn duration_text(text: &LitStr, example: &str, or: &str) -> Result<Duration> {
     let value = text.value();
+    if is_too_long(&value) {
+        let message = format!("`{value}` is too long for a duration; write `{example}`");
+        return Err(Error::new(text.span(), message));
+    }
     humantime::parse_duration(&value).map_err(|_| {
         let message = if value.parse::<f64>().is_ok_and(|number| number >= 0.0) {
             without_unit(&value, example)
@@ -43,6 +47,20 @@ pub(super) fn duration_text(text: &LitStr, example: &str, or: &str) -> Result<Du
         };
         Error::new(text.span(), message)
     })
+}
+
+/// Whether the parts of a duration are too long together. humantime panics for some of these.
+fn is_too_long(text: &str) -> bool {
+    let (mut rest, mut sum) = (text, Some(Duration::ZERO));
+    while !rest.is_empty() {
+        // A part ends with its unit.
+        let unit = rest.find(char::is_alphabetic).unwrap_or(rest.len());
+        let length = rest[unit..].find(|letter: char| !letter.is_alphabetic());
+        let (part, next) = rest.split_at(length.map_or(rest.len(), |length| unit + length));
+        let part = humantime::parse_duration(part).unwrap_or_default();
+        (rest, sum) = (next, sum.and_then(|sum| sum.checked_add(part)));
+    }
+    sum.is_none()
 }
 
 /// Returns the error for a number without a unit.

@@ -17,6 +17,11 @@ use crate::serde::serialize;
 
 /// Parses a duration.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    if is_too_long(text) {
+        return Err(format!(
+            "`{text}` is too long for a duration; write a shorter one, such as \"30s\""
+        ));
+    }
     humantime::parse_duration(text).map_err(|_| {
         let number = text.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0);
         let example = if number { format!("{text}s") } else { "5s".to_owned() };
@@ -24,6 +29,20 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
             "`{text}` isn't a duration; write it with a unit, such as \"{example}\" or \"1m 30s\""
         )
     })
+}
+
+/// Whether the parts of a duration are too long together. humantime panics for some of these.
+fn is_too_long(text: &str) -> bool {
+    let (mut rest, mut sum) = (text, Some(Duration::ZERO));
+    while !rest.is_empty() {
+        // A part ends with its unit.
+        let unit = rest.find(char::is_alphabetic).unwrap_or(rest.len());
+        let length = rest[unit..].find(|letter: char| !letter.is_alphabetic());
+        let (part, next) = rest.split_at(length.map_or(rest.len(), |length| unit + length));
+        let part = humantime::parse_duration(part).unwrap_or_default();
+        (rest, sum) = (next, sum.and_then(|sum| sum.checked_add(part)));
+    }
+    sum.is_none()
 }
 
 serialize!(|duration: HumanDuration| duration.to_string());
@@ -105,6 +124,18 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_duration_above_the_longest_one_is_a_mistake_and_no_panic() {
+        let longest = "18446744073709551615s 999999999ns";
+        assert_eq!(parse(longest), Ok(Duration::MAX));
+        for text in ["18446744073709551615s 1000000000ns", "18446744073709551615s 1s"] {
+            let expected = format!(
+                "`{text}` is too long for a duration; write a shorter one, such as \"30s\""
+            );
+            assert_eq!(parse(text), Err(expected));
+        }
+    }
 
     #[test]
     fn a_duration_is_parsed_with_units() {
