@@ -8,11 +8,15 @@
 //! 2. A text is read as far as its syntax allows. All errors of the syntax are mistakes, unless the text is
 //!    large: then only the first one is, because each takes memory.
 
-use std::fs::File;
+use std::fs::{Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(unix)]
+use rustix::fs::OFlags;
 use toml::Spanned;
 use toml::de::{DeInteger, DeString, DeTable, DeValue, Error};
 
@@ -73,18 +77,21 @@ impl Application {
 }
 
 fn text(path: &Path) -> Result<String, String> {
+    // First by its path: to open a device may have an effect.
+    ordinary(path.metadata())?;
+    opened(path)
+}
+
+/// Reads what is at the path now, which may be a different file.
+fn opened(path: &Path) -> Result<String, String> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // Without it, `open` waits until a pipe is written.
+    #[cfg(unix)]
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(path).map_err(|error| unreadable(&error))?;
+    ordinary(file.metadata())?;
     let mut bytes = Vec::new();
-    // Some systems open a directory as a file.
-    let metadata = path.metadata().map_err(|error| unreadable(&error))?;
-    if metadata.is_dir() {
-        return Err(unreadable(&ErrorKind::IsADirectory.into()));
-    }
-    if !metadata.is_file() {
-        let message =
-            "this is a pipe or a device, which may never end; write the path of an ordinary file";
-        return Err(message.to_owned());
-    }
-    let file = File::open(path).map_err(|error| unreadable(&error))?;
     // The size in the metadata may be that of a moment ago.
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     if bytes.len() as u64 > LARGEST {
@@ -95,6 +102,21 @@ fn text(path: &Path) -> Result<String, String> {
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
         format!("the file isn't valid UTF-8 in line {line}; save it as UTF-8")
     })
+}
+
+/// Refuses what can't be read to its end.
+fn ordinary(metadata: io::Result<Metadata>) -> Result<(), String> {
+    let metadata = metadata.map_err(|error| unreadable(&error))?;
+    // Some systems open a directory as a file.
+    if metadata.is_dir() {
+        return Err(unreadable(&ErrorKind::IsADirectory.into()));
+    }
+    if !metadata.is_file() {
+        let message =
+            "this is a pipe or a device, which may never end; write the path of an ordinary file";
+        return Err(message.to_owned());
+    }
+    Ok(())
 }
 
 fn unreadable(error: &io::Error) -> String {
@@ -211,4 +233,25 @@ impl Reader<'_> {
 
 fn integer(number: &DeInteger<'_>) -> Option<Value> {
     i64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::Integer)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_takes_the_place_of_the_file_does_not_hang_the_reload() {
+        let directory = std::env::temp_dir().join(format!("verger-pipe-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("app.toml");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        // What follows once the path has been found to be that of a file.
+        let refused = opened(&path).unwrap_err();
+        std::fs::remove_dir_all(&directory).unwrap();
+        let expected =
+            "this is a pipe or a device, which may never end; write the path of an ordinary file";
+        assert_eq!(refused, expected);
+    }
 }
