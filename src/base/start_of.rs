@@ -1,5 +1,8 @@
 //! Texts with at most so many bytes, without a part of a character.
 
+/// The most bytes of a text that comes from a child, wherever that is kept or written.
+pub(crate) const TEXT: usize = 2 * 1024;
+
 const MARK: char = '…';
 
 /// Returns the longest start of a text with at most so many bytes.
@@ -15,6 +18,16 @@ pub(crate) fn start_with_mark(mut text: String, bytes: usize) -> String {
     text.truncate(room.map_or("", |room| start_of(&text, room)).len());
     text.extend(room.map(|_| MARK));
     text
+}
+
+/// Discards what exceeds [`TEXT`] bytes, and marks that with `…`.
+pub(crate) fn cut(text: String) -> String {
+    if text.len() <= TEXT {
+        return text;
+    }
+    let mut start = start_with_mark(text, TEXT);
+    start.shrink_to_fit();
+    start
 }
 
 #[cfg(test)]

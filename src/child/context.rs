@@ -17,6 +17,7 @@ use crate::error::BuildError;
 use crate::panic::CatchWakerPanic;
 use crate::path::Path;
 use crate::policy::{RestartPolicy, StartCause};
+use crate::start_of::cut;
 
 /// The link between one incarnation of a child and its supervisor.
 ///
@@ -176,9 +177,9 @@ impl Context {
     /// Sets the text shown with the child in [`status`](crate::SupervisorHandle::status), such as
     /// `lag 12 ms`.
     ///
-    /// The text is kept until the next call or the end of this incarnation.
+    /// The text is kept until the next call or the end of this incarnation, up to 2 KiB of it.
     pub fn set_status(&self, text: impl Into<String>) {
-        self.incarnation.cell.set_status(text.into().into());
+        self.incarnation.cell.set_status(cut(text.into()).into());
     }
 
     /// Returns the property of type `T` that

@@ -34,6 +34,7 @@ use super::spec::{ChildFactory, Phases};
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::{PanicMessage, RecordedPanic, collect, panic_message};
 use crate::path::Path;
+use crate::start_of::cut;
 use crate::subscriber::{error, warn};
 use crate::sync::Mutex;
 use crate::{clock, named_task, subscriber};
@@ -241,7 +242,7 @@ pub(crate) fn log_recorded(
         let child = incarnation.path();
         let Some(line) = incarnation.parent.panic_line(&child) else { continue };
         let (note, incarnation) = (line.note(), incarnation.number);
-        let (location, message) = (panic.location(), panic.message());
+        let (location, message) = (panic.location(), cut(panic.message().to_owned()));
         let backtrace = backtrace.map(field::display);
         error!(
             target: "verger::panic",

@@ -15,7 +15,8 @@ use crate::handle::SupervisorHandle;
 use crate::named_task::OwnedTask;
 use crate::path::Path;
 use crate::serde::Millis;
-use crate::status::{Event, EventLog, Subscription, cut};
+use crate::start_of::cut;
+use crate::status::{Event, EventLog, Subscription};
 use crate::sync::Mutex;
 
 /// The most entries of the list of events.

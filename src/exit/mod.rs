@@ -21,6 +21,7 @@ use std::time::Duration;
 use crate::human_duration::HumanDuration;
 use crate::panic::{Foreign, PanicMessage, catch_panic};
 use crate::path::Path;
+use crate::start_of::cut;
 use crate::string_enum::string_enum;
 
 /// The result of a child: `Ok` when it is done, or the error that ended it.
@@ -46,7 +47,8 @@ pub type Exit = Result<(), ExitError>;
 /// [`as_error`](Self::as_error) where an [`Error`] is needed.
 ///
 /// `Display` and `Debug` write the message and the messages of its causes, as in
-/// `can't reach the database: connection refused`.
+/// `can't reach the database: connection refused`. They write at most 2 KiB, because the text is part of log lines,
+/// events and views; [`as_error`](Self::as_error) returns the error itself.
 ///
 /// ```
 /// use verger::{Context, Exit};
@@ -195,7 +197,7 @@ impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0, self.as_error()) {
             // A panic here would end the task of a supervisor, which logs errors.
-            (_, Some(error)) => match catch_panic(|| chain(error)) {
+            (_, Some(error)) => match catch_panic(|| cut(chain(error))) {
                 Some(text) => f.write_str(&text),
                 None => f.write_str("an error that panics when it is displayed"),
             },

@@ -25,11 +25,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use std::task::{Context, Poll, Wake, Waker};
 
+use crate::start_of::{TEXT, cut, start_of};
+
 /// The message of a panic, and where it happened.
 ///
 /// It dereferences to the message. The location is known if
 /// [`install_panic_hook`](crate::install_panic_hook) was called before the panic. `Display` writes both:
-/// `src/db.rs:10:5: no connection`.
+/// `src/db.rs:10:5: no connection`, up to 2 KiB.
 ///
 /// ```
 /// use verger::ExitReason;
@@ -109,7 +111,10 @@ impl PartialEq<&str> for PanicMessage {
 
 impl fmt::Display for PanicMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.text)
+        match start_of(&self.text, TEXT) {
+            whole if whole.len() == self.text.len() => f.pad(whole),
+            _ => f.pad(&cut((*self.text).to_owned())),
+        }
     }
 }
 

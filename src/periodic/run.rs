@@ -33,6 +33,7 @@ use crate::panic::{RecordedPanic, catch_panic, catch_panic_message, collect};
 use crate::path::Path;
 use crate::policy::LetterLine;
 use crate::runtime::log_bounds::LineKind;
+use crate::start_of::{TEXT, start_of};
 use crate::status::RunOutcome;
 use crate::subscriber::warn;
 
@@ -325,9 +326,10 @@ fn report_health(ctx: &Context, change: HealthChange) {
 
 /// Logs a failed run, with the panics that it has failed with.
 fn log_failure(ctx: &Context, cause: &str, failed_in_a_row: u64, panics: Vec<RecordedPanic>) {
-    // The cause of a panic contains its message.
-    let (mut own, others): (Vec<_>, Vec<_>) =
-        panics.into_iter().partition(|recorded| cause.contains(recorded.panic.message()));
+    // The cause of a panic contains its message, or the start of a long one.
+    let is_cause =
+        |recorded: &RecordedPanic| cause.contains(start_of(recorded.panic.message(), TEXT / 2));
+    let (mut own, others): (Vec<_>, Vec<_>) = panics.into_iter().partition(is_cause);
     log_recorded(&ctx.incarnation, others);
     let (child, incarnation) = (ctx.path(), ctx.incarnation());
     let Some(line) = line(ctx, &child, true) else { return };

@@ -16,13 +16,10 @@ use std::time::{Duration, SystemTime};
 use super::event::{Event, EventKind};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::start_of::start_with_mark;
+use crate::start_of::cut;
 
 /// After this time, an event of the same kind begins a new entry.
 const QUIET: Duration = Duration::from_secs(600);
-
-/// The most bytes of a text.
-const TEXT: usize = 2 * 1024;
 
 /// How much attention an event needs.
 ///
@@ -203,16 +200,6 @@ impl EventLog {
     }
 }
 
-/// Discards what exceeds [`TEXT`] bytes, and marks that with `…`.
-pub(crate) fn cut(text: String) -> String {
-    if text.len() <= TEXT {
-        return text;
-    }
-    let mut start = start_with_mark(text, TEXT);
-    start.shrink_to_fit();
-    start
-}
-
 /// Returns `None` for a step that always precedes another one.
 fn folded(kind: &EventKind) -> Option<Folded> {
     Some(match kind {
@@ -253,6 +240,7 @@ mod tests {
 
     use super::*;
     use crate::exit::ExitReason;
+    use crate::start_of::TEXT;
 
     fn event(seq: u64, path: &str, kind: EventKind) -> Event {
         let at = UNIX_EPOCH + Duration::from_secs(seq);

@@ -75,7 +75,6 @@ use std::time::{Duration, SystemTime};
 
 pub use self::diff::{ChildChange, ChildDiff, Fact, FactChange, StatusDiff};
 pub use self::event::{Event, EventKind, StatusChange, StatusStream, Subscription};
-pub(crate) use self::event_log::cut;
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
 pub use self::info::{
     ChildInfo, ChildKind, Counts, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
