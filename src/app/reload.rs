@@ -201,9 +201,10 @@ impl Companion for Reloads {
 
     fn start(&mut self, run: &mut RunStart<'_>) {
         let (source, on_reload) = (self.source.take(), std::mem::take(&mut run.on_reload));
-        let serve = |requests| serve(run.handle(), source, requests, on_reload);
-        let serve = self.requests.take().map(serve);
-        self.task = serve.map(|serve| OwnedTask::spawn("verger reloads", serve));
+        let Some(requests) = self.requests.take() else { return };
+        let server = ReloadServer { tree: run.handle(), source, requests, on_reload };
+        self.task =
+            Some(OwnedTask::restarted("verger reloads", server, |server| Box::pin(server.serve())));
     }
 }
 
@@ -236,37 +237,47 @@ fn log_error(trigger: &str, error: &ApplyError) {
 }
 
 /// Serves all requests, one after the other.
-async fn serve(
+struct ReloadServer {
     tree: SupervisorHandle,
     source: Option<ConfigSource>,
-    mut requests: mpsc::UnboundedReceiver<Request>,
+    requests: mpsc::UnboundedReceiver<Request>,
     on_reload: Vec<Box<dyn Fn(Option<String>) + Send + Sync>>,
-) {
-    let report = |status: Option<String>| on_reload.iter().for_each(|call| call(status.clone()));
-    while let Some(Request { trigger, forced, planned, answer }) = requests.recv().await {
-        let Some(source) = &source else {
-            let none = "the application has no configuration".to_owned();
-            let _ = answer.send(Err(ApplyError::Unreadable(none)));
-            continue;
-        };
-        let (plan, reason) = planned.unzip();
-        let reason = reason.flatten();
-        subscriber::info!(target: "verger::config", trigger, forced, reason, "reloading");
-        report(None);
-        let result = reload(&tree, source, plan, forced).await;
-        report(Some(match &result {
-            Ok(applied) => format!("reloaded: {applied}"),
-            Err(_) => "reload refused, configuration not changed".to_owned(),
-        }));
-        match &result {
-            Ok(applied) => {
-                let (changes, unchanged) = (applied.changes.len(), applied.unchanged);
-                subscriber::info!(target: "verger::config", trigger, changes, unchanged, "reloaded");
+}
+
+impl ReloadServer {
+    async fn serve(&mut self) {
+        while let Some(Request { trigger, forced, planned, answer }) = self.requests.recv().await {
+            let Some(source) = &self.source else {
+                let none = "the application has no configuration".to_owned();
+                let _ = answer.send(Err(ApplyError::Unreadable(none)));
+                continue;
+            };
+            let (plan, reason) = planned.unzip();
+            let reason = reason.flatten();
+            subscriber::info!(target: "verger::config", trigger, forced, reason, "reloading");
+            report(&self.on_reload, None);
+            let result = reload(&self.tree, source, plan, forced).await;
+            report(
+                &self.on_reload,
+                Some(match &result {
+                    Ok(applied) => format!("reloaded: {applied}"),
+                    Err(_) => "reload refused, configuration not changed".to_owned(),
+                }),
+            );
+            match &result {
+                Ok(applied) => {
+                    let (changes, unchanged) = (applied.changes.len(), applied.unchanged);
+                    subscriber::info!(target: "verger::config", trigger, changes, unchanged, "reloaded");
+                }
+                Err(error) => log_error(trigger, error),
             }
-            Err(error) => log_error(trigger, error),
+            let _ = answer.send(result);
         }
-        let _ = answer.send(result);
     }
+}
+
+fn report(on_reload: &[Box<dyn Fn(Option<String>) + Send + Sync>], status: Option<String>) {
+    on_reload.iter().for_each(|call| call(status.clone()));
 }
 
 async fn reload(

@@ -40,14 +40,18 @@ impl ReloadSignals {
 
 impl Companion for ReloadSignals {
     fn start(&mut self, _run: &mut RunStart<'_>) {
-        for (name, mut signal) in self.received.drain(..) {
-            let reloader = self.reloader.clone();
-            self.tasks.push(OwnedTask::spawn("verger reload signals", async move {
-                while signal.recv().await.is_some() {
-                    // The outcome is in the log.
-                    let _ = reloader.request(name, name == "SIGUSR2", None).await;
-                }
+        for (name, signal) in self.received.drain(..) {
+            let state = (name, signal, self.reloader.clone());
+            self.tasks.push(OwnedTask::restarted("verger reload signals", state, |state| {
+                Box::pin(forward(state))
             }));
         }
+    }
+}
+
+async fn forward((name, signal, reloader): &mut (&'static str, Signal, Reloader)) {
+    while signal.recv().await.is_some() {
+        // The outcome is in the log.
+        let _ = reloader.request(name, *name == "SIGUSR2", None).await;
     }
 }

@@ -4,8 +4,15 @@
 //! made.
 
 use std::future::Future;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
+
+use crate::panic::{CatchPanic, PanicMessage};
+use crate::subscriber;
 
 /// Spawns a task.
 ///
@@ -27,6 +34,17 @@ pub(crate) fn spawn<T: Send + 'static>(
         #[expect(clippy::disallowed_methods, reason = "the callers say why")]
         tokio::spawn(task)
     }
+}
+
+/// Spawns a task on this runtime, whichever one the caller runs on.
+pub(crate) fn spawn_on<T: Send + 'static>(
+    runtime: &Handle,
+    name: impl FnOnce() -> String,
+    task: impl Future<Output = T> + Send + 'static,
+) -> JoinHandle<T> {
+    let _entered = runtime.enter();
+    #[expect(clippy::disallowed_methods, reason = "the callers say why")]
+    spawn(name, task)
 }
 
 /// Spawns a task in a set.
@@ -65,6 +83,25 @@ pub(crate) fn spawn_blocking<T: Send + 'static>(
     }
 }
 
+/// How long a task that has panicked waits until it runs again, so that it doesn't become a busy loop.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Runs the future of a task of the library's. Its panic has a line with the name of the task, because nothing else
+/// notices that the task is gone.
+pub(crate) async fn reported<T>(
+    name: &str,
+    then: &'static str,
+    future: impl Future<Output = T> + Send,
+) -> Result<T, PanicMessage> {
+    CatchPanic(Box::pin(future)).await.inspect_err(|panic| {
+        let cause = panic.to_string();
+        subscriber::error!(
+            target: "verger::lifecycle",
+            task = name, cause, then, "an internal task has panicked"
+        );
+    })
+}
+
 /// A task that belongs to a value. Dropping it aborts the task.
 #[derive(Debug)]
 pub(crate) struct OwnedTask<T>(JoinHandle<T>);
@@ -75,8 +112,29 @@ impl<T: Send + 'static> OwnedTask<T> {
         name: &'static str,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Self {
+        let task = async move {
+            match reported(name, "it is gone", future).await {
+                Ok(output) => output,
+                Err(panic) => resume_unwind(Box::new(panic.to_string())),
+            }
+        };
         #[expect(clippy::disallowed_methods, reason = "the task is aborted when this drops")]
-        Self(spawn(|| name.to_owned(), future))
+        Self(spawn(|| name.to_owned(), task))
+    }
+}
+
+impl OwnedTask<()> {
+    /// Spawns a task that runs again after a panic, with what `state` is then. `name` says what it is for.
+    pub(crate) fn restarted<S: Send + 'static>(
+        name: &'static str,
+        mut state: S,
+        run: for<'a> fn(&'a mut S) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    ) -> Self {
+        Self::spawn(name, async move {
+            while reported(name, "it is restarted", run(&mut state)).await.is_err() {
+                tokio::time::sleep(AGAIN).await;
+            }
+        })
     }
 }
 
@@ -96,5 +154,23 @@ impl<T> OwnedTask<T> {
 impl<T> Drop for OwnedTask<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_runs_again_with_its_state() {
+        let mut task = OwnedTask::restarted("test", 0, |attempts| {
+            Box::pin(async move {
+                *attempts += 1;
+                assert!(*attempts == 3, "on purpose");
+            })
+        });
+        let began = crate::clock::now();
+        task.join().await.unwrap();
+        assert_eq!(crate::clock::now() - began, 2 * AGAIN);
     }
 }

@@ -92,6 +92,13 @@ pub(super) async fn apply(
     let mut down: Vec<_> = restarted.into_iter().chain(stopped).collect();
     down.sort_by_cached_key(|toggled| place(&toggled.path));
     roll_back(handle, draft, reads, &up, &down, &idle, &mut failed).await?;
+    // A child may have failed with a text about its value.
+    for refusal in &mut failed {
+        let about = draft.configs.iter().filter(|change| change.path.as_str() == refusal.path);
+        for change in about {
+            refusal.reason = change.secrets.hide(&refusal.reason);
+        }
+    }
     Err(ApplyError::RolledBack(failed))
 }
 
@@ -205,7 +212,12 @@ async fn exchange(
     // Children that weren't known when the draft was made have read what was applied before.
     for path in reads {
         let cell = settings.config(&path);
-        cell.send_if_modified(|state| !state.is_of_call && state.value.take().is_some());
+        // Dropped once the cell is free: its `Drop` may read it.
+        let mut forgotten = None;
+        cell.send_if_modified(|state| {
+            forgotten = if state.is_of_call { None } else { state.value.take() };
+            forgotten.is_some()
+        });
     }
     Ok(())
 }

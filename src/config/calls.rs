@@ -13,10 +13,12 @@ use super::child_config::validate;
 use super::draft::{ConfigChange, Difference, Draft};
 use super::facts::{Facts, Found, below, gather, gather_child};
 use super::plan::{Applied, ApplyError, Change, Plan, Refusal};
+use super::secret::SecretTexts;
 use super::{Config, ConfigError, code, planner};
 use crate::child::check_policy;
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
+use crate::panic::Foreign;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::{ChildLayer, RestartPolicy, Withheld};
@@ -242,11 +244,12 @@ impl SupervisorHandle {
             };
             let (path, segments) = (full.clone(), child.segments.clone());
             let state = ConfigState {
-                value: Some(Arc::new(value)),
+                value: Some(Foreign::new(Arc::new(value))),
                 is_of_call: true,
                 place: Some("call".into()),
             };
-            let change = ConfigChange { path, segments, spec, state };
+            let secrets = SecretTexts::default();
+            let change = ConfigChange { path, segments, spec, state, secrets };
             // A child that has waited for its configuration starts.
             let waits = child.rules.withheld() == Some(Withheld::Unconfigured);
             let toggled = waits.then(|| change.toggled(true)).into_iter().collect();

@@ -26,10 +26,11 @@ use crate::child::{ChildSpec, ConfigSpec, Context};
 use crate::clock::now;
 use crate::exit::{Exit, Outcome};
 use crate::handle::supervisor_of;
-use crate::panic::{CatchPanic, catch_panic};
+use crate::panic::{CatchPanic, Foreign, catch_panic};
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
 use crate::runtime::settings::{ConfigCell, ConfigState, ConfigValue};
+use crate::start_of::cut;
 use crate::{named_task, subscriber};
 
 /// How long the check of a new value may take.
@@ -117,7 +118,7 @@ impl<C: DeserializeOwned + Send + Sync + 'static> ChildConfig<C> {
         O: Outcome,
     {
         self.check = Some(Arc::new(move |value: ConfigValue| {
-            let value = value.downcast::<C>().map(&check);
+            let value = Arc::clone(value.shared()).downcast::<C>().map(&check);
             Box::pin(async {
                 match value {
                     Ok(checked) => checked.await.into_exit(),
@@ -192,9 +193,9 @@ impl ChildSpec {
     {
         let ChildConfig { check, within, section, restarts, awaits, of: _ } = config;
         let decode = |node: &ValueNode, key: &str| {
-            let Decoded { value, secrets } = decode::<C>(node, key)?;
-            let value: ConfigValue = Arc::new(value);
-            Ok(Decoded { value, secrets })
+            let Decoded { value, secrets, texts } = decode::<C>(node, key)?;
+            let value: ConfigValue = Foreign::new(Arc::new(value));
+            Ok(Decoded { value, secrets, texts })
         };
         let reader = Reader { decode: Box::new(decode), check, within };
         let (type_id, type_name) = (TypeId::of::<C>(), type_name::<C>());
@@ -280,17 +281,20 @@ impl Source {
         let settings = &self.supervisor.tree.settings;
         loop {
             let known = self.cell.borrow().value.clone();
-            if let Some(known) = known.and_then(|value| value.downcast().ok()) {
+            if let Some(known) = known.and_then(|value| Arc::clone(value.shared()).downcast().ok())
+            {
                 return Ok(known);
             }
             settings.reads(&self.path);
             let record = recorded(settings);
             let (value, place) = self.read(&record)?;
             // Without a notification: an incarnation that watches has a value already.
-            self.cell.send_if_modified(|state| {
-                // Otherwise a plan was applied meanwhile.
+            let mut state = ConfigState { value: Some(value), is_of_call: false, place };
+            self.cell.send_if_modified(|current| {
+                // Otherwise a plan was applied meanwhile. What isn't kept is dropped once the cell is free.
                 if Arc::ptr_eq(&recorded(settings), &record) {
-                    (state.value, state.place) = (Some(value), place);
+                    std::mem::swap(&mut current.value, &mut state.value);
+                    std::mem::swap(&mut current.place, &mut state.place);
                 }
                 false
             });
@@ -378,9 +382,13 @@ pub(super) async fn validate(configs: &[ConfigChange]) -> Result<(), Vec<Refusal
         // The function runs in the future, so that its panic is caught with that of its future.
         let check = async move { check(value).await };
         let (path, place, within) = (change.path.clone(), change.place(), reader.within);
+        let secrets = change.secrets.clone();
         let name = || format!("{} (validate)", change.path);
         named_task::spawn_in(&mut checks, name, async move {
-            let reason = check_one(&path, within, check).await;
+            // A value of the user's may panic in its `Drop` when the check has ended.
+            let checked = CatchPanic(Box::pin(check_one(&path, within, check))).await;
+            let reason = checked.unwrap_or_else(|panic| Some(format!("panicked: {panic}")));
+            let reason = reason.map(|reason| cut(secrets.hide(reason)));
             (number, reason.map(|reason| Refusal { place, ..Refusal::new(&path, reason) }))
         });
     }

@@ -19,7 +19,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, btree_map};
-use std::fmt::Display;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{iter, ptr};
@@ -34,7 +33,7 @@ use serde::forward_to_deserialize_any;
 use super::mistake::{Location, Mistake};
 use super::node::{Entry, Value, ValueNode};
 use super::read_error::{Kind, ReadError};
-use super::secret::{self, REDACTED};
+use super::secret::{self, SecretTexts};
 use crate::panic::{collect, panic_message};
 
 /// The most mistakes of one value.
@@ -46,6 +45,8 @@ pub(crate) struct Decoded<T> {
     pub(crate) value: T,
     /// The keys of secrets below the value, as [`ValueNode::flatten`] writes them, in no particular order.
     pub(crate) secrets: Vec<String>,
+    /// What no message about the value may show.
+    pub(super) texts: SecretTexts,
 }
 
 /// Reads a value. `key` is what the keys of mistakes begin with, such as `"app/writer".config`.
@@ -64,8 +65,14 @@ pub(crate) fn decode<T: DeserializeOwned>(
             Ok(value) if problems.found.is_empty() => {
                 let secrets = state.secrets.borrow();
                 let places = if secrets.is_empty() { HashMap::new() } else { index(node, "") };
-                let secrets = places.into_iter().filter(|it| secrets.contains(&it.0));
-                return Ok(Decoded { value, secrets: secrets.map(|(_, it)| it.key).collect() });
+                let secrets: Vec<_> = places
+                    .into_iter()
+                    .filter(|it| secrets.contains(&it.0))
+                    .map(|it| it.1)
+                    .collect();
+                let texts = Hidden::new(secrets.iter()).texts;
+                let secrets = secrets.into_iter().map(|it| it.key).collect();
+                return Ok(Decoded { value, secrets, texts });
             }
             Ok(_) => break,
             Err(error) => {
@@ -139,7 +146,8 @@ impl Problems<'_> {
         let hidden = Hidden::new(secrets.iter().filter_map(|at| self.places.get(at)));
         let mistake = |(at, error): &(usize, ReadError)| {
             let place = self.places.get(at)?;
-            let message = if is_secret(*at) { error.without_value() } else { hidden.text(error) };
+            let message =
+                if is_secret(*at) { error.without_value() } else { hidden.texts.hide(error) };
             let value = place.node.location.as_ref().filter(|_| !error.is_key);
             let location = value.or(place.key_location);
             let mistake = Mistake::new(location, &*place.key, message);
@@ -151,20 +159,21 @@ impl Problems<'_> {
 
 /// The texts and the lines of secrets.
 struct Hidden<'a> {
-    texts: Vec<&'a str>,
+    texts: SecretTexts,
     lines: Vec<(&'a Location, std::ops::RangeInclusive<usize>)>,
 }
 
 impl<'a> Hidden<'a> {
     fn new<'b: 'a>(secrets: impl Iterator<Item = &'a Place<'b>>) -> Self {
-        let (mut texts, mut lines) = (Vec::new(), Vec::new());
+        let (mut texts, mut lines) = (SecretTexts::default(), Vec::new());
         for place in secrets {
             let mut open = vec![place.node];
             while let Some(node) = open.pop() {
-                if let Value::String(text) = &node.value
-                    && !text.is_empty()
-                {
-                    texts.push(&**text);
+                match &node.value {
+                    Value::String(text) if !text.is_empty() => texts.add(text),
+                    // A shorter number is in too many messages.
+                    Value::Integer(number @ 1000..) => texts.add(&number.to_string()),
+                    _ => {}
                 }
                 open.extend(node.inside());
                 let location = node.location.as_ref();
@@ -172,11 +181,6 @@ impl<'a> Hidden<'a> {
             }
         }
         Self { texts, lines }
-    }
-
-    fn text(&self, message: impl Display) -> String {
-        let message = message.to_string();
-        self.texts.iter().fold(message, |message, text| message.replace(text, REDACTED))
     }
 
     fn is_on_line(&self, location: Option<&Location>) -> bool {

@@ -18,6 +18,7 @@ use super::facts::{below, split};
 use super::mistake::Mistake;
 use super::node::ValueNode;
 use super::plan::Change;
+use super::secret::SecretTexts;
 use super::{Config, Written};
 use crate::child::ConfigSpec;
 use crate::path::Path;
@@ -55,6 +56,8 @@ pub(super) struct ConfigChange {
     pub(super) segments: Vec<String>,
     pub(super) spec: Arc<ConfigSpec>,
     pub(super) state: ConfigState,
+    /// What no message about the value may show. Those of a value by call aren't known.
+    pub(super) secrets: SecretTexts,
 }
 
 impl ConfigChange {

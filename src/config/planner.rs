@@ -419,7 +419,8 @@ fn read_configs(
                     is_of_call: false,
                     place: record.place(&spec, above, name),
                 };
-                let change = ConfigChange { path: full, segments, spec, state };
+                let change =
+                    ConfigChange { path: full, segments, spec, state, secrets: read.texts };
                 if awaits && !was_configured && !is_new {
                     draft.toggled.push(change.toggled(true));
                 }

@@ -26,6 +26,27 @@ pub(super) fn take_was_read() -> bool {
     WAS_READ.replace(false)
 }
 
+/// The texts of the secrets in a value. Whatever is shown about the value passes [`hide`](Self::hide).
+#[derive(Clone, Debug, Default)]
+pub(super) struct SecretTexts(Vec<String>);
+
+impl SecretTexts {
+    /// Also hides this text, as it is and as `Debug` writes it.
+    pub(super) fn add(&mut self, text: &str) {
+        let escaped = text.escape_debug().to_string();
+        if escaped != text {
+            self.0.push(escaped);
+        }
+        self.0.push(text.to_owned());
+    }
+
+    /// Replaces each secret in a message.
+    pub(super) fn hide(&self, message: impl fmt::Display) -> String {
+        let message = message.to_string();
+        self.0.iter().fold(message, |message, text| message.replace(text, REDACTED))
+    }
+}
+
 /// A value that isn't shown in logs, errors or comparisons, such as a password.
 ///
 /// `Debug`, `Display` and `Serialize` write `[redacted]`. Use it in the type of a child's own section.

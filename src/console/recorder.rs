@@ -37,13 +37,30 @@ pub(super) fn record(
     ends_with_tree: bool,
 ) -> OwnedTask<()> {
     let (letters, tree) = (tree.dead_letters(), tree.clone());
-    let stop = async move {
-        match ends_with_tree {
-            true => tree.until_stopping().await,
-            false => std::future::pending().await,
-        }
-    };
-    OwnedTask::spawn("verger console events", records.receive(events, letters, stop))
+    let received = Received { records, tree, events, letters, ends_with_tree };
+    OwnedTask::restarted("verger console events", received, |received| Box::pin(received.run()))
+}
+
+/// What the task receives.
+struct Received {
+    records: Arc<Records>,
+    tree: SupervisorHandle,
+    events: Subscription<Event>,
+    letters: Subscription<DeadLetter>,
+    ends_with_tree: bool,
+}
+
+impl Received {
+    async fn run(&mut self) {
+        let Self { records, tree, events, letters, ends_with_tree } = self;
+        let stop = async {
+            match ends_with_tree {
+                true => tree.until_stopping().await,
+                false => std::future::pending().await,
+            }
+        };
+        records.receive(events, letters, stop).await;
+    }
 }
 
 impl Default for Records {
@@ -55,9 +72,9 @@ impl Default for Records {
 
 impl Records {
     async fn receive(
-        self: Arc<Self>,
-        mut events: Subscription<Event>,
-        mut letters: Subscription<DeadLetter>,
+        &self,
+        events: &mut Subscription<Event>,
+        letters: &mut Subscription<DeadLetter>,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);

@@ -92,8 +92,12 @@ impl Streams {
         let (messages, received) = mpsc::channel(AHEAD);
         inner.pages.push(Page { messages, lags: false });
         if inner.publisher.is_none() {
-            let publish = publish(Arc::downgrade(self), tree.clone(), Arc::clone(snapshots));
-            inner.publisher = Some(OwnedTask::spawn("verger console pages", publish));
+            let state = (Arc::downgrade(self), tree.clone(), Arc::clone(snapshots));
+            let publisher = OwnedTask::restarted("verger console pages", state, |state| {
+                let (streams, tree, snapshots) = state;
+                Box::pin(publish(Weak::clone(streams), tree.clone(), Arc::clone(snapshots)))
+            });
+            inner.publisher = Some(publisher);
         }
         Ok(Messages { hello: true, received })
     }

@@ -17,12 +17,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
+use crate::panic::Foreign;
 use crate::path::Path;
 use crate::policy::{ChildLayer, Layers, SupervisorLayer, Withheld};
 use crate::sync::Mutex;
 
 /// The configuration of a child, of the type that its spec names.
-pub(crate) type ConfigValue = Arc<dyn Any + Send + Sync>;
+///
+/// A panic of its `Drop` is caught, wherever a plan or a supervisor drops it.
+pub(crate) type ConfigValue = Foreign<dyn Any + Send + Sync>;
 
 /// The current configuration of a child, which its incarnations watch.
 #[derive(Clone, Debug, Default)]
@@ -208,7 +211,11 @@ impl Settings {
         let is_kept = |cell: &Arc<ConfigCell>| {
             cell.receiver_count() > 0 || cell.borrow().is_of_call || Arc::strong_count(cell) > 1
         };
-        self.configs.lock().retain(|_, cell| is_kept(cell));
+        let mut configs = self.configs.lock();
+        let forgotten: Vec<_> = configs.extract_if(|_, cell| !is_kept(cell)).collect();
+        drop(configs);
+        // Not under the lock: the `Drop` of a value may read a configuration.
+        drop(forgotten);
     }
 
     /// Returns where the configuration of the child at `path` comes from.

@@ -464,3 +464,71 @@ async fn a_child_in_the_test_kit_has_its_configuration() {
     assert_eq!(server.status.as_deref(), Some("port 80"));
     tree.stop().await;
 }
+
+/// A value that panics when it is dropped.
+#[derive(Deserialize)]
+#[serde(default)]
+struct Bomb {
+    size: u32,
+}
+
+impl Default for Bomb {
+    fn default() -> Self {
+        Self { size: 1 }
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        // The default is dropped while a value is read.
+        if self.size > 1 && !std::thread::panicking() {
+            panic!("dropped at size {}", self.size);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_panics_on_drop_ends_no_reload() {
+    let bomb = |name| worker(name, idle).config(ChildConfig::<Bomb>::new());
+    let tree = app().child(bomb("a")).child(bomb("b")).child(worker("c", idle));
+    let tree = start_with(tree, "[a.config]\nsize = 2\n[b.config]\nsize = 2").await;
+    for size in 3..6 {
+        let text = format!(
+            "[a.config]\nsize = {size}\n[b.config]\nsize = {size}\n[c]\nshutdown = \"{size}s\""
+        );
+        let changes = apply(&tree, &text).await;
+        assert_eq!(changes.len(), 3, "{changes:?}");
+        assert_eq!(tree.child_spec("c").await.unwrap().shutdown, secs(size).into());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_and_a_failure_with_a_new_value_do_not_show_its_secrets() {
+    let log = crate::log::Log::at(tracing::level_filters::LevelFilter::INFO);
+    let refuses = ChildConfig::<Server>::new().validate(async |new: Arc<Server>| -> Exit {
+        match new.password.expose().as_str() {
+            "" => Ok(()),
+            password => Err(format!("`{password}` is too weak, {password:?}").into()),
+        }
+    });
+    let fails = worker("fails", async |ctx: Context| -> Exit {
+        let config = ctx.config::<Server>()?.get();
+        if !config.password.expose().is_empty() {
+            return Err(format!("no login with {}", config.password.expose()).into());
+        }
+        ctx.ready();
+        idle(ctx).await
+    });
+    let fails =
+        fails.readiness(Readiness::Signal).config(ChildConfig::<Server>::new().restart_on_change());
+    let tree = app().child(worker("refuses", idle).config(refuses)).child(fails);
+    let tree = start_with(tree, "").await;
+    let error = try_apply(&tree, "[refuses.config]\npassword = \"hunter\\n2\"").await.unwrap_err();
+    let expected =
+        "refused by `app/refuses` (app.toml:1): `[redacted]` is too weak, \"[redacted]\"";
+    assert_eq!(error, expected);
+    log.lines();
+    let error = try_apply(&tree, "[fails.config]\npassword = \"hunter3\"").await.unwrap_err();
+    assert!(error.starts_with("rolled back, not active: `app/fails`"), "{error}");
+    assert!(error.contains("no login with [redacted]"), "{error}");
+}

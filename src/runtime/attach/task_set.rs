@@ -18,7 +18,12 @@ impl TaskSet {
     ) -> AbortHandle {
         let tasks = self.0.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
-        named_task::spawn_in(tasks, name, task)
+        let shown = name();
+        let named = shown.clone();
+        let task = async move {
+            let _ = named_task::reported(&named, "it is gone", task).await;
+        };
+        named_task::spawn_in(tasks, || shown, task)
     }
 
     /// Waits until all tasks have ended.
