@@ -203,7 +203,8 @@ pub mod testing;
 #[cfg(test)]
 use self::base::random_cases;
 use self::base::{
-    clock, human_duration, invisible, named_task, properties, start_of, string_enum, suggest, sync,
+    clock, deferred_drop, human_duration, invisible, named_task, properties, start_of, string_enum,
+    suggest, sync,
 };
 
 pub use async_trait::async_trait;

@@ -1,6 +1,8 @@
-//! Helpers that know nothing of supervision: clocks, the lock, tasks with names, texts, and typed properties.
+//! Helpers that know nothing of supervision: clocks, the lock, tasks with names, texts, typed properties, and drops that
+//! wait.
 
 pub(crate) mod clock;
+pub(crate) mod deferred_drop;
 pub(crate) mod human_duration;
 pub(crate) mod invisible;
 pub(crate) mod named_task;

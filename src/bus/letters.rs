@@ -16,6 +16,7 @@ use crate::child::mailbox::message_span;
 use crate::child::{Incarnation, MailboxOwner};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetter, DeadLetterReason, Undelivered};
+use crate::deferred_drop::drop_flat;
 use crate::exit::{ExitError, ExitReason, Outcome};
 use crate::panic::{Foreign, catch_panic};
 use crate::path::Path;
@@ -79,15 +80,18 @@ impl LetterOwner {
                 child = %target, %reason, event_type = event,
                 "an event that a dead-letter handler has emitted was not delivered: dropped"
             );
-            return;
+            return drop_flat(Box::new(event));
         }
+        let payload = Some(Box::new(Arc::clone(event.shared())) as _);
+        // The letter drops it, so that an event whose `Drop` emits the next one needs no stack.
+        drop(event);
         let undelivered = Undelivered {
             reason,
             target: target.path(),
             incarnation: target.incarnation(),
             event_type: type_name::<E>(),
             type_id: TypeId::of::<E>(),
-            payload: Some(Box::new(Arc::clone(event.shared()))),
+            payload,
             error,
             quiet: false,
             entry: None,

@@ -59,10 +59,6 @@ impl Context {
     /// as that of a [helper](Self::spawn) does.
     ///
     /// On the context of an incarnation that has ended, the closure is dropped.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime, as `tokio::spawn` does.
     pub fn spawn_blocking<T, F>(&self, closure: F) -> BlockingHelper<T>
     where
         T: Send + 'static,

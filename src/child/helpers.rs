@@ -24,6 +24,7 @@ use tracing::Span;
 use super::cell::StopLevel;
 use super::context::Context;
 use super::task::{Alive, InSpan, catch, drop_after, log_failure, log_panics, watched};
+use crate::deferred_drop::drop_flat;
 use crate::exit::{Exit, ExitError, Outcome};
 use crate::panic::catch_panic;
 use crate::runtime::SupervisorShared;
@@ -68,9 +69,8 @@ impl Context {
     /// # drop(consumer);
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime, as `tokio::spawn` does.
+    /// The helper runs on the runtime of its tree, also if this is called on a different one, or on a thread without
+    /// one.
     pub fn spawn<F>(&self, future: F) -> Helper
     where
         F: Future<Output: Outcome> + Send + 'static,
@@ -108,12 +108,16 @@ impl Context {
     where
         F: Future<Output: Outcome> + Send + 'static,
     {
-        let Some(guard) = self.incarnation.admit_helper() else { return Helper(None) };
+        let Some(guard) = self.incarnation.admit_helper() else {
+            // Its `Drop` may spawn the next helper.
+            drop_flat(Box::new(future));
+            return Helper(None);
+        };
         let (helpers, id) = (Arc::clone(&guard.helpers), guard.id);
         let task = self.spawn_guarded(guard, future, fails_child, "helper");
         let handle = task.abort_handle();
         helpers.aborted_by(id, move || handle.abort());
-        Helper(Some(task))
+        Helper(Some(RunningHelper { task, helpers, id }))
     }
 
     /// Spawns the task of a guard, which is aborted with what the guard is [aborted by](HelperGuard::aborted_by).
@@ -134,9 +138,9 @@ impl Context {
         );
         let (incarnation, future) = (Arc::clone(&self.incarnation), Box::pin(future));
         let running = Some(Alive { incarnation, future });
-        let task = HelperTask { running, _guard: guard, fails_child };
-        #[expect(clippy::disallowed_methods, reason = "the task is aborted with its incarnation")]
-        named_task::spawn(|| format!("{} ({purpose})", self.path()), task)
+        let task = HelperTask { running, guard, fails_child };
+        let runtime = self.incarnation.parent.tree.runtime();
+        named_task::spawn_on(&runtime, || format!("{} ({purpose})", self.path()), task)
     }
 }
 
@@ -149,10 +153,6 @@ pub struct DetachedErrors<'a>(&'a Context);
 impl DetachedErrors<'_> {
     /// Spawns a helper as [`Context::spawn`] does, except that its errors and panics are logged and don't
     /// fail the child.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime, as `tokio::spawn` does.
     pub fn spawn<F>(&self, future: F) -> Helper
     where
         F: Future<Output: Outcome> + Send + 'static,
@@ -171,20 +171,26 @@ impl DetachedErrors<'_> {
 /// # Cancel safety
 ///
 /// Awaiting `&mut helper` is cancel safe.
-pub struct Helper(Option<JoinHandle<()>>);
+pub struct Helper(Option<RunningHelper>);
+
+struct RunningHelper {
+    task: JoinHandle<()>,
+    helpers: Arc<Helpers>,
+    id: HelperId,
+}
 
 impl Helper {
     /// Aborts the helper. This doesn't fail the child.
     pub fn abort(&self) {
-        if let Some(task) = &self.0 {
-            task.abort();
+        if let Some(RunningHelper { helpers, id, .. }) = &self.0 {
+            helpers.abort(*id);
         }
     }
 
     /// Returns whether the helper has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.0.as_ref().is_none_or(JoinHandle::is_finished)
+        self.0.as_ref().is_none_or(|helper| helper.task.is_finished())
     }
 }
 
@@ -192,8 +198,8 @@ impl Future for Helper {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let Some(task) = &mut self.0 else { return Poll::Ready(()) };
-        let polled = Pin::new(task).poll(cx).map(drop);
+        let Some(helper) = &mut self.0 else { return Poll::Ready(()) };
+        let polled = Pin::new(&mut helper.task).poll(cx).map(drop);
         if polled.is_ready() {
             self.0 = None;
         }
@@ -212,7 +218,7 @@ struct HelperTask {
     /// `None` once it has ended.
     running: Option<Alive>,
     fails_child: bool,
-    _guard: HelperGuard,
+    guard: HelperGuard,
 }
 
 impl HelperTask {
@@ -248,7 +254,15 @@ impl Future for HelperTask {
 
 impl Drop for HelperTask {
     fn drop(&mut self) {
-        self.end(Ok(()));
+        let exit = match self.running {
+            // Neither the helper's handle nor the end of the child has aborted the task.
+            Some(_) if self.guard.helpers.expects(self.guard.id) => {
+                Err("a helper was aborted from outside, with its runtime or by its task's id"
+                    .into())
+            }
+            _ => Ok(()),
+        };
+        self.end(exit);
     }
 }
 
@@ -306,6 +320,20 @@ impl Helpers {
         } else if let Some(running) = state.running.get_mut(&id) {
             *running = Some(Box::new(abort));
         }
+    }
+
+    /// Aborts a helper, unless it has ended or is aborted already.
+    fn abort(&self, id: HelperId) {
+        let abort = self.state.lock().running.get_mut(&id).and_then(Option::take);
+        if let Some(abort) = abort {
+            catch_panic(abort);
+        }
+    }
+
+    /// Whether this helper is expected to end by itself: nothing has aborted it.
+    fn expects(&self, id: HelperId) -> bool {
+        let state = self.state.lock();
+        !state.closed && state.running.get(&id).is_some_and(Option::is_some)
     }
 
     /// Returns the child's own supervisor, unless it has ended.

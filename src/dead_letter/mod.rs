@@ -65,7 +65,7 @@ use std::any::TypeId;
 
 pub use self::letter::{DeadLetter, DeadLetterReason, Refused};
 pub(crate) use self::letter::{Provenance, Redeliver, Undelivered};
-pub(crate) use self::payload::{KeptMessages, drop_afterwards};
+pub(crate) use self::payload::KeptMessages;
 pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, EntryId, ReplayError};
 pub use crate::policy::dead_letter_log::DeadLetterLog;
 

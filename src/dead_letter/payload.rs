@@ -1,13 +1,12 @@
 //! The message of a letter, which all clones of the letter share.
 
 use std::any::{Any, TypeId};
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::letter::DeadLetter;
-use crate::panic::catch_panic;
+use crate::deferred_drop::drop_flat;
 use crate::sync::Mutex;
 
 /// A message of any type.
@@ -66,68 +65,11 @@ impl fmt::Debug for Payload {
     }
 }
 
-thread_local! {
-    /// Messages to be dropped once no lock is held. `None` outside of [`drop_afterwards`].
-    static DEFERRED: RefCell<Option<Vec<AnyMessage>>> = const { RefCell::new(None) };
-}
-
-/// Calls `f`, which may drop letters under a lock, and drops their messages afterwards.
-///
-/// A panic of a message's `Drop` is ignored: it belongs to no caller, and a second one would end the process.
-///
-/// The `Drop` of a message may send messages that become letters; these would wait for the lock that
-/// their own thread holds.
-pub(crate) fn drop_afterwards<R>(f: impl FnOnce() -> R) -> R {
-    let _deferred = Deferred::begin();
-    f()
-}
-
-/// Drops the deferred messages, also after a panic. What their `Drop` defers is dropped after them, so that
-/// a chain of messages that send messages needs no stack.
-struct Deferred;
-
-impl Deferred {
-    /// Returns `None` if an outer call has begun already.
-    fn begin() -> Option<Self> {
-        let outermost = DEFERRED.with_borrow_mut(|deferred| {
-            let outermost = deferred.is_none();
-            deferred.get_or_insert_default();
-            outermost
-        });
-        // Not `then_some`, which would create and drop a value in the inner call, too.
-        outermost.then(|| Self)
-    }
-}
-
-impl Drop for Deferred {
-    fn drop(&mut self) {
-        loop {
-            let next = DEFERRED.with_borrow_mut(|deferred| {
-                let next = deferred.as_mut().map(std::mem::take).filter(|next| !next.is_empty());
-                if next.is_none() {
-                    *deferred = None;
-                }
-                next
-            });
-            let Some(messages) = next else { return };
-            for message in messages {
-                catch_panic(|| drop(message));
-            }
-        }
-    }
-}
-
 impl Drop for Payload {
     fn drop(&mut self) {
-        let Some(message) = self.remove() else { return };
-        // The list may be gone while its thread ends. No lock is held then, so `message` drops here.
-        let mut message = Some(message);
-        let _ = DEFERRED.try_with(|deferred| {
-            if let Some(deferred) = deferred.borrow_mut().as_mut() {
-                deferred.extend(message.take());
-            }
-        });
-        catch_panic(|| drop(message));
+        if let Some(message) = self.remove() {
+            drop_flat(message);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::DeadLetterReason::*;
 use super::*;
+use crate::deferred_drop::drop_afterwards;
 use crate::exit::{ExitError, ExitReason};
 use crate::path::Path;
 

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
-use crate::dead_letter::drop_afterwards;
+use crate::deferred_drop::drop_afterwards;
 use crate::panic::catch_panic;
 use crate::status::{Event, Subscription};
 use crate::sync::Mutex;

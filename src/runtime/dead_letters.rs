@@ -14,9 +14,9 @@ use super::blueprint::DeclaredNames;
 use super::channel::Channel;
 use super::tree::Counter;
 use crate::dead_letter::{
-    DeadLetter, DeadLetterOptions, DeadLetterStore, KeptMessages, Provenance, Undelivered,
-    drop_afterwards, log,
+    DeadLetter, DeadLetterOptions, DeadLetterStore, KeptMessages, Provenance, Undelivered, log,
 };
+use crate::deferred_drop::drop_afterwards;
 use crate::path::Path;
 use crate::policy::Throttle;
 use crate::status::Subscription;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
+use tokio::runtime::Handle;
+
 use super::log_bounds::LogBounds;
 use super::registry::Registry;
 use super::settings::Settings;
@@ -36,6 +38,8 @@ pub(crate) struct Tree<T> {
     pub(crate) counters: Counters,
     /// Read when the tree was started.
     clocks: Clocks,
+    /// The runtime of all its tasks. `None` in tests without one.
+    runtime: Option<Handle>,
 }
 
 impl<T> Tree<T> {
@@ -60,7 +64,17 @@ impl<T> Tree<T> {
             missed_graces: AtomicUsize::new(0),
             counters: Counters::default(),
             clocks,
+            runtime: Handle::try_current().ok(),
         }
+    }
+
+    /// Returns the runtime that the tree was started on. A child may be called on a different one.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime, if the tree wasn't started on one.
+    pub(crate) fn runtime(&self) -> Handle {
+        self.runtime.clone().unwrap_or_else(Handle::current)
     }
 
     /// Returns the wall clock time of `at`.

@@ -54,10 +54,6 @@ impl Context {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Panics
-    ///
-    /// The first call panics outside of a tokio runtime, as `tokio::spawn` does.
     #[must_use]
     pub fn children(&self) -> SupervisorHandle {
         loop {
@@ -132,15 +128,10 @@ impl Context {
     /// * [`ControlError::HasChildren`] if the child already has its own supervisor, from this method or from
     ///   [`children`](Self::children).
     ///
-    /// # Panics
-    ///
-    /// Panics outside of a tokio runtime, as `tokio::spawn` does.
     pub fn children_with(
         &self,
         builder: impl TreeBuilder,
     ) -> Result<SupervisorHandle, ControlError> {
-        // Before anything is changed: it panics outside of a runtime.
-        let _runtime = tokio::runtime::Handle::current();
         let check_none = || match self.incarnation.own_supervisor() {
             Some(_) => Err(ControlError::HasChildren { path: self.path() }),
             None => Ok(()),

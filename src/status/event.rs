@@ -11,7 +11,8 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::coop::consume_budget;
 
-use crate::dead_letter::{DeadLetter, drop_afterwards};
+use crate::dead_letter::DeadLetter;
+use crate::deferred_drop::drop_afterwards;
 use crate::exit::ExitReason;
 use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;

@@ -29,6 +29,7 @@
 //! | the order of many stops on several threads | `order.rs` |
 //! | tasks that outlive their incarnation | `tasks.rs` |
 //! | depth of a tree | `depth.rs` |
+//! | **drops** that lead to the next drop, values of a thread or a runtime that ends, texts of a mebibyte | `drops.rs` |
 //! | **inputs of fuzzers**: calls and failures on several threads, scripts of a mailbox, policies as text | `fuzz/`, see `examples/fuzz` |
 //!
 //! Not probed: a waker whose `Drop` panics, which tokio doesn't survive either, and a random source that
@@ -42,6 +43,7 @@ mod cancel_safety;
 mod common;
 mod cooperation;
 mod depth;
+mod drops;
 mod durations;
 mod floods;
 mod foreign;

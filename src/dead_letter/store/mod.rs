@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 pub use self::entry::{DeadLetterCounts, DeadLetterEntry, EntryId, ReplayError};
 use super::letter::{DeadLetter, Provenance, Redeliver};
-use super::payload::{Payload, drop_afterwards};
+use super::payload::Payload;
 use crate::clock::now;
+use crate::deferred_drop::drop_afterwards;
 use crate::sync::Mutex;
 
 /// Keeps dead letters, so that they can be counted, inspected and replayed.
