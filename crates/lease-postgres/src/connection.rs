@@ -4,7 +4,8 @@
 //!
 //! 1. All requests of an engine share one connection, and no request has it to itself.
 //! 2. A request that is dropped leaves the connection as it is: its answer is read and discarded.
-//! 3. A connection that has been closed, or silent for too long, is replaced by the next request.
+//! 3. A connection that has been closed, or silent for too long, is replaced by the next request. Too long is as long as a
+//!    request was waited for: the caller, which has its own deadline, gets a new connection in place of a second wait.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,9 +26,10 @@ use super::target::{ConnectError, Server};
 const CLOSING: Duration = Duration::from_secs(5);
 /// How long sent data may be unacknowledged before the connection is closed, unless the configuration says it.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
-/// How long a connection may be silent at first. Doubled each time it is replaced without an answer: a server that
-/// hangs would get more and more connections otherwise, because it notices the end of none.
+/// How long a connection may be silent, unless a caller has given up a request earlier.
 const SILENCE: Duration = Duration::from_secs(5);
+/// A request that is dropped sooner isn't given up for lack of an answer.
+const WAITED: Duration = Duration::from_millis(100);
 
 type Connecting = Pin<Box<dyn Future<Output = Result<Client, ConnectError>> + Send>>;
 
@@ -61,7 +63,38 @@ pub(super) struct Connection {
 #[derive(Debug)]
 struct Silence {
     since: Option<Instant>,
-    limit: Duration,
+    /// How long callers wait for an answer.
+    patience: Duration,
+    /// How often the connection was replaced without an answer. Each time doubles what is too long: a server that hangs
+    /// would get more and more connections otherwise, because it notices the end of none.
+    replaced: u32,
+}
+
+/// A request that has been sent. Dropping this gives it up.
+pub(super) struct Unanswered<'a> {
+    silence: &'a Mutex<Silence>,
+    /// `None` once it was answered.
+    sent: Option<Instant>,
+}
+
+impl Unanswered<'_> {
+    /// Records that the request was answered, or that its connection is closed.
+    pub(super) fn answered(mut self) {
+        self.sent = None;
+        lock(self.silence).answered();
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(sent) = self.sent {
+            lock(self.silence).given_up(now().duration_since(sent));
+        }
+    }
+}
+
+fn lock(silence: &Mutex<Silence>) -> MutexGuard<'_, Silence> {
+    silence.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Connector {
@@ -148,12 +181,8 @@ fn address(config: &Config) -> String {
 impl Connections {
     pub(super) fn new(connector: Connector) -> Self {
         let server = connector.server();
-        let silence = Mutex::new(Silence { since: None, limit: SILENCE });
+        let silence = Mutex::new(Silence::new());
         Self { connector, server, current: tokio::sync::Mutex::default(), silence }
-    }
-
-    fn silence(&self) -> MutexGuard<'_, Silence> {
-        self.silence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn connector(&self) -> Connector {
@@ -167,7 +196,7 @@ impl Connections {
     /// If none can be opened within this time.
     pub(super) async fn get(&self, within: Duration) -> Result<Arc<Connection>, LeaseError> {
         let mut current = self.current.lock().await;
-        let is_silent = self.silence().is_over(now());
+        let is_silent = lock(&self.silence).is_over(now());
         if let Some(open) = &*current
             && !open.client.is_closed()
             && !is_silent
@@ -184,14 +213,10 @@ impl Connections {
     }
 
     /// Records that a request is sent.
-    pub(super) fn sent(&self) {
+    pub(super) fn sent(&self) -> Unanswered<'_> {
         let now = now();
-        self.silence().since.get_or_insert(now);
-    }
-
-    /// Records that a request was answered, or that its connection is closed.
-    pub(super) fn answered(&self) {
-        *self.silence() = Silence { since: None, limit: SILENCE };
+        lock(&self.silence).since.get_or_insert(now);
+        Unanswered { silence: &self.silence, sent: Some(now) }
     }
 
     /// Lets the next request open a new connection, because this one leads to a server of no use.
@@ -202,11 +227,27 @@ impl Connections {
 }
 
 impl Silence {
+    fn new() -> Self {
+        Self { since: None, patience: SILENCE, replaced: 0 }
+    }
+
+    fn answered(&mut self) {
+        (self.since, self.replaced) = (None, 0);
+    }
+
+    /// A caller hasn't waited any longer than this.
+    fn given_up(&mut self, waited: Duration) {
+        if waited >= WAITED {
+            self.patience = self.patience.min(waited);
+        }
+    }
+
     /// Returns whether the connection has been silent for too long, and if so, begins to count again for the next.
     fn is_over(&mut self, now: Instant) -> bool {
-        let is_over = self.since.is_some_and(|since| now.duration_since(since) >= self.limit);
+        let limit = self.patience.saturating_mul(2_u32.saturating_pow(self.replaced));
+        let is_over = self.since.is_some_and(|since| now.duration_since(since) >= limit);
         if is_over {
-            *self = Self { since: None, limit: self.limit.saturating_mul(2) };
+            (self.since, self.replaced) = (None, self.replaced.saturating_add(1));
         }
         is_over
     }
@@ -241,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_silent_connection_is_replaced_less_and_less_often() {
-        let mut silence = Silence { since: None, limit: SILENCE };
+        let mut silence = Silence::new();
         let began = Instant::now();
         assert!(!silence.is_over(began + 100 * SILENCE), "no request was sent");
         for times in [1, 2, 4, 8] {
@@ -250,5 +291,23 @@ mod tests {
             assert!(silence.is_over(began + times * SILENCE));
             assert!(!silence.is_over(began + 100 * SILENCE), "it counts again");
         }
+    }
+
+    #[test]
+    fn a_connection_is_silent_for_too_long_once_a_request_on_it_was_given_up() {
+        let mut silence = Silence::new();
+        let (began, waited) = (Instant::now(), Duration::from_millis(1_333));
+        silence.since = Some(began);
+        silence.given_up(Duration::from_millis(99));
+        assert!(!silence.is_over(began + waited), "that one was dropped for a different reason");
+        silence.given_up(waited);
+        assert!(silence.is_over(began + waited));
+        silence.since = Some(began);
+        silence.given_up(waited);
+        assert!(!silence.is_over(began + waited), "the second time, after twice as long");
+        assert!(silence.is_over(began + 2 * waited));
+        silence.answered();
+        silence.since = Some(began);
+        assert!(silence.is_over(began + waited), "the callers are the same");
     }
 }

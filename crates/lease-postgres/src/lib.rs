@@ -271,10 +271,10 @@ impl Postgres {
         parameters: &[Parameter<'_>],
     ) -> Result<Option<Vec<Row>>, LeaseError> {
         let connection = self.connections.get(self.connect_timeout).await?;
-        self.connections.sent();
         self.check(&connection).await?;
+        let unanswered = self.connections.sent();
         let answer = connection.client.query_typed(statement, parameters).await;
-        self.connections.answered();
+        unanswered.answered();
         match answer {
             Ok(rows) => Ok(Some(rows)),
             Err(error) if problem::is_conflict(&error) => Ok(None),
@@ -333,9 +333,10 @@ impl Postgres {
         if connection.is_checked() {
             return Ok(());
         }
+        let unanswered = self.connections.sent();
         let checked =
             schema::check(&connection.client, &self.table, &self.connections.server).await;
-        self.connections.answered();
+        unanswered.answered();
         checked?;
         connection.set_checked();
         Ok(())

@@ -280,6 +280,24 @@ async fn a_server_that_hangs_and_goes_on() {
     assert_eq!(server.signal_backends("-CONT").await, 1, "it is the same connection");
 }
 
+/// With the times of the book: a TTL of 6 s, a renew deadline of 4 s, a retry after 1 s.
+#[tokio::test]
+async fn a_connection_that_turns_silent_is_replaced_before_the_lease_is_lost() {
+    let Some(server) = Server::start() else { return };
+    let engine = server.engine();
+    engine.migrate().await.unwrap();
+    let a = Claim::new("app", "a", Duration::from_secs(6));
+    let token = granted(&engine, &a).await;
+    assert_eq!(server.signal_backends("-STOP").await, 1);
+    // A guard drops a request after a third of the renew deadline, and sends the next one immediately.
+    tokio::time::pause();
+    let dropped = timeout(Duration::from_secs(4) / 3, engine.renew(&a, token)).await;
+    tokio::time::resume();
+    assert!(dropped.is_err(), "the server is stopped");
+    assert_eq!(in_time(engine.renew(&a, token)).await.unwrap(), Renewed::Extended);
+    server.signal_backends("-CONT").await;
+}
+
 /// As behind a proxy whose server has disappeared: the connection stays open, and no answer comes.
 #[tokio::test]
 async fn a_connection_that_stays_silent_is_replaced() {
