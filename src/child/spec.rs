@@ -235,6 +235,9 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Warns of what is valid, but probably a mistake.
+    fn warn(&self, _path: &dyn Fn() -> Path, _warnings: &mut Vec<BuildWarning>) {}
+
     /// A property that each child of this spec gets when it is added.
     fn property(&self) -> Option<Arc<dyn ShownProperty>> {
         None

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::invisible::Visible;
 use crate::path::Path;
 use crate::policy::Unreachable;
 
@@ -74,6 +75,23 @@ pub enum BuildWarning {
     BusyRestarts {
         /// The child.
         path: Path,
+    },
+    /// The period of a child made by `every` is below the resolution of timers, so its runs keep a processor busy.
+    BusySchedule {
+        /// The child.
+        path: Path,
+        /// The period.
+        period: Duration,
+    },
+    /// A cron expression restricts the day of the month and the day of the week, and one of them begins with a `*`. It
+    /// matches days that match either one; in Vixie cron, it matches days that match both.
+    EitherDay {
+        /// The child.
+        path: Path,
+        /// The expression.
+        expression: String,
+        /// The expression for days that match both.
+        both: String,
     },
     /// The dynamic supervisor has `max_children(0)`, so it refuses every child.
     NoRoom {
@@ -154,6 +172,19 @@ impl fmt::Display for BuildWarning {
                 "`{path}` is restarted without a delay and without a limit, so a failure that comes back \
                  at once keeps a processor busy; set a `backoff`, or limit its restarts with \
                  `own_restarts(12, Duration::from_secs(300))`"
+            ),
+            Self::BusySchedule { path, period } => write!(
+                f,
+                "`{path}` runs every {period:?}, which is below the resolution of timers: its runs follow each \
+                 other without a pause and keep a processor busy; write a period of `1ms` or more"
+            ),
+            Self::EitherDay { path, expression, both } => write!(
+                f,
+                "`{path}` has the cron expression `{}`, which matches days that match the day of the month or the \
+                 day of the week; Vixie cron needs both here, which is `{}`; write the days without a `*`, as in \
+                 `1-31/2`, if you mean either one",
+                Visible(expression),
+                Visible(both)
             ),
             Self::NoRoom { path } => write!(
                 f,

@@ -5,21 +5,19 @@
 //!
 //! # Invariants
 //!
-//! 1. Each tick is the planned time of at most one run, unless the wall clock goes back by more than [`CORRECTION`].
+//! 1. Each tick is the planned time of at most one run, unless the wall clock goes back: by more than [`CORRECTION`], or
+//!    by more than [`ON_TIME`] if the calendar [follows it](Calendar::follows_clock).
 //! 2. The wall clock is read at least once in each [`LOOK`].
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use super::options::Overrun;
+use super::options::{ON_TIME, Overrun};
 use super::plan::{Draw, RunStep, StepTime};
 use crate::clock::later;
 
 /// How long a child sleeps at most before it reads the wall clock again.
-pub(super) const LOOK: Duration = Duration::from_secs(60);
-
-/// A run that begins later than this has missed its tick. A change of the wall clock may be noticed that late.
-const ON_TIME: Duration = LOOK;
+pub(super) const LOOK: Duration = ON_TIME;
 
 /// A wall clock that goes back by more than this was wrong, so that the plan begins anew, as in Vixie cron.
 const CORRECTION: Duration = Duration::from_secs(3 * 3600);
@@ -44,6 +42,8 @@ pub(super) struct Calendar {
     pub(super) missed_within: Option<Duration>,
     pub(super) jitter: Duration,
     pub(super) overrun: Overrun,
+    /// Whether ticks come again when the wall clock goes back: they are so frequent that their times mean nothing.
+    pub(super) follows_clock: bool,
 }
 
 /// Where the child is in its plan.
@@ -136,8 +136,12 @@ impl Calendar {
     /// Notes the time of the wall clock, and plans anew if it was wrong before.
     fn look(&self, state: &mut CalendarState, now: StepTime, draw: Draw<'_>) -> SystemTime {
         let wall_clock = now.wall_clock;
-        if state.seen.is_some_and(|seen| span(wall_clock, seen) > CORRECTION) {
-            (state.seen, state.queued) = (None, None);
+        let back = state.seen.map_or(Duration::ZERO, |seen| span(wall_clock, seen));
+        if back > CORRECTION {
+            state.queued = None;
+        }
+        if back > CORRECTION || self.follows_clock && back > ON_TIME {
+            state.seen = None;
             self.plan_after(state, wall_clock, draw);
         }
         state.seen = state.seen.max(Some(wall_clock));

@@ -14,29 +14,13 @@ use jiff::tz::TimeZone;
 use super::calendar::{Calendar, Ticks};
 use super::every::job_spec;
 use super::life::Job;
-use super::options::{Clock, Overrun, RunOptions, ScheduleProblem, bad, run_setters};
+use super::options::{Clock, Missed, Overrun, RunOptions, ScheduleProblem, bad, run_setters};
 use super::plan::RunPlan;
 use super::run::RunContext;
 use crate::child::ChildSpec;
+use crate::error::BuildWarning;
 use crate::exit::Outcome;
 use crate::path::Path;
-
-/// What happens to a planned run that couldn't begin in time, because the machine was suspended, the wall clock was put
-/// forward, the child was down, or the run before took too long.
-///
-/// A run is missed if it would begin more than a minute after its planned time.
-///
-/// The example of [`cron`] sets one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Missed {
-    /// The run is skipped. The default.
-    #[default]
-    Skip,
-    /// The run begins as soon as it can, if that is at most this long after its planned time. Of several missed runs,
-    /// it is the last one.
-    OnceWithin(Duration),
-}
 
 /// Describes a child that calls a function at the times of a cron expression (feature `cron`).
 ///
@@ -55,8 +39,15 @@ pub enum Missed {
 /// Nothing is kept when the process ends: which runs were missed is known from the first start of the child on. A failed
 /// run doesn't fail the child: for failed runs, cancellation and restarts see [`every`](crate::every).
 ///
-/// The wall clock is read at least once a minute, so that a change and a suspended machine are noticed. If it goes back,
-/// no run is repeated. If it goes back by more than three hours, it was wrong, and the plan begins anew.
+/// If both the day of the month and the day of the week are restricted, the child runs on days that match either one, and
+/// on days that match both with a `+` before the day of the week: `0 9 */2 * +1`. Vixie cron always takes both if one of
+/// them begins with a `*`; [`build`](crate::SupervisorBuilder::build) warns of an expression that means something else
+/// there.
+///
+/// The wall clock is read at least once a minute, so that a change and a suspended machine are noticed. If it goes back by
+/// more than a minute, an expression with a `*` as its minute or its hour follows it: `*/5 * * * *` runs at the times that
+/// come again. No run of any other expression is repeated, unless the clock goes back by more than three hours: it was
+/// wrong then, and the plan starts again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -150,12 +141,14 @@ where
         };
         let Options { jitter, overrun, .. } = plan;
         let problem = parsed.as_ref().err().cloned();
-        let calendar = Calendar { ticks: Box::new(parsed), missed_within, jitter, overrun };
+        let follows_clock = follows_clock(&expression);
+        let ticks = Box::new(parsed);
+        let calendar = Calendar { ticks, missed_within, jitter, overrun, follows_clock };
         let calendar = Arc::new(calendar);
         let plan = RunPlan::Calendar(Arc::clone(&calendar));
         let text = format!("{expression} in {}", zone.as_deref().unwrap_or("UTC")).into();
         let clock = runs.clock.clone();
-        let check = move |path: &dyn Fn() -> Path| {
+        let check = move |path: &dyn Fn() -> Path, warnings: &mut Vec<BuildWarning>| {
             overrun.check(path)?;
             if let Some(problem) = &problem {
                 return Err(bad(path, problem.clone()));
@@ -163,6 +156,10 @@ where
             if calendar.ticks.after(clock.read()).is_none() {
                 let expression = expression.clone();
                 return Err(bad(path, ScheduleProblem::NeverDue { expression }));
+            }
+            if let Some(both) = both_days(&expression) {
+                let (path, expression) = (path(), expression.clone());
+                warnings.push(BuildWarning::EitherDay { path, expression, both });
             }
             Ok(())
         };
@@ -210,6 +207,37 @@ impl Ticks for Parsed {
         let found = cron.find_previous_occurrence(&at.to_zoned(zone.clone()), is_within_second);
         Some(found.ok()?.into())
     }
+}
+
+/// Whether the minute or the hour is a `*`, with or without a step, as in Vixie cron.
+fn follows_clock(expression: &str) -> bool {
+    let fields: Vec<_> = expression.split_whitespace().collect();
+    let time = match &*fields {
+        [nickname] => return nickname.eq_ignore_ascii_case("@hourly"),
+        [minute, hour, _, _, _] | [_, minute, hour, ..] => [minute, hour],
+        _ => return false,
+    };
+    time.iter().any(|field| field.starts_with('*'))
+}
+
+/// If both days are restricted and one of them begins with a `*`, Vixie cron runs on days that match both, and this
+/// crate on days that match either one. Returns the expression that has Vixie's meaning here.
+fn both_days(expression: &str) -> Option<String> {
+    let mut fields: Vec<_> = expression.split_whitespace().collect();
+    let days = match fields.len() {
+        5 => [2, 4],
+        6.. => [3, 5],
+        _ => return None,
+    };
+    let [of_month, of_week] = days.map(|at| fields[at]);
+    let is_all = |field| matches!(field, "*" | "?");
+    let begins_with_star = of_month.starts_with('*') || of_week.starts_with('*');
+    if is_all(of_month) || is_all(of_week) || of_week.starts_with('+') || !begins_with_star {
+        return None;
+    }
+    let of_week = format!("+{of_week}");
+    fields[days[1]] = &of_week;
+    Some(fields.join(" "))
 }
 
 fn parse(expression: &str) -> Result<croner::Cron, ScheduleProblem> {

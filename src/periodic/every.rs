@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::life::{Job, LazyLife, RunFunction};
-use super::options::{Clock, Overrun, RunOptions, ScheduleProblem, bad, positive, run_setters};
+use super::options::{
+    Clock, Missed, Overrun, RunOptions, ScheduleProblem, bad, positive, run_setters,
+};
 use super::plan::{Rate, RunPlan};
 use super::record::JobRecord;
 use super::run::RunContext;
 use crate::child::spec::IncarnationFactory;
 use crate::child::task::ExitFuture;
 use crate::child::{ChildMeta, ChildSpec, Context, FactoryKind, Phases, ShownProperty};
-use crate::error::BuildError;
+use crate::error::{BuildError, BuildWarning};
 use crate::exit::Outcome;
 use crate::panic::Foreign;
 use crate::path::Path;
@@ -80,6 +82,7 @@ where
         is_delay: false,
         jitter: Duration::ZERO,
         overrun: Overrun::default(),
+        missed: None,
     };
     let (name, runs, defined_at) = (name.into(), RunOptions::default(), Location::caller());
     Every { name, plan, runs, function: run, defined_at }
@@ -119,6 +122,17 @@ impl<F> Every<F> {
         self
     }
 
+    /// Sets what happens to a run that couldn't begin in time. Default: after a standstill of the program, the last run
+    /// that was due begins, however late; runs that were due while the child was down are skipped.
+    ///
+    /// With [`Missed::Skip`], a run that would begin more than a minute after its planned time is skipped in each case.
+    /// With [`Missed::OnceWithin`], the last one is made up for, within that time, also after a restart of the child, or
+    /// when a run took too long. It has no effect with a [fixed delay](Self::fixed_delay).
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.plan.missed = Some(missed);
+        self
+    }
+
     run_setters!();
 }
 
@@ -138,7 +152,10 @@ where
             true => format!("{:?} after each run", plan.period),
             false => format!("every {:?}", plan.period),
         };
-        let check = Box::new(move |path: &dyn Fn() -> Path| check(plan, path));
+        let check = move |path: &dyn Fn() -> Path, warnings: &mut Vec<BuildWarning>| {
+            check(plan, path, warnings)
+        };
+        let check = Box::new(check);
         let plan = RunPlan::Rate(plan);
         job_spec(name, Job { plan, text: text.into(), runs, function }, check, defined_at)
     }
@@ -165,17 +182,28 @@ impl<F> fmt::Debug for Every<F> {
     }
 }
 
-fn check(plan: Rate, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
+/// tokio's timers have no finer resolution, so runs with a shorter period follow each other without a pause.
+const RESOLUTION: Duration = Duration::from_millis(1);
+
+fn check(
+    plan: Rate,
+    path: &dyn Fn() -> Path,
+    warnings: &mut Vec<BuildWarning>,
+) -> Result<(), BuildError> {
     let Rate { period, jitter, overrun, .. } = plan;
     positive(period, "period", 10, path)?;
     overrun.check(path)?;
     if jitter >= period {
         return Err(bad(path, ScheduleProblem::LongJitter { jitter, period }));
     }
+    if period < RESOLUTION {
+        warnings.push(BuildWarning::BusySchedule { path: path(), period });
+    }
     Ok(())
 }
 
-type Check = dyn Fn(&dyn Fn() -> Path) -> Result<(), BuildError> + Send + Sync;
+type Check =
+    dyn Fn(&dyn Fn() -> Path, &mut Vec<BuildWarning>) -> Result<(), BuildError> + Send + Sync;
 
 /// Returns the spec of a periodic child.
 pub(super) fn job_spec<F: RunFunction>(
@@ -213,8 +241,13 @@ impl<F: RunFunction> ChildMeta for JobFactory<F> {
     }
 
     fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        (self.check)(path)?;
+        (self.check)(path, &mut Vec::new())?;
         self.job.runs.check(path)
+    }
+
+    fn warn(&self, path: &dyn Fn() -> Path, warnings: &mut Vec<BuildWarning>) {
+        // A schedule that is refused has no warning.
+        let _ = (self.check)(path, warnings);
     }
 
     fn property(&self) -> Option<Arc<dyn ShownProperty>> {

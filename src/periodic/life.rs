@@ -8,7 +8,8 @@
 //!
 //! 1. No run begins once the child is cancelled. One that is running continues within the grace of the child.
 //! 2. Two runs that follow each other without a wait are not polled in the same poll of the child.
-//! 3. One timer is enough: for the next tick, and for the limit of the run that is running.
+//! 3. One timer is enough: for the next tick, and for the limit of the run that is running. During a run it is set at most
+//!    [`LOOK`] ahead: if it is noticed much later, the program stood still.
 //! 4. A run that is over its limit has failed as timed out, even if it returns within its grace or is replaced then.
 
 use std::future::{Future, poll_fn};
@@ -84,6 +85,8 @@ pin_project! {
         limit: Option<Box<RunLimit>>,
         // That of the child. `None` if it is infinite.
         grace: Option<Duration>,
+        // Whether the program stood still since runs were skipped last.
+        stood_still: bool,
     }
 }
 
@@ -130,7 +133,8 @@ impl<F: RunFunction> Life<F> {
         let cancelled = ctx.cancelled();
         let timer_at = Some(now.instant);
         let (run, begun, limit) = (None, None, None);
-        Self { job, ctx, record, cancelled, timer, timer_at, run, begun, limit, grace }
+        let stood_still = false;
+        Self { job, ctx, record, cancelled, timer, timer_at, run, begun, limit, grace, stood_still }
     }
 
     /// Polls the run. Returns how it has ended, once it has.
@@ -158,8 +162,10 @@ impl<F: RunFunction> Life<F> {
         };
         let skipped = this.record.after_run(&this.job.plan, now);
         if skipped > 0 {
-            log_skipped(this.ctx, skipped, this.record.skipped(), OVERRUN);
+            let cause = if *this.stood_still { STANDSTILL } else { OVERRUN };
+            log_skipped(this.ctx, skipped, this.record.skipped(), cause);
         }
+        *this.stood_still = false;
         exit
     }
 
@@ -204,14 +210,26 @@ impl<F: RunFunction> Life<F> {
             return RunStep::WaitForEnd;
         }
         let (step, missed) = this.record.step(&this.job.plan, now);
-        let (skipped, cause) = match step {
-            RunStep::Skip(count) => (count, OVERRUN),
-            _ => (missed, "missed"),
-        };
-        if skipped > 0 {
-            log_skipped(this.ctx, skipped, this.record.skipped(), cause);
+        // The ticks of a rate are missed for no other reason.
+        let stood_still = *this.stood_still || matches!(this.job.plan, RunPlan::Rate(_));
+        let missed_by = if stood_still { STANDSTILL } else { CLOCK };
+        if missed > 0 {
+            log_skipped(this.ctx, missed, this.record.skipped(), missed_by);
         }
+        if let RunStep::Skip(count) = step {
+            let cause = if *this.stood_still { STANDSTILL } else { OVERRUN };
+            log_skipped(this.ctx, count, this.record.skipped(), cause);
+        }
+        *this.stood_still = false;
         step
+    }
+
+    /// Notes whether the timer has fired long ago.
+    fn look(self: Pin<&mut Self>) {
+        let this = self.project();
+        if let Some(at) = this.timer_at.filter(|_| this.timer.is_elapsed()) {
+            *this.stood_still |= clock::now().saturating_duration_since(at) >= LOOK;
+        }
     }
 
     /// Polls the timer, set to this instant.
@@ -259,13 +277,19 @@ async fn run_beside<F: RunFunction>(
     job.runs.end(&ctx, begun, job.runs.over_limit(is_over, ended), clock::now())
 }
 
+/// How long the timer is set ahead at most during a run, and how late it is when the program stood still.
+const LOOK: Duration = Duration::from_secs(1);
+
 const OVERRUN: &str = "the run before takes too long";
+const STANDSTILL: &str = "the program stood still";
+const CLOCK: &str = "the wall clock was put forward, or the machine was suspended";
 
 impl<F: RunFunction> Future for Life<F> {
     type Output = Exit;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
         let mut has_run = false;
+        self.as_mut().look();
         loop {
             if let Poll::Ready(ended) = self.as_mut().poll_run(cx) {
                 self.as_mut().end_run(ended)?;
@@ -299,6 +323,10 @@ impl<F: RunFunction> Future for Life<F> {
                 }
                 RunStep::Skip(_) => continue,
                 RunStep::WaitUntil(at) => Some(limit.map_or(at, |limit| limit.min(at))),
+                RunStep::WaitForEnd if self.run.is_some() => {
+                    let look = now.instant + LOOK;
+                    Some(limit.map_or(look, |limit| limit.min(look)))
+                }
                 RunStep::WaitForEnd => limit,
             };
             let Some(until) = until else { return Poll::Pending };

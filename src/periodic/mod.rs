@@ -89,7 +89,7 @@ mod record;
 mod run;
 
 #[cfg(feature = "cron")]
-pub use self::cron::{Cron, Missed, cron};
+pub use self::cron::{Cron, cron};
 pub use self::every::{Every, every};
-pub use self::options::{Overrun, ScheduleProblem};
+pub use self::options::{Missed, Overrun, ScheduleProblem};
 pub use self::run::RunContext;

@@ -52,6 +52,26 @@ impl Overrun {
     }
 }
 
+/// What happens to a planned run that couldn't begin in time, because the machine was suspended, the program stood still,
+/// the wall clock was put forward, the child was down, or the run before took too long.
+///
+/// A run is missed if it would begin more than a minute after its planned time.
+///
+/// The example of [`cron`](crate::periodic) sets one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Missed {
+    /// The run is skipped. The default of `cron`.
+    #[default]
+    Skip,
+    /// The run begins as soon as it can, if that is at most this long after its planned time. Of several missed runs,
+    /// it is the last one.
+    OnceWithin(Duration),
+}
+
+/// A run that begins later than this is missed. A change of the wall clock may be noticed that late.
+pub(super) const ON_TIME: Duration = Duration::from_secs(60);
+
 /// How runs are treated, whenever they are due.
 #[derive(Clone, Debug)]
 pub(super) struct RunOptions {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::calendar::{Calendar, CalendarState};
-use super::options::Overrun;
+use super::options::{Missed, ON_TIME, Overrun};
 use crate::clock::later;
 
 #[derive(Debug)]
@@ -84,13 +84,14 @@ impl RunPlan {
     ) -> (RunStep<SystemTime>, u64) {
         match self {
             Self::Rate(rate) => {
-                let step = match rate.step(state.rate(), running, now.instant, &mut draw) {
+                let (step, missed) = rate.step(state.rate(), running, now.instant, &mut draw);
+                let step = match step {
                     RunStep::Run(tick) => RunStep::Run(now.wall_clock_at(tick)),
                     RunStep::Skip(count) => RunStep::Skip(count),
                     RunStep::WaitUntil(at) => RunStep::WaitUntil(at),
                     RunStep::WaitForEnd => RunStep::WaitForEnd,
                 };
-                (step, 0)
+                (step, missed)
             }
             Self::Calendar(calendar) => calendar.step(state.calendar(), running, now, &mut draw),
         }
@@ -152,6 +153,8 @@ pub(super) struct Rate {
     pub(super) is_delay: bool,
     pub(super) jitter: Duration,
     pub(super) overrun: Overrun,
+    /// `None`: a standstill is made up for by one run, and a restart by none.
+    pub(super) missed: Option<Missed>,
 }
 
 /// Where the child is in its plan.
@@ -187,38 +190,83 @@ impl Rate {
         if self.is_delay {
             return queued;
         }
-        queued + self.pass(state, tick, now, draw)
+        queued + self.pass_or_queue(state, tick, now, self.made_up_within(), draw)
     }
 
-    /// Returns what to do now, while this many runs are running.
+    /// Returns what to do now while this many runs are running, and how many ticks were missed before.
     pub(super) fn step(
         &self,
         state: &mut RateState,
         running: usize,
         now: Instant,
         draw: Draw<'_>,
-    ) -> RunStep<Instant> {
-        let waits_for_end = running > 0 && self.overrun.waits_for_end();
-        if !waits_for_end && let Some(tick) = state.queued.take() {
-            return RunStep::Run(tick);
+    ) -> (RunStep<Instant>, u64) {
+        if running > 0 && self.overrun.waits_for_end() {
+            return (RunStep::WaitForEnd, 0);
         }
-        match state.next {
-            Some((tick, jitter)) if !waits_for_end => {
-                let due = later(tick, jitter);
-                if due > now {
-                    return RunStep::WaitUntil(due);
-                }
-                state.next =
-                    (!self.is_delay).then(|| (later(tick, self.period), draw(self.jitter)));
-                match state.next {
-                    Some((next, _)) if self.overrun.refuses(running) => {
-                        RunStep::Skip(1 + self.pass(state, next, now, draw))
-                    }
-                    _ => RunStep::Run(tick),
-                }
+        if let Some(tick) = state.queued.take() {
+            return (RunStep::Run(tick), 0);
+        }
+        let mut missed = 0;
+        while let Some((tick, jitter)) = state.next {
+            let due = later(tick, jitter);
+            if due > now {
+                return (RunStep::WaitUntil(due), missed);
             }
-            _ => RunStep::WaitForEnd,
+            if self.is_delay {
+                state.next = None;
+                return (RunStep::Run(tick), 0);
+            }
+            // After a standstill several ticks are due. The last one stands for all of them.
+            let (count, last) = self.pass_due(state, tick, now, draw);
+            let most = match self.missed {
+                None => Duration::MAX,
+                Some(Missed::Skip) => ON_TIME.saturating_add(jitter),
+                Some(Missed::OnceWithin(within)) => within.max(ON_TIME).saturating_add(jitter),
+            };
+            if now.saturating_duration_since(last) > most {
+                missed += count;
+            } else if self.overrun.refuses(running) {
+                return (RunStep::Skip(count), missed);
+            } else {
+                return (RunStep::Run(last), missed + count - 1);
+            }
         }
+        (RunStep::WaitForEnd, missed)
+    }
+
+    /// Passes the ticks that are due by now, of which this is the first. Returns how many they are, and the last one.
+    fn pass_due(
+        &self,
+        state: &mut RateState,
+        tick: Instant,
+        now: Instant,
+        draw: Draw<'_>,
+    ) -> (u64, Instant) {
+        // The tick at this very instant is due as well.
+        let count = self.pass(state, tick, later(now, Duration::from_nanos(1)), draw);
+        let last = self.before_next(state, tick);
+        let jitter = if count > 1 { draw(self.jitter) } else { Duration::ZERO };
+        if later(last, jitter) <= now {
+            return (count, last);
+        }
+        // Its run begins later.
+        state.next = Some((last, jitter));
+        (count - 1, last.checked_sub(self.period).unwrap_or(tick))
+    }
+
+    /// How late a run may begin that was missed while the child was down, or because of the run before.
+    fn made_up_within(&self) -> Option<Duration> {
+        match self.missed {
+            Some(Missed::OnceWithin(within)) => Some(within),
+            Some(Missed::Skip) | None => None,
+        }
+    }
+
+    /// The tick before the next one.
+    fn before_next(&self, state: &RateState, first: Instant) -> Instant {
+        let before = state.next.and_then(|(next, _)| next.checked_sub(self.period));
+        before.map_or(first, |before| before.max(first))
     }
 
     /// A run has ended, and none is running. Returns how many ticks it has skipped.
@@ -229,16 +277,32 @@ impl Rate {
                 0
             }
             Some((tick, _)) if self.overrun.waits_for_end() => {
-                let passed = self.pass(state, tick, now, draw);
-                if passed == 0 || self.overrun == Overrun::Skip {
-                    return passed;
-                }
-                let (next, _) = state.next.expect("the tick after those that have passed");
-                state.queued = next.checked_sub(self.period);
-                passed - 1
+                let within = match self.overrun {
+                    Overrun::Queue => Some(Duration::MAX),
+                    _ => self.made_up_within(),
+                };
+                self.pass_or_queue(state, tick, now, within, draw)
             }
             Some(_) => 0,
         }
+    }
+
+    /// Passes the ticks before `now`, and queues the last one if it may still run. Returns how many are skipped.
+    fn pass_or_queue(
+        &self,
+        state: &mut RateState,
+        tick: Instant,
+        now: Instant,
+        within: Option<Duration>,
+        draw: Draw<'_>,
+    ) -> u64 {
+        let passed = self.pass(state, tick, now, draw);
+        let last = self.before_next(state, tick);
+        if passed == 0 || within.is_none_or(|within| now.saturating_duration_since(last) > within) {
+            return passed;
+        }
+        state.queued = Some(last);
+        passed - 1
     }
 
     /// Moves on to the first tick that isn't before `now`. Returns how many were.
@@ -283,6 +347,7 @@ mod tests {
                 is_delay: false,
                 jitter: Duration::ZERO,
                 overrun,
+                missed: None,
             };
             Self { rate, state: RateState::default(), began: Instant::now(), draws: Vec::new() }
         }
@@ -308,16 +373,19 @@ mod tests {
             self.call(at, |rate, state, now, draw| rate.end(state, now, draw))
         }
 
-        /// `run 10`, `wait 20`, `skip` or `wait for the end`.
+        /// `run 10`, `run 50 for 4`, `wait 20`, `skip 1` or `wait for the end`.
         fn step(&mut self, at: u64, running: usize) -> String {
             let began = self.began;
             let after = |at: Instant| (at - began).as_secs();
-            match self.call(at, |rate, state, now, draw| rate.step(state, running, now, draw)) {
+            let (step, missed) =
+                self.call(at, |rate, state, now, draw| rate.step(state, running, now, draw));
+            let step = match step {
                 RunStep::Run(tick) => format!("run {}", after(tick)),
                 RunStep::WaitUntil(due) => format!("wait {}", after(due)),
                 RunStep::Skip(count) => format!("skip {count}"),
                 RunStep::WaitForEnd => "wait for the end".to_owned(),
-            }
+            };
+            if missed == 0 { step } else { format!("{step} for {missed}") }
         }
     }
 
@@ -376,6 +444,45 @@ mod tests {
         assert_eq!(sim.step(20, 2), "wait 30");
         assert_eq!([sim.step(55, 2), sim.step(55, 2)], ["skip 3", "wait 60"], "30, 40 and 50");
         assert_eq!(sim.step(60, 1), "run 60");
+    }
+
+    #[test]
+    fn after_a_standstill_one_run_stands_for_all_that_were_due() {
+        for overrun in [Overrun::Skip, Overrun::Queue, Overrun::Replace, Overrun::Allow(2)] {
+            let mut sim = Sim::new(overrun);
+            sim.start(0);
+            assert_eq!(sim.step(0, 0), "run 0");
+            assert_eq!((sim.end(1), sim.step(1, 0)), (0, "wait 10".into()));
+            assert_eq!(sim.step(10_000, 0), "run 10000 for 999", "{overrun:?}");
+            assert_eq!((sim.end(10_001), sim.step(10_001, 0)), (0, "wait 10010".into()));
+            assert_eq!(sim.step(10_025, 0), "run 10020 for 1", "{overrun:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_missed_begins_as_late_as_it_may() {
+        let hourly = |missed| {
+            let mut sim = Sim::new(Overrun::Skip);
+            (sim.rate.period, sim.rate.missed) = (secs(3600), missed);
+            sim.start(0);
+            assert_eq!(sim.step(0, 0), "run 0");
+            sim.end(1);
+            sim
+        };
+        assert_eq!(hourly(None).step(5_400, 0), "run 3600");
+        assert_eq!(hourly(Some(Missed::Skip)).step(3_660, 0), "run 3600");
+        assert_eq!(hourly(Some(Missed::Skip)).step(5_400, 0), "wait 7200 for 1");
+        let within = Some(Missed::OnceWithin(secs(600)));
+        assert_eq!(hourly(within).step(4_200, 0), "run 3600");
+        assert_eq!(hourly(within).step(4_201, 0), "wait 7200 for 1");
+        // After a restart, and after a run that took too long.
+        for missed in [None, Some(Missed::Skip)] {
+            let mut sim = hourly(missed);
+            assert_eq!((sim.start(3_700), sim.step(3_700, 0)), (1, "wait 7200".into()));
+        }
+        let mut sim = hourly(within);
+        assert_eq!((sim.start(3_700), sim.step(3_700, 0)), (0, "run 3600".into()));
+        assert_eq!((sim.end(7_300), sim.step(7_300, 0)), (0, "run 7200".into()));
     }
 
     #[test]

@@ -287,6 +287,7 @@ impl Blueprint {
         }
         check_restarts(rules, &own, warnings)?;
         check_grace(rules, || child.factory.explicit_graces().sum, &own)?;
+        child.factory.warn(&own, warnings);
         if !rules.is_supervisor() && rules.shutdown == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
         }

@@ -179,15 +179,46 @@ async fn a_run_that_is_late_by_a_minute_is_not_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wall_clock_that_goes_back_repeats_no_run() {
+async fn a_wall_clock_that_goes_back_repeats_no_run_of_fixed_hours() {
     let (diary, clock) = (Diary::new(), WallClock::at("2026-01-01T12:59:00Z"));
-    let tree = start(eager().child(noting(&diary, &clock, "0 * * * *", secs(1)))).await;
+    let tree = start(eager().child(noting(&diary, &clock, "0 9-17 * * *", secs(1)))).await;
     sleep(secs(120)).await;
     assert_eq!(runs(&diary), ["13:00:00"]);
     // From 13:01 to 12:01.
     clock.change(-3600);
     sleep(secs(2 * 3600)).await;
     assert_eq!(runs(&diary), ["14:00:00"]);
+    tree.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_star_as_minute_or_hour_follows_a_wall_clock_that_goes_back() {
+    for (expression, expected) in [
+        ("*/20 * * * *", vec!["11:20:00", "11:40:00", "12:00:00"]),
+        ("0 * * * *", vec!["12:00:00"]),
+        ("30 */2 * * *", vec![]),
+        ("0,30 10-14 * * *", vec![]),
+    ] {
+        let (diary, clock) = (Diary::new(), WallClock::at("2026-01-01T12:59:00Z"));
+        let tree = start(eager().child(noting(&diary, &clock, expression, secs(1)))).await;
+        sleep(secs(120)).await;
+        runs(&diary);
+        // From 13:01 to 11:01.
+        clock.change(-7200);
+        sleep(secs(3600)).await;
+        assert_eq!(runs(&diary), expected, "{expression}");
+        tree.stop("done").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_is_corrected_by_seconds_repeats_no_run() {
+    let (diary, clock) = (Diary::new(), WallClock::at("2026-01-01T12:00:30Z"));
+    let tree = start(eager().child(noting(&diary, &clock, "* * * * *", secs(1)))).await;
+    sleep(secs(31)).await;
+    clock.change(-50);
+    sleep(secs(120)).await;
+    assert_eq!(runs(&diary), ["12:01:00", "12:02:00"]);
     tree.stop("done").await.unwrap();
 }
 
@@ -254,7 +285,7 @@ async fn what_was_missed_is_logged() {
     assert_eq!(
         runs_logged(&log),
         ["WARN verger::periodic: skipped planned runs child=app/a incarnation=1 count=4 total=4 \
-          cause=\"missed\""]
+          cause=\"the wall clock was put forward, or the machine was suspended\""]
     );
     assert_eq!(runs(&diary), ["13:15:00"]);
     tree.stop("done").await.unwrap();

@@ -5,7 +5,7 @@ use verger::every;
 use verger::periodic::{Overrun, RunContext};
 
 use crate::common::start;
-use crate::diary::{Diary, eager, runs_logged, secs, sleep};
+use crate::diary::{Diary, eager, millis, runs_logged, secs, sleep};
 use crate::log::Log;
 
 /// Returns what a job with a period of 10 s does in 59 s, if its first run takes 25 s and every other one 3 s.
@@ -81,6 +81,44 @@ async fn skipped_runs_are_logged_with_their_number() {
         ["WARN verger::periodic: skipped planned runs child=app/a incarnation=1 count=1 total=1 \
           cause=\"the run before takes too long\""]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_standstill_of_the_program_one_run_begins_and_the_log_says_why() {
+    let standstill = "cause=\"the program stood still\"";
+    for overrun in [Overrun::Skip, Overrun::Queue, Overrun::Replace, Overrun::Allow(4)] {
+        let log = Log::at(LevelFilter::WARN);
+        let diary = Diary::new();
+        let noted = diary.clone();
+        let job = every("a", secs(1), move |run: RunContext| {
+            let diary = noted.clone();
+            async move { diary.run(&run, millis(200)).await }
+        });
+        let tree = start(eager().child(job.overrun(overrun))).await;
+        sleep(millis(500)).await;
+        diary.text();
+        // As if the program got SIGSTOP and, later, SIGCONT.
+        tokio::time::advance(secs(1_000)).await;
+        sleep(millis(400)).await;
+        assert_eq!(diary.text(), "1000.5 run 2, 1000.7 done 2", "{overrun:?}");
+        let expected = format!(
+            "WARN verger::periodic: skipped planned runs child=app/a incarnation=1 count=999 total=999 {standstill}"
+        );
+        assert_eq!(runs_logged(&log), [expected], "{overrun:?}");
+        tree.stop("done").await.unwrap();
+    }
+
+    // In the middle of a run.
+    let log = Log::at(LevelFilter::WARN);
+    let job = every("a", secs(1), async |_: RunContext| sleep(millis(200)).await);
+    let tree = start(eager().child(job)).await;
+    sleep(millis(100)).await;
+    tokio::time::advance(secs(10)).await;
+    sleep(millis(200)).await;
+    let lines = runs_logged(&log);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].ends_with(&format!("count=10 total=10 {standstill}")), "{lines:?}");
+    tree.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

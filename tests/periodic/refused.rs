@@ -88,3 +88,36 @@ fn expressions_and_time_zones_that_do_not_exist() {
         assert_eq!(refused(job), format!("the schedule of `app/a` cannot work: {problem}"));
     }
 }
+
+fn warnings(child: impl Into<ChildSpec>) -> Vec<String> {
+    let tree = Supervisor::builder("app").child(child.into()).build().unwrap();
+    tree.warnings().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_period_below_the_resolution_of_timers_is_a_warning() {
+    let nanosecond = every("a", Duration::from_nanos(1), idle);
+    let expected = "`app/a` runs every 1ns, which is below the resolution of timers: its runs follow each other \
+                    without a pause and keep a processor busy; write a period of `1ms` or more";
+    assert_eq!(warnings(nanosecond), [expected]);
+    assert_eq!(warnings(every("a", Duration::from_nanos(1), idle).fixed_delay()), [expected]);
+    assert_eq!(warnings(every("a", Duration::from_millis(1), idle)), [""; 0]);
+}
+
+#[cfg(feature = "cron")]
+#[test]
+fn days_that_mean_something_else_in_vixie_cron_are_a_warning() {
+    use verger::cron;
+
+    let of = |expression: &str| warnings(cron("a", expression, idle));
+    let expected = "`app/a` has the cron expression `0 9 */2 * 1`, which matches days that match the day of the \
+                    month or the day of the week; Vixie cron needs both here, which is `0 9 */2 * +1`; write the \
+                    days without a `*`, as in `1-31/2`, if you mean either one";
+    assert_eq!(of("0 9 */2 * 1"), [expected]);
+    assert_eq!(of("0 0 9 13 * */5").len(), 1, "with seconds");
+    for same in
+        ["0 9 1-31/2 * 1", "0 9 */2 * +1", "0 9 */2 * *", "0 9 * * 1", "0 9 13 * 5", "@daily"]
+    {
+        assert_eq!(of(same), [""; 0], "{same}");
+    }
+}
