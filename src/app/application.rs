@@ -4,18 +4,19 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::companion::{Companions, RunStart};
 use super::exit_thread::ExitThread;
 use super::program::{Program, ProgramEnd, print};
 use super::run::StopCause;
-use super::self_check::{SelfCheck, SelfCheckSettings};
 use super::stop::{HookStep, StopBounds, StopStages};
 use crate::clock::now;
 use crate::error::{BuildError, RunError};
 use crate::handle::SupervisorHandle;
 use crate::panic::catch_panic;
+use crate::runtime::watch;
 use crate::spec::{DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 use crate::subscriber;
 
@@ -367,15 +368,13 @@ async fn launch_here(
             subscriber::error!(target: "verger::lifecycle", "a function of `on_start` has panicked");
         }
     }
-    let self_check =
-        ends_process.then(|| SelfCheck::start(&root, SelfCheckSettings::default())).flatten();
+    watch::watch_application(&root.shared);
     let exit_thread = ends_process.then(|| ExitThread::start(root.blocked()));
     // With time for what is between two stages.
     let deadline = bounds.total.saturating_add(app.exit_grace.max(MARGIN));
     let mut run = RunStart::new(&root, &mut program);
-    if let Some(check) = &self_check {
-        run.alive.push(Box::new(check.turning()));
-    }
+    let watched = Arc::clone(&root.shared.tree);
+    run.alive.push(Box::new(move || watched.watch.makes_progress()));
     // On the signals thread: if all threads of the runtime are blocked, no termination begins.
     if let Some(exit_thread) = exit_thread.clone() {
         run.on_signal.push(Box::new(move || exit_thread.arm(deadline)));
@@ -392,7 +391,6 @@ async fn launch_here(
         companions.iter_mut().for_each(|companion| companion.stage(cause, stage, left));
     };
     let end = program.run(&root, &mut observe).await;
-    drop(self_check);
     for companion in companions {
         companion.finish().await;
     }

@@ -12,7 +12,6 @@
 //! | `reload_signals` | requests it at a signal (features `config` and `signal`) |
 //! | `listen` | where an application listens (features `health` and `console`) |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
-//! | `self_check` | a thread that finds out that the tree's loop doesn't turn |
 //! | `exit_thread` | ends the process if the program doesn't |
 //! | `memory` | guards that act before the kernel kills the process |
 //! | `systemd` | notifications to systemd (feature `systemd`) |
@@ -33,7 +32,6 @@ mod reload;
 #[cfg(all(unix, feature = "config", feature = "signal"))]
 mod reload_signals;
 pub(crate) mod run;
-mod self_check;
 #[cfg(feature = "signal")]
 pub(crate) mod signals;
 mod stop;

@@ -245,7 +245,7 @@ const BLOCKED: Duration = Duration::from_secs(1);
 /// The task of a root supervisor. Dropping it aborts the task and every child.
 #[derive(Debug)]
 pub(crate) struct Root {
-    pub(super) shared: Arc<SupervisorShared>,
+    pub(crate) shared: Arc<SupervisorShared>,
     task: Option<JoinHandle<()>>,
 }
 

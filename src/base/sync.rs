@@ -15,7 +15,7 @@ use loom::sync as imp;
 use std::sync as imp;
 
 pub(crate) use self::imp::atomic::{AtomicU8, AtomicU16, Ordering};
-pub(crate) use self::imp::{Condvar, MutexGuard};
+pub(crate) use self::imp::MutexGuard;
 
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(imp::Mutex<T>);

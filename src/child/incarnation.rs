@@ -16,7 +16,7 @@ use crate::exit::{ExitError, ExitReason};
 use crate::path::{Path, SerialName};
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
-use crate::runtime::SupervisorShared;
+use crate::runtime::{SupervisorShared, watch};
 use crate::sync::{AtomicU16, Ordering};
 
 /// A signal from a child to its supervisor. Repeating one in the same incarnation has no effect.
@@ -210,6 +210,7 @@ impl Incarnation {
     pub(crate) fn report_policy(&self, policy: Option<Arc<RestartPolicy>>) {
         let (key, incarnation) = (self.key, self.number);
         self.parent.push_event(MachineEvent::Policy { key, incarnation, policy });
+        watch::release_woken(&self.parent);
     }
 
     /// Reports whether the last health check has passed.
@@ -247,6 +248,7 @@ impl Incarnation {
             mailbox.mark_ready(self.child_id(), self.number);
         }
         self.parent.push_event(event);
+        watch::release_woken(&self.parent);
     }
 
     /// Whether this has become true of the incarnation.

@@ -363,6 +363,7 @@ pub(crate) struct PollWatch(());
 #[derive(Debug)]
 pub(crate) struct RunningPoll {
     pub(crate) child: Path,
+    pub(crate) incarnation: Arc<Incarnation>,
     pub(crate) since: Instant,
 }
 
@@ -377,7 +378,7 @@ impl PollWatch {
         let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
         let polls = slots.iter().filter_map(|slot| slot.lock().clone());
         let mut polls: Vec<_> = polls
-            .map(|(incarnation, since)| RunningPoll { child: incarnation.path(), since })
+            .map(|(incarnation, since)| RunningPoll { child: incarnation.path(), incarnation, since })
             .collect();
         polls.sort_by_key(|poll| poll.since);
         polls

@@ -16,7 +16,7 @@ use std::time::Duration;
 use ::metrics::{Counter, Histogram, Label, Recorder, SharedString};
 
 use super::list::{
-    DEAD_LETTERS, EXITS, FAILED_RUNS, Metric, RESTART_DELAY, RESTARTS, STARTS, STOP,
+    DEAD_LETTERS, EXITS, FAILED_RUNS, LONG_POLLS, Metric, RESTART_DELAY, RESTARTS, STARTS, STOP,
 };
 use super::recorder::{self, counter, histogram, shared};
 use crate::core::Key;
@@ -245,6 +245,11 @@ impl Drop for Shared {
 }
 
 impl Scope {
+    /// Counts a poll of a child that has lasted long.
+    pub(crate) fn long_poll(&self, child: &Path) {
+        self.add(child, LONG_POLLS, None, 1);
+    }
+
     /// Adds to the number of failed runs of a child. Zero registers the metric.
     pub(crate) fn failed_runs(&self, child: &Path, count: u64) {
         self.add(child, FAILED_RUNS, None, count);

@@ -100,6 +100,9 @@ pub(super) const DEAD_LETTERS: Metric = counter(
 pub(super) const FAILED_RUNS: Metric =
     counter("verger_failed_runs_total", PATH, "Runs of periodic children that failed");
 
+pub(super) const LONG_POLLS: Metric =
+    counter("verger_long_polls_total", PATH, "Polls that lasted 5 s or longer");
+
 pub(super) const RELOADS: Metric = counter(
     "verger_reloads_total",
     &["path", "result"],
@@ -117,5 +120,6 @@ pub const ALL: &[Metric] = &[
     MAILBOX_DEPTH,
     DEAD_LETTERS,
     FAILED_RUNS,
+    LONG_POLLS,
     RELOADS,
 ];

@@ -297,6 +297,16 @@ impl ChildRules {
         }
     }
 
+    /// Whether something bounds how long the child may take, or how long it may be wrong: a timeout, a watchdog, a
+    /// health check that restarts it, or a lease.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.activation_timeout.is_some()
+            || self.watchdog.is_some()
+            || self.run_time_limit.is_some()
+            || self.spec.fails_unhealthy
+            || self.spec.lease_grace.is_some()
+    }
+
     /// Whether a limit applies, written or built in.
     pub(crate) fn is_limited(&self) -> bool {
         self.written_limits.map_or(self.of_each().is_some(), |limits| limits.is_limited())

@@ -54,6 +54,8 @@ pub(crate) struct Blueprint {
     pub(crate) graces: ExplicitGraces,
     /// How long it runs until it gives up, if it does and that is known.
     pub(crate) gives_up: Option<FailsAfter>,
+    /// Whether a thread watches its tree for blocked threads. Only the root's counts.
+    pub(crate) self_check: bool,
     /// Learns of each incarnation that runs.
     pub(crate) registration: Option<Arc<dyn RegistrationListener>>,
 }

@@ -15,6 +15,7 @@
 //! | `outcome` | how far a supervisor is, and how it ended |
 //! | `blueprint` | a checked supervisor, ready to run |
 //! | `log` | one line for each decision |
+//! | `watch` | the thread that keeps promises about time while children block worker threads |
 
 mod attach;
 pub(crate) mod blueprint;
@@ -32,6 +33,7 @@ pub(crate) mod settings;
 mod shared;
 mod stop_chain;
 pub(crate) mod tree;
+pub(crate) mod watch;
 
 pub(crate) use self::blueprint::{
     Blueprint, Ineffective, RegistrationListener, check_grace, check_restarts,

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use super::log_bounds::LogBounds;
 use super::registry::Registry;
 use super::settings::Settings;
+use super::watch::WatchState;
 use crate::clock::Clocks;
 use crate::core::{IncarnationNumber, Key};
 use crate::path::Path;
@@ -36,6 +37,7 @@ pub(crate) struct Tree<T> {
     /// How many children were aborted because they missed their grace.
     missed_graces: AtomicUsize,
     pub(crate) counters: Counters,
+    pub(crate) watch: WatchState,
     /// Read when the tree was started.
     clocks: Clocks,
     /// The runtime of all its tasks. `None` in tests without one.
@@ -63,6 +65,7 @@ impl<T> Tree<T> {
             listeners,
             missed_graces: AtomicUsize::new(0),
             counters: Counters::default(),
+            watch: WatchState::default(),
             clocks,
             runtime: Handle::try_current().ok(),
         }

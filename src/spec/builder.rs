@@ -322,6 +322,19 @@ macro_rules! common_options {
             self
         }
 
+        /// Sets whether a thread of the process watches this tree for blocked threads. Default: `true`.
+        ///
+        /// A child that blocks its worker thread can stop all timers of a runtime with several workers. So an
+        /// [`Application`](crate::Application), and any other root whose tree has a watchdog, a restarting health check,
+        /// an activation timeout, a run-time limit, a lease or a [`stop_deadline`](Self::stop_deadline), has the thread
+        /// `verger-watch` wake a free worker five times a second. The thread also logs polls that last 5 s or
+        /// longer, and a runtime that makes no progress. There is one for the whole process, and none for a tree on a
+        /// `current_thread` runtime without an application. Only the setting of the root has an effect.
+        pub fn self_check(mut self, checks: bool) -> Self {
+            self.description.options.unwatched = !checks;
+            self
+        }
+
         /// Applies the settings of a different system. Explicit values take precedence.
         pub fn preset(mut self, preset: Preset) -> Self {
             self.description.options.preset = Some(preset);

@@ -116,6 +116,7 @@ fn blueprint(
         levels: 1,
         graces: ExplicitGraces::default(),
         gives_up: None,
+        self_check: !description.options.unwatched,
         registration: description.options.registration.clone(),
     };
     let mut keys = HashMap::with_capacity(children.len());

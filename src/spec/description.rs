@@ -73,6 +73,8 @@ pub(crate) struct Options {
     pub(super) dead_letters: DeadLetterOptions,
     pub(crate) registration: Option<Arc<dyn RegistrationListener>>,
     pub(super) version: Option<Arc<str>>,
+    /// Whether no thread watches the tree for blocked threads.
+    pub(super) unwatched: bool,
 }
 
 impl Options {

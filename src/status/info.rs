@@ -55,6 +55,9 @@ pub struct ChildInfo {
     pub restarts: u32,
     /// How many failures the backoff counts: those since the child was last healthy.
     pub failures: u32,
+    /// How many polls of the child have lasted 5 s or longer. It is known of a tree that is
+    /// [watched](crate::SupervisorBuilder::self_check).
+    pub long_polls: u64,
     /// How much of the child's own limit on restarts is used, if it has one.
     pub limit: Option<LimitUse>,
     /// When the child was added to its supervisor, which may itself have been restarted.
@@ -304,6 +307,7 @@ impl ChildInfo {
             incarnation: 1,
             restarts: 0,
             failures: 0,
+            long_polls: 0,
             limit: None,
             created_at: started_at,
             started_at: Some(started_at),

@@ -23,7 +23,8 @@ serialize!(Totals { children, lifecycle, starts, restarts, failures, dead_letter
 serialize!(ChildInfo {
     path, kind, declared, defined_at = defined_at.map(location), restart, policy,
     configured unless BTreeMap::is_empty,
-    significant, essential, ready, lifecycle, why, incarnation, restarts, failures, limit,
+    significant, essential, ready, lifecycle, why, incarnation, restarts, failures,
+    long_polls unless is_default, limit,
     created_at in ms, started_at in ms, since in ms, age as for_ms in ms,
     last_exit, next, status, healthy, problem, requires, waits_for, held, last_call,
     lease unless Option::is_none, schedule unless Option::is_none,

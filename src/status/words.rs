@@ -46,6 +46,7 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
         child.schedule.as_deref().map(|it| cut(runs(child, it), room)),
         failed.map(|problem| cut(format_args!("last run: {problem}"), room)),
         (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
+        (child.long_polls > 0).then(|| format!("long polls: {}", child.long_polls)),
         child
             .mailbox
             .filter(|it| it.len > 0)

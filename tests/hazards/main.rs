@@ -24,7 +24,7 @@
 //! | **floods** of messages, senders, letters, failures, events, calls, signals, children | `floods.rs` |
 //! | **log injection**: texts of errors, panics, statuses, problems, callbacks, causes, names, paths, breakers | `injection.rs` |
 //! | **loops** over futures that are ready, beside another task of the same thread | `cooperation.rs` |
-//! | children that **block** their thread, at their stop and before | `blocked_stops.rs`, `leaks.rs` |
+//! | children that **block** their thread, at their stop and before | `blocked_stops.rs`, `blocked_timers.rs`, `leaks.rs` |
 //! | races of exits, calls, starts and stops; storms | `races.rs` |
 //! | the order of many stops on several threads | `order.rs` |
 //! | tasks that outlive their incarnation | `tasks.rs` |
@@ -36,6 +36,7 @@
 //! draws from the backoff which owns it.
 
 mod blocked_stops;
+mod blocked_timers;
 mod callbacks;
 mod cancel_messages;
 mod cancel_safety;

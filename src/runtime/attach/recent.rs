@@ -102,6 +102,7 @@ impl Recent {
         self.holds.remove(&key);
         let Some(record) = view.children.entry(key) else { return };
         let (child, once) = (record.name(), record.once);
+        view.shared.tree.watch.forget(|| view.path(key));
         let exit = view.step.exit.as_ref().filter(|it| it.key == key);
         let exit = exit.map(|it| (Arc::clone(&it.reason), it.lifetime));
         if self.gone.len() == GONE {

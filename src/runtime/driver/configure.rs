@@ -15,6 +15,7 @@ use crate::runtime::blueprint::Blueprint;
 use crate::runtime::request::{
     ChildFacts, FactsPage, Pending, Recode, Responder, Segment, Started, WhichChildren, respond,
 };
+use crate::runtime::watch;
 
 /// How many children one request changes, or describes: few enough that it takes well under a
 /// millisecond.
@@ -197,12 +198,25 @@ impl Driver {
         let old = Arc::clone(self.machine.rules_of(key)?);
         let layers = self.shared.layers(&name, old.spec.awaits_config);
         let is_same = old.is_of(&old.spec, &self.blueprint.rules, &layers);
-        (!is_same).then(|| self.shared.resolve(&old.spec, &self.blueprint.rules, layers))
+        (!is_same).then(|| {
+            let rules = self.shared.resolve(&old.spec, &self.blueprint.rules, layers);
+            self.watch_bounds(&rules);
+            rules
+        })
     }
 
     /// Returns the rules of a new child, or of a child with new code.
     pub(super) fn resolve(&mut self, name: &str, spec: &Arc<ChildOptions>) -> Arc<ChildRules> {
         let layers = self.shared.layers(name, spec.awaits_config);
-        self.shared.resolve(spec, &self.blueprint.rules, layers)
+        let rules = self.shared.resolve(spec, &self.blueprint.rules, layers);
+        self.watch_bounds(&rules);
+        rules
+    }
+
+    /// Keeps the bounds of a child even while another one blocks its thread.
+    fn watch_bounds(&self, rules: &ChildRules) {
+        if rules.is_bounded() || self.blueprint.rules.stop_deadline.is_some() {
+            watch::watch_bounds(&self.shared);
+        }
     }
 }

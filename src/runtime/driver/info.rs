@@ -52,7 +52,6 @@ impl Driver {
             version: view.rules.spec.version.clone(),
             restart: view.rules.restart_type(),
             configured: self.configured(entry, &view.rules, &path),
-            path,
             policy: Some(EffectivePolicy::new(Arc::clone(&view.rules), view.policy)),
             significant: view.rules.spec.significant,
             essential: self.blueprint.is_essential(&view.rules.spec),
@@ -64,6 +63,7 @@ impl Driver {
             since: wall_clock(view.since),
             age: now.saturating_duration_since(view.since),
             failures: history.as_ref().map_or(0, |history| history.attempt),
+            long_polls: self.shared.tree.watch.long_polls(&path),
             limit: view.limit.map(|(intensity, restarts)| LimitUse {
                 restarts,
                 max_restarts: intensity.max(),
@@ -86,6 +86,7 @@ impl Driver {
             next,
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
             healthy: None,
+            path,
             lease: None,
             schedule: None,
             mailbox: None,
