@@ -47,6 +47,11 @@ impl LetterOwner {
         }
     }
 
+    /// Returns the incarnation, if it is a child.
+    pub(super) fn child_incarnation(&self) -> Option<&Arc<Incarnation>> {
+        self.incarnation.as_ref()
+    }
+
     /// The number of the incarnation. 0 for a supervisor.
     pub(super) fn incarnation(&self) -> u32 {
         self.incarnation.as_ref().map_or(0, |incarnation| incarnation.number)

@@ -12,12 +12,14 @@ use super::events::{EventTopic, Offered};
 use super::letters::LetterOwner;
 use super::requests::{Request, RequestTopic, Unanswered, ask};
 use super::topics::{BusShared, DEAD_LETTER_CHANNEL, EventChannel, TopicKey};
+use crate::child::awaiting::reported;
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
 use crate::invisible::Visible;
 use crate::panic::Foreign;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
+use crate::runtime::watch::log_question;
 
 /// Emits events and calls handlers on the bus of a tree; returned by
 /// [`SupervisorHandle::bus`](crate::SupervisorHandle::bus) and [`Bus::publisher`](crate::bus::Bus::publisher).
@@ -104,6 +106,9 @@ impl Publisher {
     /// Sends a request to the handler of its type, and waits for the answer, at most for `timeout`. `None` waits
     /// without a limit.
     ///
+    /// Without a time limit, the status of a child that calls shows whose answer it waits for. A wait of 10 s is logged,
+    /// and then every 30 s.
+    ///
     /// If the queue of the handler is full, the call waits for room. When the time limit passes, or the future is
     /// dropped, the handler is cancelled: its future is dropped at one of its await points.
     ///
@@ -156,7 +161,8 @@ impl Publisher {
     ///
     /// # Panics
     ///
-    /// Panics if it has a time limit and is polled outside of a tokio runtime with timers enabled.
+    /// Panics if it has a time limit and is polled outside of a tokio runtime with timers enabled. Also in a runtime
+    /// without timers, if it has to wait.
     ///
     /// # Cancel safety
     ///
@@ -176,7 +182,15 @@ impl Publisher {
         let owner = Arc::clone(&answerer.owner);
         let asking = ask(answerer, request.clone());
         let answered = match timeout {
-            None => asking.await,
+            None => {
+                let (child, of) = (self.emitter.child_incarnation(), owner.path());
+                let what = || format!("an answer of {of}");
+                let log = |waited| {
+                    let child = child.map(|child| child.path());
+                    log_question(child, Some(of.clone()), waited);
+                };
+                reported(child, what, log, asking).await
+            }
             Some(after) => {
                 let answered = tokio::time::timeout(after, asking).await;
                 answered.unwrap_or(Err(Unanswered::TimedOut(after)))

@@ -65,6 +65,8 @@ pub(super) struct Extras {
     /// Values that are dropped when the level rises, in the order in which they were held.
     pub(super) guards: BTreeMap<u64, Box<dyn Any + Send>>,
     helpers: Option<Arc<Helpers>>,
+    /// What the child waits for, in the order in which the waits began.
+    waits: BTreeMap<u64, Arc<str>>,
 }
 
 impl IncarnationCell {
@@ -207,6 +209,28 @@ impl IncarnationCell {
 
     pub(super) fn status(&self) -> Option<Arc<str>> {
         self.locked.lock().extras.as_ref()?.status.clone()
+    }
+
+    /// Notes what the child waits for. Returns the number of the wait.
+    pub(super) fn begin_wait(&self, what: Arc<str>) -> u64 {
+        let mut locked = self.locked.lock();
+        let waits = &mut locked.extras.get_or_insert_default().waits;
+        let number = waits.last_key_value().map_or(0, |(last, _)| last + 1);
+        waits.insert(number, what);
+        number
+    }
+
+    pub(super) fn end_wait(&self, number: u64) {
+        if let Some(extras) = &mut self.locked.lock().extras {
+            extras.waits.remove(&number);
+        }
+    }
+
+    /// Returns what the child has waited for the longest.
+    pub(crate) fn awaits(&self) -> Option<Arc<str>> {
+        let locked = self.locked.lock();
+        let (_, what) = locked.extras.as_ref()?.waits.first_key_value()?;
+        Some(Arc::clone(what))
     }
 
     /// Notes a heartbeat.

@@ -14,6 +14,7 @@
 //! | `mailbox` | the mailbox of a child, whatever the type of its messages |
 
 mod adopt;
+pub(crate) mod awaiting;
 mod cell;
 mod check;
 mod clock_hold;
@@ -58,7 +59,7 @@ pub(crate) use self::spec::{
     ChildFactory, ChildMeta, ConfigSpec, ExplicitGraces, FactoryKind, Nested, Phases, Resolved,
     ShownProperty, outside,
 };
-pub(crate) use self::task::{PollWatch, RunningPoll, spawn};
+pub(crate) use self::task::{PollWatch, RunningPoll, note_question, spawn};
 pub(crate) use self::value::value_kind;
 pub use self::value::{Child, Component, child, component};
 pub(crate) use self::workers::{TypeMeta, function_kind};

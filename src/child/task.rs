@@ -26,6 +26,7 @@ use std::time::Instant;
 use tokio::task::AbortHandle;
 use tracing::{Span, field};
 
+use super::awaiting::{Asked, LongQuestion, AwaitedAnswer};
 use super::cell::StopLevel;
 use super::context::Context;
 use super::helpers::Helpers;
@@ -318,7 +319,25 @@ thread_local! {
     };
 }
 
-type Slot = Mutex<Option<(Arc<Incarnation>, Instant)>>;
+/// What a thread polls, and the questions that were asked on it.
+#[derive(Default)]
+struct Slot {
+    polled: Mutex<Option<(Arc<Incarnation>, Instant)>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+/// Notes a question that has no answer yet, while a [`PollWatch`] exists.
+pub(crate) fn note_question(question: Weak<dyn AwaitedAnswer>) {
+    if WATCHES.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let _ = SLOT.try_with(|slot| {
+        let polled = slot.polled.lock();
+        let asked = Asked::new(question, polled.as_ref().map(|(incarnation, _)| incarnation));
+        drop(polled);
+        slot.asked.lock().push(asked);
+    });
+}
 
 /// Calls `poll`, which polls this incarnation.
 pub(super) fn watched<T>(incarnation: &Arc<Incarnation>, poll: impl FnOnce() -> T) -> T {
@@ -341,7 +360,7 @@ impl Polled {
         // A thread that ends has no slot any more.
         let slot = SLOT.try_with(Arc::clone).ok();
         let polled = (Arc::clone(incarnation), clock::real());
-        let before = slot.as_ref().and_then(|slot| slot.lock().replace(polled));
+        let before = slot.as_ref().and_then(|slot| slot.polled.lock().replace(polled));
         Self { slot, before }
     }
 }
@@ -349,7 +368,7 @@ impl Polled {
 impl Drop for Polled {
     fn drop(&mut self) {
         if let Some(slot) = &self.slot {
-            let polled = std::mem::replace(&mut *slot.lock(), self.before.take());
+            let polled = std::mem::replace(&mut *slot.polled.lock(), self.before.take());
             // Outside of the lock: it may be the last one.
             drop(polled);
         }
@@ -376,12 +395,26 @@ impl PollWatch {
     /// Returns the polls of all threads, the longest first. A poll that began before the watch is not known.
     pub(crate) fn running(&self) -> Vec<RunningPoll> {
         let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
-        let polls = slots.iter().filter_map(|slot| slot.lock().clone());
+        let polls = slots.iter().filter_map(|slot| slot.polled.lock().clone());
         let mut polls: Vec<_> = polls
             .map(|(incarnation, since)| RunningPoll { child: incarnation.path(), incarnation, since })
             .collect();
         polls.sort_by_key(|poll| poll.since);
         polls
+    }
+
+    /// Looks at the questions of all threads. Returns those that are to be logged.
+    pub(crate) fn long_questions(&self, now: Instant) -> Vec<LongQuestion> {
+        let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
+        let mut long = Vec::new();
+        for slot in slots {
+            // Without the lock: a question may be the last owner of what it knows.
+            let mut asked = std::mem::take(&mut *slot.asked.lock());
+            asked.retain(Asked::is_open);
+            long.extend(asked.iter_mut().filter_map(|asked| asked.look(now)));
+            slot.asked.lock().append(&mut asked);
+        }
+        long
     }
 }
 

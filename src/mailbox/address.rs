@@ -205,6 +205,9 @@ impl<M: Send + 'static> Address<M> {
     /// * [`AskError::NoReply`], if the [`Reply`] was dropped without an answer, for example because the
     ///   child has failed.
     ///
+    /// In a tree that is [watched](crate::SupervisorBuilder::self_check), as every application is, the status of a
+    /// child that asks shows whose answer it waits for. A wait of 10 s is logged, and then every 30 s.
+    ///
     /// # Cancel safety
     ///
     /// The question is sent by the first poll. If the future is dropped later, the child may still
@@ -213,7 +216,8 @@ impl<M: Send + 'static> Address<M> {
         &self,
         question: impl FnOnce(Reply<R>) -> M,
     ) -> Result<R, AskError> {
-        let (reply, answer, refuse) = ask::ask();
+        let asked = Arc::downgrade(&self.shared);
+        let (reply, answer, refuse) = ask::ask(asked);
         let question = Envelope { asker: Some(refuse), ..Envelope::new(question(reply)) };
         let sent = self.shared.accept(question, WhenFull::Overflow, now());
         let answered = match sent {

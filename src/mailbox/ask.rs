@@ -13,12 +13,14 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use super::address::{Addressee, SendError};
+use crate::child::awaiting::AwaitedAnswer;
+use crate::child::note_question;
 use crate::dead_letter::DeadLetterReason;
 use crate::panic::wake;
 use crate::path::Path;
@@ -115,6 +117,14 @@ pub(super) type OpenQuestion = Arc<dyn Refuse>;
 
 struct AnswerCell<R> {
     state: Mutex<AnswerState<R>>,
+    /// The mailbox that the question was sent to.
+    asked: Weak<dyn Asked>,
+}
+
+/// A mailbox, as a question sees it.
+pub(super) trait Asked: Send + Sync {
+    /// Returns the path of the child.
+    fn path(&self) -> Option<Path>;
 }
 
 struct AnswerState<R> {
@@ -160,18 +170,33 @@ pub(super) struct PendingAnswer<R> {
     cell: Arc<AnswerCell<R>>,
     /// Set once the outcome was returned; then `drop` needs no lock.
     is_done: bool,
+    /// Set once the question was noted as open.
+    is_noted: bool,
 }
 
 /// Creates the three ends of a question: to answer it, to wait for the answer, and to refuse it.
-pub(super) fn ask<R: Send + 'static>() -> (Reply<R>, PendingAnswer<R>, Arc<dyn Refuse>) {
+pub(super) fn ask<R: Send + 'static>(
+    asked: Weak<dyn Asked>,
+) -> (Reply<R>, PendingAnswer<R>, Arc<dyn Refuse>) {
     let state = AnswerState { settled: None, answered: false, asker_gone: false, waker: None };
-    let cell = Arc::new(AnswerCell { state: Mutex::new(state) });
+    let cell = Arc::new(AnswerCell { state: Mutex::new(state), asked });
     let refuse = Arc::clone(&cell);
     let reply = Reply { cell: Arc::clone(&cell), is_sent: AtomicBool::new(false) };
-    (reply, PendingAnswer { cell, is_done: false }, refuse)
+    (reply, PendingAnswer { cell, is_done: false, is_noted: false }, refuse)
 }
 
-impl<R> Future for PendingAnswer<R> {
+impl<R: Send> AwaitedAnswer for AnswerCell<R> {
+    fn is_open(&self) -> bool {
+        let state = self.state.lock();
+        state.settled.is_none() && !state.asker_gone
+    }
+
+    fn of(&self) -> Option<Path> {
+        self.asked.upgrade()?.path()
+    }
+}
+
+impl<R: Send + 'static> Future for PendingAnswer<R> {
     type Output = Result<R, UnansweredQuestion>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
@@ -189,6 +214,10 @@ impl<R> Future for PendingAnswer<R> {
             }
         };
         drop(stale);
+        if !std::mem::replace(&mut this.is_noted, true) {
+            let question: Weak<AnswerCell<R>> = Arc::downgrade(&this.cell);
+            note_question(question);
+        }
         Poll::Pending
     }
 }
@@ -302,10 +331,23 @@ mod loom_tests {
     use super::*;
     use crate::sync::model::{Task, check};
 
+    /// A mailbox that is gone.
+    struct Nobody;
+
+    impl Asked for Nobody {
+        fn path(&self) -> Option<Path> {
+            None
+        }
+    }
+
+    fn nobody() -> Weak<dyn Asked> {
+        Weak::<Nobody>::new()
+    }
+
     #[test]
     fn loom_the_first_of_an_answer_and_a_refusal_reaches_the_asker() {
         check(|| {
-            let (reply, answer, refuse) = ask::<u32>();
+            let (reply, answer, refuse) = ask::<u32>(nobody());
             let answering = thread::spawn(move || reply.send(1));
             let refusing = thread::spawn(move || refuse.refuse(DeadLetterReason::Poison));
 
@@ -321,7 +363,7 @@ mod loom_tests {
     #[test]
     fn loom_dropping_a_reply_wakes_the_asker() {
         check(|| {
-            let (reply, answer, _) = ask::<u32>();
+            let (reply, answer, _) = ask::<u32>(nobody());
             let dropping = thread::spawn(move || drop(reply));
 
             assert_eq!(Task::new().run(answer), Err(UnansweredQuestion::NoReply));

@@ -14,7 +14,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::address::SendError;
-use super::ask::OpenQuestion;
+use super::ask::{Asked, OpenQuestion};
 use super::losses::{FunctionCall, Loss};
 use super::options::{Delay, IsFinal, MailboxOptions, WhileDown};
 use super::queue::{Envelope, MessageOrigin};
@@ -64,6 +64,12 @@ impl<M> MailboxShared<M> {
     pub(super) fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.queue.len(), state.queue.capacity)
+    }
+}
+
+impl<M: Send + 'static> Asked for MailboxShared<M> {
+    fn path(&self) -> Option<Path> {
+        MailboxShared::path(self)
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) enum LineKind {
         has_failed: bool,
     },
     RuntimeLate,
+    /// It waits for a service that is provided elsewhere.
+    OutOfScope,
     Up,
     ShuttingDown,
     Stopped,

@@ -122,9 +122,10 @@ impl Context {
 
     /// Waits until a value of type `T` is provided, and returns a clone of it.
     ///
-    /// The module [`service`](crate::service) describes where it looks, and which of several values it finds. A
-    /// wait of 10 s is logged, with the type and the likely cause. It ends only when a value is provided or this
-    /// child is cancelled.
+    /// The module [`service`](crate::service) describes where it looks, and which of several values it finds. The status
+    /// of the child shows the wait. A value that is provided out of the child's scope is logged immediately, and a wait
+    /// of 10 s with the type and the likely cause. The wait ends only when a value is provided or this child is
+    /// cancelled.
     ///
     /// Under a supervisor that starts its children one after the other, a child that isn't ready must not wait
     /// for a sibling that is declared after it: the sibling starts only when the child is ready. The log line of
@@ -249,7 +250,7 @@ impl fmt::Debug for ServiceError {
 }
 
 /// A type, and the name of a value.
-struct Named<'a>(pub(super) &'a str, pub(super) Option<&'a str>);
+pub(super) struct Named<'a>(pub(super) &'a str, pub(super) Option<&'a str>);
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,12 +10,18 @@ use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use tracing::field;
 
 use super::watch::shutdown;
 use crate::child::Context;
+use crate::child::awaiting::reported;
 use crate::exit::ExitError;
 use crate::handle::supervisor_of;
+use crate::invisible::Visible;
 use crate::panic::CatchWakerPanic;
+use crate::path::Path;
+use crate::subscriber::warn;
+use crate::sync;
 
 impl Context {
     /// Waits until the lock with this name is free, and takes it.
@@ -24,6 +30,9 @@ impl Context {
     /// value is dropped, also if its child panics or is aborted. Children that wait get it in the order of their
     /// calls. A child that is cancelled while it waits is skipped. A child that holds the lock and calls this
     /// again waits for itself.
+    ///
+    /// The status of a child that waits shows the lock. A wait of 10 s is logged, with the child that holds the lock, and
+    /// then every 30 s.
     ///
     /// The lock is local to this tree and process.
     ///
@@ -47,7 +56,15 @@ impl Context {
     pub async fn lock(&self, name: &str) -> Result<Lock, ExitError> {
         let waiting = supervisor_of(self).tree.service.locks.get(name);
         let taken = CatchWakerPanic::new(Box::pin(Arc::clone(waiting.mutex()).lock_owned()));
-        let guard = self.run_until_cancelled(taken).await.ok_or_else(shutdown)?;
+        let taken = self.run_until_cancelled(taken);
+        let what = || format!("the lock `{}`", Visible(name));
+        let log = |waited| {
+            let (child, lock, holder) = (self.path(), name, waiting.holder().map(field::display));
+            warn!(target: "verger::lifecycle", %child, lock, holder, ?waited, "waiting for a lock");
+        };
+        let taken = reported(Some(&self.incarnation), what, log, taken).await;
+        let guard = taken.ok_or_else(shutdown)?;
+        waiting.set_holder(Some(self.path()));
         Ok(Lock { guard: Some(guard), lock: waiting })
     }
 }
@@ -69,6 +86,7 @@ impl fmt::Debug for Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        self.lock.set_holder(None);
         // Before the lock itself may be forgotten.
         self.guard = None;
     }
@@ -76,17 +94,24 @@ impl Drop for Lock {
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Locks(DashMap<Arc<str>, Weak<Mutex<()>>>);
+pub(super) struct Locks(DashMap<Arc<str>, Weak<OneLock>>);
+
+/// A lock, and the child that has it.
+#[derive(Debug, Default)]
+struct OneLock {
+    mutex: Arc<Mutex<()>>,
+    holder: sync::Mutex<Option<Path>>,
+}
 
 impl Locks {
     /// Returns the lock with this name.
     fn get(self: &Arc<Self>, name: &str) -> NamedLock {
         let name: Arc<str> = name.into();
         let mut entry = self.0.entry(Arc::clone(&name)).or_default();
-        let mutex = entry.upgrade().unwrap_or_default();
-        *entry = Arc::downgrade(&mutex);
+        let lock = entry.upgrade().unwrap_or_default();
+        *entry = Arc::downgrade(&lock);
         drop(entry);
-        NamedLock { locks: Arc::clone(self), name, mutex: Some(mutex) }
+        NamedLock { locks: Arc::clone(self), name, lock: Some(lock) }
     }
 
     #[cfg(test)]
@@ -100,19 +125,31 @@ struct NamedLock {
     locks: Arc<Locks>,
     name: Arc<str>,
     /// `None` while it is dropped.
-    mutex: Option<Arc<Mutex<()>>>,
+    lock: Option<Arc<OneLock>>,
 }
 
 impl NamedLock {
+    fn lock(&self) -> &OneLock {
+        self.lock.as_ref().expect("only `drop` takes it")
+    }
+
     fn mutex(&self) -> &Arc<Mutex<()>> {
-        self.mutex.as_ref().expect("only `drop` takes it")
+        &self.lock().mutex
+    }
+
+    fn holder(&self) -> Option<Path> {
+        self.lock().holder.lock().clone()
+    }
+
+    fn set_holder(&self, holder: Option<Path>) {
+        *self.lock().holder.lock() = holder;
     }
 }
 
 impl Drop for NamedLock {
     fn drop(&mut self) {
-        self.mutex = None;
-        self.locks.0.remove_if(&self.name, |_, mutex| mutex.strong_count() == 0);
+        self.lock = None;
+        self.locks.0.remove_if(&self.name, |_, lock| lock.strong_count() == 0);
     }
 }
 

@@ -56,6 +56,8 @@ pub(super) struct Provided {
 pub(super) struct Services {
     entries: DashMap<ServiceKey, ServiceEntry>,
     provided: AtomicU64,
+    /// Changes with each value that is provided while somebody waits for any.
+    any: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -117,6 +119,9 @@ impl Services {
         let is_guarded = replaced.as_ref().is_some_and(|it| Arc::ptr_eq(&it.provider, &provider));
         drop_value(replaced);
         notify(changed);
+        if self.any.receiver_count() > 0 {
+            catch_panic(|| self.any.send_replace(()));
+        }
         if !is_guarded {
             let guard = Withdrawal {
                 services: Arc::clone(self),
@@ -290,6 +295,19 @@ impl Lookup {
 
     pub(super) fn keys(&self) -> &[ServiceKey] {
         &self.keys
+    }
+
+    /// Resolves to a scope outside of the lookup in which such a value is provided.
+    pub(super) async fn until_elsewhere(&self) -> Path {
+        let services = &self.supervisor.tree.service.values;
+        let mut any = services.any.subscribe();
+        loop {
+            if let Some(scope) = services.scope_elsewhere(&self.keys) {
+                return scope;
+            }
+            // The sender belongs to the tree.
+            let _ = any.changed().await;
+        }
     }
 
     /// Returns the value in the nearest scope that has one.

@@ -6,19 +6,19 @@ use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::context::Named;
 use super::values::{Lookup, ServiceValue, cloned};
-use crate::child::Context;
 use crate::child::incarnation::READY;
-use crate::clock::now;
+use crate::child::{Context, awaiting};
 use crate::exit::{ExitError, ExitReason};
 use crate::handle::supervisor_of;
 use crate::panic::CatchWakerPanic;
 use crate::path::Path;
 use crate::policy::Start;
+use crate::runtime::log_bounds::LineKind;
 use crate::runtime::{SupervisorPhase, SupervisorShared};
 use crate::subscriber;
 
@@ -81,8 +81,8 @@ impl<T: Clone + Send + Sync + 'static> Service<T> {
 
     /// Waits until there is a value, and returns a clone of it.
     ///
-    /// A wait of 10 s is logged, with the type and the likely cause. It ends only when a value is provided or the
-    /// child is cancelled.
+    /// A value that is provided out of the child's scope is logged immediately, and a wait of 10 s with the type and the
+    /// likely cause. The wait ends only when a value is provided or the child is cancelled.
     ///
     /// # Errors
     ///
@@ -129,6 +129,8 @@ pub(super) struct Watch {
     changes: Vec<watch::Receiver<()>>,
     /// The number of the value that was returned last.
     seen: Option<u64>,
+    /// Whether there was ever a value.
+    is_known: bool,
 }
 
 impl Watch {
@@ -136,18 +138,20 @@ impl Watch {
         let services = &lookup.supervisor.tree.service.values;
         let changes = lookup.keys().iter().map(|key| services.subscribe(key)).collect();
         let seen = lookup.find().map(|value| value.number);
-        Self { lookup, changes, seen }
+        Self { lookup, changes, seen, is_known: seen.is_some() }
     }
 
     fn look(&mut self) -> Option<ServiceValue> {
         let value = self.lookup.find();
         self.seen = value.as_ref().map(|value| value.number);
+        self.is_known |= value.is_some();
         value
     }
 
     /// Waits until there is a value. A long wait is logged.
     pub(super) async fn get<T: Clone + 'static>(&mut self, waiter: Waiter<'_>) -> T {
         let lookup = self.lookup.clone();
+        let is_known = self.is_known;
         let wait = async {
             loop {
                 self.mark_unchanged();
@@ -157,7 +161,7 @@ impl Watch {
                 self.next_change().await;
             }
         };
-        reported(waiter, &lookup, type_name::<T>(), wait).await
+        reported(waiter, &lookup, type_name::<T>(), is_known, wait).await
     }
 
     async fn changed(&mut self) -> Option<ServiceValue> {
@@ -193,7 +197,7 @@ impl Watch {
 impl Clone for Watch {
     fn clone(&self) -> Self {
         let mut clone = Self::new(self.lookup.clone());
-        clone.seen = self.seen;
+        (clone.seen, clone.is_known) = (self.seen, self.is_known);
         clone
     }
 }
@@ -206,10 +210,6 @@ impl Drop for Watch {
     }
 }
 
-/// A wait is logged after this time, and again after each [`FURTHER`].
-const FIRST: Duration = Duration::from_secs(10);
-const FURTHER: Duration = Duration::from_secs(30);
-
 /// How many siblings a line names.
 const NAMED: usize = 5;
 
@@ -221,23 +221,20 @@ pub(super) enum Waiter<'a> {
     Handle(&'a SupervisorShared),
 }
 
-/// Waits, and logs it if that takes long.
+/// Waits, and logs it: immediately if the value is out of scope, and once it takes long.
+///
+/// `is_known`: there was a value before, so that another scope's is no mistake.
 async fn reported<T>(
     waiter: Waiter<'_>,
     lookup: &Lookup,
     service: &str,
+    is_known: bool,
     wait: impl Future<Output = T>,
 ) -> T {
-    let began = now();
-    let mut wait = pin!(wait);
-    let mut pause = FIRST;
-    loop {
-        if let Ok(value) = tokio::time::timeout(pause, &mut wait).await {
-            return value;
-        }
-        let waited = now().saturating_duration_since(began);
-        let waited = Duration::from_secs(waited.as_secs());
-        let (name, hint) = (lookup.keys()[0].name.as_deref(), hint(waiter, lookup));
+    let name = lookup.keys()[0].name.as_deref();
+    let what = || format!("the service {}", Named(service, name));
+    let log = |waited| {
+        let hint = hint(waiter, lookup);
         match waiter {
             Waiter::Child(ctx) => {
                 let child = ctx.path();
@@ -254,8 +251,44 @@ async fn reported<T>(
                 );
             }
         }
-        pause = FURTHER;
-    }
+    };
+    let wait = async {
+        let mut wait = pin!(wait);
+        tokio::select! {
+            biased;
+            value = &mut wait => return value,
+            scope = lookup.until_elsewhere(), if !is_known => {
+                log_elsewhere(waiter, lookup, service, name, &scope);
+            }
+        }
+        wait.await
+    };
+    let child = match waiter {
+        Waiter::Child(ctx) => Some(&ctx.incarnation),
+        Waiter::Handle(_) => None,
+    };
+    awaiting::reported(child, what, log, wait).await
+}
+
+/// Logs that the value is provided, but where the waiter doesn't look.
+fn log_elsewhere(
+    waiter: Waiter<'_>,
+    lookup: &Lookup,
+    service: &str,
+    name: Option<&str>,
+    scope: &Path,
+) {
+    let child = match waiter {
+        Waiter::Child(ctx) => ctx.path(),
+        Waiter::Handle(supervisor) => supervisor.path().clone(),
+    };
+    let bounds = &lookup.supervisor.tree.log_bounds;
+    let Some(line) = bounds.count(&child, LineKind::OutOfScope) else { return };
+    let (note, hint) = (line.note(), out_of_scope(scope));
+    subscriber::warn!(
+        target: "verger::lifecycle",
+        %child, service, name, hint, "the service is out of scope{note}"
+    );
 }
 
 /// Returns what the cause of the wait may be, and what to do about it.
@@ -274,10 +307,12 @@ fn hint(waiter: Waiter<'_>, lookup: &Lookup) -> Option<String> {
         ));
     }
     let scope = lookup.supervisor.tree.service.values.scope_elsewhere(lookup.keys())?;
-    Some(format!(
-        "one is provided to the children of `{scope}`, and not above; require `{}`",
-        scope.name()
-    ))
+    Some(out_of_scope(&scope))
+}
+
+fn out_of_scope(scope: &Path) -> String {
+    let name = scope.name();
+    format!("one is provided to the children of `{scope}`, and not above; require `{name}`")
 }
 
 /// Returns the child, or a supervisor above it, whose start holds back the start of siblings, and these.

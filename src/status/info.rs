@@ -84,6 +84,8 @@ pub struct ChildInfo {
     pub requires: Arc<[String]>,
     /// Those of them that keep the child from being started.
     pub waits_for: Vec<String>,
+    /// What the child waits for in its own code, if that is a service, a lock or an answer: ``the service `Pool` ``.
+    pub awaits: Option<Arc<str>>,
     /// Whether a caller [holds](crate::SupervisorHandle::hold) the child.
     pub held: bool,
     /// The last call that has changed the child and [named its caller](crate::SupervisorHandle::on_behalf_of),
@@ -320,6 +322,7 @@ impl ChildInfo {
             problem: None,
             requires: Arc::default(),
             waits_for: Vec::new(),
+            awaits: None,
             held: false,
             last_call: None,
             lease: None,
@@ -373,11 +376,19 @@ pub struct LeaseInfo {
     pub holder: Option<Arc<str>>,
     /// Why the engine can't tell whether the lease is free, if that is so.
     pub problem: Option<Arc<str>>,
+    /// Since when it can't tell.
+    pub failing_since: Option<SystemTime>,
 }
 
 impl LeaseInfo {
     pub(crate) fn sought(name: &Arc<str>) -> Self {
-        Self { name: Arc::clone(name), token: None, holder: None, problem: None }
+        Self {
+            name: Arc::clone(name),
+            token: None,
+            holder: None,
+            problem: None,
+            failing_since: None,
+        }
     }
 
     pub(crate) fn standby(

@@ -26,7 +26,8 @@ serialize!(ChildInfo {
     significant, essential, ready, lifecycle, why, incarnation, restarts, failures,
     long_polls unless is_default, limit,
     created_at in ms, started_at in ms, since in ms, age as for_ms in ms,
-    last_exit, next, status, healthy, problem, requires, waits_for, held, last_call,
+    last_exit, next, status, healthy, problem, requires, waits_for,
+    awaits unless Option::is_none, held, last_call,
     lease unless Option::is_none, schedule unless Option::is_none,
     mailbox,
     version unless Option::is_none;
@@ -38,7 +39,7 @@ serialize!(NextAttempt { at in ms, attempt, delay in ms, remaining in ms });
 serialize!(LastExit { incarnation, at in ms, lived in ms, reason });
 serialize!(LimitUse { restarts, max_restarts, period in ms, reached });
 serialize!(LastCall { call, by, reason, at in ms });
-serialize!(LeaseInfo { name, token, holder, problem });
+serialize!(LeaseInfo { name, token, holder, problem, failing_since in ms });
 serialize!(ScheduleInfo {
     plan, next in ms, running, runs, failed, failed_in_a_row, skipped, last,
 });

@@ -41,6 +41,7 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
         (child.held && child.why != Some("held")).then(|| "held".to_owned()),
         (!child.waits_for.is_empty())
             .then(|| cut(format_args!("for {}", child.waits_for.join(", ")), room)),
+        child.awaits.as_ref().map(|what| cut(format_args!("waits for {what}"), room)),
         child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),
         places(node).map(|places| cut(format_args!("config: {places}"), room)),
         child.schedule.as_deref().map(|it| cut(runs(child, it), room)),

@@ -314,23 +314,86 @@ async fn a_wait_ends_with_the_stop_of_the_child_and_is_a_clean_exit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_wait_is_logged_with_what_it_waits_for() {
+async fn a_service_out_of_scope_is_named_immediately_and_a_long_wait_is_logged() {
     let log = Log::at(LevelFilter::WARN);
     let journal = Journal::default();
     let storage = Supervisor::builder("storage").child(provider("db"));
     let app = Supervisor::builder("app").child(storage).child(user("api", &journal));
     let app = start(app).await;
+    let hint = "hint=\"one is provided to the children of `app/storage`, and not above; require `storage`\"";
+    let immediately = format!(
+        "WARN verger::lifecycle: the service is out of scope child=app/api \
+         service=\"finding::services::Pool\" {hint}"
+    );
+    assert_eq!(log.lines(), [immediately]);
+    let api = app.which_child("api").await.unwrap();
+    assert_eq!(api.awaits.as_deref(), Some("the service `finding::services::Pool`"));
+    let text = app.status().await.unwrap().to_string();
+    assert!(text.contains("waits for the service"), "{text}");
     sleep(Duration::from_secs(9)).await;
     assert_eq!(log.lines(), [""; 0]);
     sleep(Duration::from_secs(32)).await;
     let line = |waited: &str| {
         format!(
             "WARN verger::lifecycle: waiting for a service child=app/api \
-             service=\"finding::services::Pool\" waited={waited} hint=\"one is provided to the children of \
-             `app/storage`, and not above; require `storage`\""
+             service=\"finding::services::Pool\" waited={waited} {hint}"
         )
     };
     assert_eq!(log.lines(), [line("10s"), line("40s")]);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_provided_out_of_scope_during_a_wait_is_named_then() {
+    let log = Log::at(LevelFilter::WARN);
+    let journal = Journal::default();
+    let late = worker("db", async |ctx: Context| -> Exit {
+        sleep(Duration::from_secs(1)).await;
+        ctx.provide(pool(&ctx))?;
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let storage = Supervisor::builder("storage").child(late);
+    let app = Supervisor::builder("app").child(storage).child(user("api", &journal));
+    let app = start(app).await;
+    assert_eq!(log.lines(), [""; 0]);
+    sleep(Duration::from_secs(2)).await;
+    let lines = log.lines();
+    assert!(matches!(&*lines, [line] if line.contains("out of scope child=app/api")), "{lines:?}");
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_lock_is_shown_immediately_and_logged_with_the_holder() {
+    let log = Log::at(LevelFilter::WARN);
+    let holds = worker("holds", async |ctx: Context| -> Exit {
+        let _lock = ctx.lock("reindex").await?;
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let waits = worker("waits", async |ctx: Context| -> Exit {
+        let _lock = ctx.lock("reindex").await?;
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let app = start(Supervisor::builder("app").child(holds).child(waits)).await;
+    settle().await;
+    let awaits = async |child| app.which_child(child).await.unwrap().awaits;
+    assert_eq!(awaits("waits").await.as_deref(), Some("the lock `reindex`"));
+    assert_eq!(awaits("holds").await, None);
+    sleep(Duration::from_secs(9)).await;
+    assert_eq!(log.lines(), [""; 0]);
+    sleep(Duration::from_secs(32)).await;
+    let line = |waited: &str| {
+        format!(
+            "WARN verger::lifecycle: waiting for a lock child=app/waits lock=\"reindex\" \
+             holder=app/holds waited={waited}"
+        )
+    };
+    assert_eq!(log.lines(), [line("10s"), line("40s")]);
+    app.terminate_child("holds").await.unwrap();
+    settle().await;
+    assert_eq!(awaits("waits").await, None);
     app.stop("enough").await.unwrap();
 }
 

@@ -139,3 +139,39 @@ fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         std::task::Poll::Pending => None,
     }
 }
+
+/// The thread that looks at questions is real, so the test gives it real time.
+#[tokio::test]
+async fn a_question_without_an_answer_is_shown_by_the_status_of_the_child_that_asks() {
+    let (address, mailbox) = mailbox_with_capacity::<Reply<u32>>(10);
+    let silent = worker_with_mailbox("silent", mailbox, async |ctx: Context, mut inbox| {
+        let _question: Option<Reply<u32>> = inbox.recv().await;
+        ctx.cancelled().await;
+    });
+    let asks = verger::worker_with("asks", address, async |ctx: Context, address| {
+        let address: Address<Reply<u32>> = address;
+        let _ = ctx.run_until_cancelled(address.ask(|reply| reply)).await;
+    });
+    let (started, handle) = tokio::sync::oneshot::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let app = verger::Application::new(app().child(silent).child(asks))
+        .listen_to_signals(false)
+        .on_start(|handle| drop(started.send(handle)))
+        .stop_on(async { drop(stopped.await) });
+    let running = tokio::spawn(app.run_to_end());
+    let handle = handle.await.unwrap();
+    let shown = async {
+        loop {
+            if let Ok(child) = handle.which_child("asks").await
+                && let Some(awaits) = child.awaits
+            {
+                return awaits;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let shown = tokio::time::timeout(secs(20), shown).await.expect("the status shows the question");
+    assert_eq!(&*shown, "an answer of app/silent");
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}

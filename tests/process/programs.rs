@@ -6,10 +6,11 @@
 
 #![cfg(all(unix, feature = "signal"))]
 
+use std::fmt::Debug;
 use std::future::{Future, pending, poll_fn};
-use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStderr, Command, ExitCode, Stdio, Termination};
-use std::sync::mpsc;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitCode, Stdio, Termination};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -251,10 +252,13 @@ async fn main_that_ends_well() -> Result<(), RunError> {
 
 // --- The tests -----------------------------------------------------------------------------------
 
+/// How long a program may write no line. A stop in its stages takes half of that.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A running program.
 pub(crate) struct Program {
     process: Child,
-    lines: Lines<BufReader<ChildStderr>>,
+    lines: Receiver<String>,
 }
 
 impl Program {
@@ -271,16 +275,35 @@ impl Program {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines() {
+                if sender.send(line.unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
         Self { process, lines }
+    }
+
+    /// Returns the next line, or `None` after the last one. A program that writes nothing fails the test.
+    fn next(&mut self, awaited: &dyn Debug, seen: &[String]) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("{awaited:?} did not come within {PATIENCE:?}: {seen:?}")
+            }
+        }
     }
 
     /// Reads until this line has been printed so often. Returns all lines that were read.
     pub(crate) fn read_until(&mut self, line: &str, times: usize) -> Vec<String> {
         let mut lines = Vec::new();
         while lines.iter().filter(|it| *it == line).count() < times {
-            let Some(next) = self.lines.next() else { panic!("{line:?} did not come: {lines:?}") };
-            lines.push(next.unwrap());
+            let next = self.next(&line, &lines);
+            lines.push(next.unwrap_or_else(|| panic!("{line:?} did not come: {lines:?}")));
         }
         lines
     }
@@ -290,8 +313,8 @@ impl Program {
         let mut left = expected.to_vec();
         let mut seen = Vec::new();
         while !left.is_empty() {
-            let Some(line) = self.lines.next() else { panic!("{left:?} did not come: {seen:?}") };
-            let line = line.unwrap();
+            let line = self.next(&left, &seen);
+            let line = line.unwrap_or_else(|| panic!("{left:?} did not come: {seen:?}"));
             if let Some(at) = left.iter().position(|&wanted| wanted == line) {
                 left.remove(at);
             }
@@ -306,7 +329,10 @@ impl Program {
 
     /// Returns the exit code and the remaining lines.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>) {
-        let rest = self.lines.by_ref().map(Result::unwrap).collect();
+        let mut rest = Vec::new();
+        while let Some(line) = self.next(&"the end of the program", &rest) {
+            rest.push(line);
+        }
         (self.process.wait().unwrap().code(), rest)
     }
 }

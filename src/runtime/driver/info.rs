@@ -81,6 +81,7 @@ impl Driver {
             problem: None,
             requires,
             waits_for,
+            awaits: incarnation.and_then(|it| it.cell.awaits()),
             held: view.held,
             last_call: None,
             next,

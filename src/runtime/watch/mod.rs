@@ -33,11 +33,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tracing::Dispatch;
+use tracing::{Dispatch, field};
 
 use self::progress::{Finding, LongPoll, LongPolls, Progress};
 use super::request::HandleRequest;
 use super::shared::SupervisorShared;
+use crate::child::awaiting::LongQuestion;
 use crate::child::{PollWatch, RunningPoll};
 use crate::clock;
 use crate::panic::catch_panic;
@@ -156,6 +157,8 @@ struct Watched {
     /// The subscriber of the thread that has started the watch.
     dispatch: Dispatch,
     bound: Duration,
+    /// From before the thread runs: the first polls are known.
+    polls: PollWatch,
     /// How often the loop has answered, and how often it was asked.
     answers: Arc<AtomicU64>,
     asked: u64,
@@ -169,6 +172,7 @@ impl Watched {
             runtime,
             dispatch: tracing::dispatcher::get_default(Clone::clone),
             bound,
+            polls: PollWatch::new(),
             answers: Arc::default(),
             asked: 0,
             progress: Progress::new(bound, clock::real()),
@@ -242,7 +246,6 @@ impl Watched {
 
 /// Watches until no root is left.
 fn run() {
-    let watch = PollWatch::new();
     let (mut roots, mut long_polls) = (Vec::<Watched>::new(), LongPolls::default());
     loop {
         let left = {
@@ -261,7 +264,10 @@ fn run() {
         #[expect(clippy::disallowed_methods, reason = "the thread has nothing else to do")]
         thread::sleep(PERIOD);
         let now = clock::real();
-        catch_panic(|| look(&mut roots, &mut long_polls, watch.running(), due, now));
+        let Some(Watched { polls, .. }) = roots.first() else { continue };
+        let (running, questions) = (polls.running(), polls.long_questions(now));
+        catch_panic(|| look(&mut roots, &mut long_polls, running, due, now));
+        catch_panic(|| report_questions(&roots, questions));
     }
 }
 
@@ -288,6 +294,25 @@ fn look(
             root.report(poll, long, now);
         }
     }
+}
+
+/// Logs questions that have no answer for a long time. Without a child that asks, the log of any tree has the line.
+fn report_questions(roots: &[Watched], questions: Vec<LongQuestion>) {
+    for LongQuestion { child, of, waited } in questions {
+        let is_of = |watched: &&Watched| {
+            let (root, child) = (watched.root.upgrade(), child.as_ref());
+            root.zip(child).is_some_and(|(root, child)| Arc::ptr_eq(&root.tree, &child.parent.tree))
+        };
+        let Some(root) = roots.iter().find(is_of).or(roots.first()) else { continue };
+        let child = child.map(|child| child.path());
+        tracing::dispatcher::with_default(&root.dispatch, || log_question(child, of, waited));
+    }
+}
+
+/// Logs that an answer is waited for. `of`: the child that is to answer.
+pub(crate) fn log_question(child: Option<Path>, of: Option<Path>, waited: Duration) {
+    let (child, of) = (child.map(field::display), of.map(field::display));
+    warn!(target: "verger::lifecycle", child, of, ?waited, "waiting for an answer");
 }
 
 /// Names the children that hold a thread, each with the time since their poll began.

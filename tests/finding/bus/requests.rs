@@ -1,15 +1,18 @@
 //! Requests: one handler answers, and every call ends.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
+use tracing::level_filters::LevelFilter;
 use verger::bus::{Bus, BusError, CallError, Request};
 use verger::{Backoff, ChildSpec, Context, Exit, ExitError, RestartType, worker};
 
 use super::{Double, Journal, described, member, start};
 use crate::common::settle;
+use crate::log::Log;
 
 /// Registers a handler that answers after a second.
 fn answer(bus: &Bus) -> Result<verger::bus::Registration, BusError> {
@@ -270,5 +273,29 @@ async fn an_answer_whose_drop_panics_ends_no_handler() {
         settle().await;
     }
     assert_eq!(app.which_child("a").await.unwrap().incarnation, 1);
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_limit_is_shown_immediately_and_logged_once_it_takes_long() {
+    let log = Log::at(LevelFilter::WARN);
+    let silent = member("a", |ctx| {
+        let answer = async |_: Arc<Double>| pending::<Result<u32, ExitError>>().await;
+        drop(ctx.bus().answer(answer).unwrap());
+    });
+    let asks = worker("b", async |ctx: Context| {
+        let _ = ctx.run_until_cancelled(ctx.bus().call(Double(1), None)).await;
+    });
+    let app = start([silent, asks]).await;
+    settle().await;
+    let awaits = app.which_child("b").await.unwrap().awaits;
+    assert_eq!(awaits.as_deref(), Some("an answer of app/a"));
+    sleep(9 * SECOND).await;
+    assert_eq!(log.lines(), [""; 0]);
+    sleep(32 * SECOND).await;
+    let line = |waited: &str| {
+        format!("WARN verger::lifecycle: waiting for an answer child=app/b of=app/a waited={waited}")
+    };
+    assert_eq!(log.lines(), [line("10s"), line("40s")]);
     app.stop("enough").await.unwrap();
 }
