@@ -14,8 +14,8 @@ use loom::sync as imp;
 #[cfg(not(verger_loom))]
 use std::sync as imp;
 
-pub(crate) use self::imp::atomic::{AtomicU8, AtomicU16, Ordering};
 pub(crate) use self::imp::MutexGuard;
+pub(crate) use self::imp::atomic::{AtomicU8, AtomicU16, Ordering};
 
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(imp::Mutex<T>);

@@ -101,10 +101,7 @@ pub(crate) struct LongQuestion {
 }
 
 impl Asked {
-    pub(super) fn new(
-        question: Weak<dyn AwaitedAnswer>,
-        child: Option<&Arc<Incarnation>>,
-    ) -> Self {
+    pub(super) fn new(question: Weak<dyn AwaitedAnswer>, child: Option<&Arc<Incarnation>>) -> Self {
         let child = child.map(Arc::downgrade);
         Self { question, child, seen: None, next: FIRST, shown: None }
     }

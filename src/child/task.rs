@@ -26,7 +26,7 @@ use std::time::Instant;
 use tokio::task::AbortHandle;
 use tracing::{Span, field};
 
-use super::awaiting::{Asked, LongQuestion, AwaitedAnswer};
+use super::awaiting::{Asked, AwaitedAnswer, LongQuestion};
 use super::cell::StopLevel;
 use super::context::Context;
 use super::helpers::Helpers;
@@ -397,7 +397,11 @@ impl PollWatch {
         let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
         let polls = slots.iter().filter_map(|slot| slot.polled.lock().clone());
         let mut polls: Vec<_> = polls
-            .map(|(incarnation, since)| RunningPoll { child: incarnation.path(), incarnation, since })
+            .map(|(incarnation, since)| RunningPoll {
+                child: incarnation.path(),
+                incarnation,
+                since,
+            })
             .collect();
         polls.sort_by_key(|poll| poll.since);
         polls

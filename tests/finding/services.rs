@@ -391,7 +391,7 @@ async fn a_wait_for_a_lock_is_shown_immediately_and_logged_with_the_holder() {
         )
     };
     assert_eq!(log.lines(), [line("10s"), line("40s")]);
-    app.terminate_child("holds").await.unwrap();
+    app.stop_child("holds").await.unwrap();
     settle().await;
     assert_eq!(awaits("waits").await, None);
     app.stop("enough").await.unwrap();

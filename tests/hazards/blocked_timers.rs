@@ -63,13 +63,8 @@ enum Entry {
     ApplicationRun,
 }
 
-const ENTRIES: [Entry; 5] = [
-    Entry::Start,
-    Entry::Run,
-    Entry::RunToEnd,
-    Entry::GracefulShutdown,
-    Entry::ApplicationRun,
-];
+const ENTRIES: [Entry; 5] =
+    [Entry::Start, Entry::Run, Entry::RunToEnd, Entry::GracefulShutdown, Entry::ApplicationRun];
 
 impl Entry {
     /// Runs a tree in a task. `stop` stops it. Returns what receives its end.

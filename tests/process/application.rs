@@ -124,7 +124,9 @@ fn a_process_that_the_system_stops_for_a_while_calls_no_child_hung() {
     for mut program in programs {
         program.signal("CONT");
         let lines = program.read_until("beat 1", 20);
-        let wrong = |line: &&String| line.contains("hung:") || line.contains("stalled") || line.contains("has lasted");
+        let wrong = |line: &&String| {
+            line.contains("hung:") || line.contains("stalled") || line.contains("has lasted")
+        };
         assert_eq!(lines.iter().find(wrong), None);
         program.signal("TERM");
         assert_eq!(program.end().0, Some(0));

@@ -285,9 +285,8 @@ fn look(
     let long = long_polls.observe(known, due, now);
     for (poll, long) in polls.iter().zip(long) {
         let tree = &poll.incarnation.parent.tree;
-        let is_of = |root: &&Watched| {
-            root.root.upgrade().is_some_and(|root| Arc::ptr_eq(&root.tree, tree))
-        };
+        let is_of =
+            |root: &&Watched| root.root.upgrade().is_some_and(|root| Arc::ptr_eq(&root.tree, tree));
         if let Some(long) = long
             && let Some(root) = roots.iter().find(is_of)
         {

@@ -48,10 +48,7 @@ fn a_loop_that_makes_no_progress_is_reported_once_and_so_is_its_recovery() {
     );
     let twice = [(5, 0, false), (1, 0, true), (4, 0, false), (1, 0, false)];
     let recovered = Finding::Recovered { after: secs(6) };
-    assert_eq!(
-        findings(twice),
-        [(5, Finding::Stalled), (6, recovered), (11, Finding::Stalled)]
-    );
+    assert_eq!(findings(twice), [(5, Finding::Stalled), (6, recovered), (11, Finding::Stalled)]);
 }
 
 #[test]

@@ -294,7 +294,9 @@ async fn a_call_without_a_limit_is_shown_immediately_and_logged_once_it_takes_lo
     assert_eq!(log.lines(), [""; 0]);
     sleep(32 * SECOND).await;
     let line = |waited: &str| {
-        format!("WARN verger::lifecycle: waiting for an answer child=app/b of=app/a waited={waited}")
+        format!(
+            "WARN verger::lifecycle: waiting for an answer child=app/b of=app/a waited={waited}"
+        )
     };
     assert_eq!(log.lines(), [line("10s"), line("40s")]);
     app.stop("enough").await.unwrap();
