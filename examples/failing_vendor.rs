@@ -60,7 +60,7 @@ async fn report(ctx: Context, vendor: SocketAddr) -> Result<(), VendorError> {
 fn app(vendor: SocketAddr) -> SupervisorBuilder {
     let backoff = Backoff::exponential(Duration::from_millis(20), Duration::from_secs(5));
     let unless_refused = Trigger::from(RestartType::Transient)
-        .stop_if(|error: &VendorError| matches!(error, VendorError::Refused(_)));
+        .leave_down_if(|error: &VendorError| matches!(error, VendorError::Refused(_)));
     Supervisor::builder("app")
         .restarts(5, Duration::from_secs(60))
         .defaults(|child| child.backoff(backoff.jitter(0.2)).restart(unless_refused))

@@ -215,9 +215,9 @@ pub use crate::app::run::{GracefulShutdown, StopCause};
 #[cfg(feature = "signal")]
 pub use crate::app::signals::{OsSignal, Signals, signals};
 pub use crate::child::{
-    BlockingContext, BlockingHelper, Cancelled, Child, ChildDefaults, ChildSpec, Component,
-    Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child, component,
-    local, once, worker, worker_with,
+    BlockingContext, BlockingHelper, Cancelled, Child, ChildConstructor, ChildDefaults, ChildSpec,
+    Component, Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child,
+    component, local, once, worker, worker_with,
 };
 pub use crate::core::RULES;
 pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};

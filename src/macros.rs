@@ -176,7 +176,7 @@
 /// | `readiness` | `"on_start"`, `"signal"` |
 /// | `activation_timeout`, `watchdog`, `run_time_limit` | a duration |
 /// | `on_leak` | `"restart"`, `"park"` |
-/// | `restart_if`, `stop_if` | a function of an error, or several in brackets: `[refused, \|error: &Slow\| error.often]` |
+/// | `restart_if`, `leave_down_if` | a function of an error, or several in brackets: `[refused, \|error: &Slow\| error.often]` |
 /// | `retry_after` | a function of an error that returns how long to wait, or several |
 /// | `own_restarts(…)` | `max`, a number, and `period`, a duration: `own_restarts(max = 12, period = "5m")`, a limit for this child alone |
 /// | `intensity` | an [`Intensity`](crate::policy::Intensity) for this child alone |

@@ -271,7 +271,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("run_time_limit", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"run_time_limit = "5m""#),
     key("on_leak", CHILD_OR_DEFAULT, Takes::Word(&ON_LEAK), r#"on_leak = "park""#),
     key("restart_if", CHILD, Takes::Functions, "restart_if = |error: &io::Error| error.kind() == TimedOut"),
-    key("stop_if", CHILD, Takes::Functions, "stop_if = |error: &io::Error| error.kind() == NotFound"),
+    key("leave_down_if", CHILD, Takes::Functions, "leave_down_if = |error: &io::Error| error.kind() == NotFound"),
     key("retry_after", CHILD_OR_DEFAULT, Takes::Functions, "retry_after = |error: &TooManyRequests| error.retry_after"),
     key("failure_log", CHILD_OR_DEFAULT, Takes::Expression("a failure log"), "failure_log = FailureLog::at(LogLevel::Info)"),
     // Limits of a supervisor and of a child.

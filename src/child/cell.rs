@@ -58,6 +58,7 @@ pub(super) struct Locked {
 pub(super) struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
+    alarming: Option<Arc<str>>,
     properties: Properties,
     last_heartbeat: Option<Instant>,
     /// How many guards hold that the child waits on purpose.
@@ -211,6 +212,17 @@ impl IncarnationCell {
         self.locked.lock().extras.as_ref()?.status.clone()
     }
 
+    pub(super) fn set_alarming(&self, text: Option<Arc<str>>) {
+        let mut locked = self.locked.lock();
+        if text.is_some() || locked.extras.is_some() {
+            locked.extras.get_or_insert_default().alarming = text;
+        }
+    }
+
+    pub(super) fn alarming(&self) -> Option<Arc<str>> {
+        self.locked.lock().extras.as_ref()?.alarming.clone()
+    }
+
     /// Notes what the child waits for. Returns the number of the wait.
     pub(super) fn begin_wait(&self, what: Arc<str>) -> u64 {
         let mut locked = self.locked.lock();
@@ -267,11 +279,11 @@ impl IncarnationCell {
 }
 
 /// Identifies a guard among the guards that a cell holds.
-#[cfg(feature = "service")]
+#[cfg(any(feature = "config", feature = "service"))]
 pub(crate) type GuardId = u64;
 
 /// Guards: values that an incarnation keeps until it is cancelled.
-#[cfg(feature = "service")]
+#[cfg(any(feature = "config", feature = "service"))]
 impl IncarnationCell {
     /// Keeps the guard until the level rises, and drops it then.
     ///
@@ -290,6 +302,7 @@ impl IncarnationCell {
     }
 
     /// Returns a guard that is held.
+    #[cfg(feature = "service")]
     pub(crate) fn release(&self, id: GuardId) -> Option<Box<dyn Any + Send>> {
         self.locked.lock().extras.as_mut()?.guards.remove(&id)
     }

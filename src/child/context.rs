@@ -182,6 +182,36 @@ impl Context {
         self.incarnation.cell.set_status(cut(text.into()).into());
     }
 
+    /// Reports that something is wrong with what the child does, though it works: a certificate that expires soon, a queue
+    /// that grows.
+    ///
+    /// The text, up to 2 KiB of it, is one of the [problems](crate::status::Status::problems) of the tree, and has no effect
+    /// on whether the child is ready. `None` takes it back, and so does the end of this incarnation.
+    ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// async fn ingest(ctx: Context) {
+    ///     ctx.set_alarming(Some("lag of 40 min"));
+    ///     ctx.cancelled().await;
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Supervisor::builder("app").child(worker("ingest", ingest)).build()?.start().await?;
+    /// # tokio::task::yield_now().await;
+    ///
+    /// let status = app.status().await?;
+    /// assert!(status.is_ready());
+    /// assert_eq!(status.problems()[0].to_string(), "app/ingest: lag of 40 min (not essential)");
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_alarming(&self, text: Option<impl Into<String>>) {
+        self.incarnation.cell.set_alarming(text.map(|text| cut(text.into()).into()));
+    }
+
     /// Returns the property of type `T` that
     /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) gave the child, if any.
     ///

@@ -273,6 +273,10 @@ impl Incarnation {
     pub(crate) fn status(&self) -> Option<Arc<str>> {
         self.cell.status()
     }
+
+    pub(crate) fn alarming(&self) -> Option<Arc<str>> {
+        self.cell.alarming()
+    }
 }
 
 impl LoanHolder for Incarnation {

@@ -61,6 +61,6 @@ pub(crate) use self::spec::{
 };
 pub(crate) use self::task::{PollWatch, RunningPoll, note_question, spawn};
 pub(crate) use self::value::value_kind;
-pub use self::value::{Child, Component, child, component};
+pub use self::value::{Child, ChildConstructor, Component, child, component};
 pub(crate) use self::workers::{TypeMeta, function_kind};
 pub use self::workers::{once, worker, worker_with};

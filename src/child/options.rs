@@ -95,8 +95,8 @@ impl ChildSpec {
 
     /// Leaves the child down after an error for which `matches` returns `true`.
     ///
-    /// See [`Trigger::stop_if`](crate::policy::Trigger::stop_if).
-    pub fn stop_if<E: Error + 'static>(
+    /// See [`Trigger::leave_down_if`](crate::policy::Trigger::leave_down_if).
+    pub fn leave_down_if<E: Error + 'static>(
         self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
     ) -> Self {

@@ -138,12 +138,35 @@ pub trait Child: Send + 'static {
 ///
 /// The example of [`Child`] describes one.
 #[track_caller]
-pub fn child<C: Child>(
-    name: impl Into<String>,
-    factory: impl Fn() -> C + Send + Sync + 'static,
-) -> ChildSpec {
-    let make = move |_: &_, _: &Context| Ok(Box::new(factory()) as Box<dyn Child>);
-    C::child_spec(ChildSpec::new(name.into(), value_kind(TypeMeta::of::<C>(), make))).layer()
+pub fn child<F: ChildConstructor>(name: impl Into<String>, factory: F) -> ChildSpec {
+    let make = move |_: &_, _: &Context| Ok(Box::new(factory.construct()) as Box<dyn Child>);
+    let meta = TypeMeta::of::<F::Child>();
+    F::Child::child_spec(ChildSpec::new(name.into(), value_kind(meta, make))).layer()
+}
+
+/// A function without arguments that returns a [`Child`], for [`child`].
+///
+/// It is a trait so that the compiler's message about a value in its place names [`component`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a function that makes a child",
+    label = "`child` calls a function for each incarnation",
+    note = "write `component(name, value)` for a value that is cloned for each incarnation",
+    note = "or `child(name, || value)` for a value that is made for each incarnation"
+)]
+pub trait ChildConstructor: Send + Sync + 'static {
+    /// The type of the child.
+    type Child: Child;
+
+    /// Returns the child of the next incarnation.
+    fn construct(&self) -> Self::Child;
+}
+
+impl<C: Child, F: Fn() -> C + Send + Sync + 'static> ChildConstructor for F {
+    type Child = C;
+
+    fn construct(&self) -> C {
+        self()
+    }
 }
 
 /// A value that [`component`] turns into a child: of a type that is `Child + Clone + Sync`, or a

@@ -76,8 +76,8 @@ impl Supervisor {
         let difference = Difference::new(facts.root.as_str(), config, Arc::default(), false);
         let draft =
             planner::plan(config, &difference, &facts, true).map_err(ConfigError::of_all)?;
-        validate(&draft.configs).await.map_err(ApplyError::Refused)?;
         let settings = self.settings();
+        validate(&draft.configs, &settings).await.map_err(ApplyError::Refused)?;
         apply::apply_to_new(&settings, draft);
         self.set_settings(settings.fork());
         Ok(self)
@@ -257,7 +257,7 @@ impl SupervisorHandle {
             let values = ValueChanges { configured, ..ValueChanges::default() };
             let configs = vec![change];
             let mut draft = Draft { configs, values, toggled, ..Draft::default() };
-            validate(&draft.configs).await.map_err(ApplyError::Refused)?;
+            validate(&draft.configs, &settings).await.map_err(ApplyError::Refused)?;
             apply::apply(&handle, &mut draft, &reads).await?;
             subscriber::info!(target: "verger::config", child = %full, "configured by a call");
             Ok(())
@@ -336,7 +336,7 @@ async fn apply_plan(handle: &SupervisorHandle, plan: Plan) -> Result<Applied, Ap
         Change::sort(&mut draft.changes);
         draft.values.calls = called.into_iter().map(|path| (path, None)).collect();
     }
-    validate(&draft.configs).await.map_err(ApplyError::Refused)?;
+    validate(&draft.configs, &settings).await.map_err(ApplyError::Refused)?;
     let result = apply::apply(handle, &mut draft, &reads).await;
     let (changes, unchanged) = (std::mem::take(&mut draft.changes), draft.unchanged);
     // The values that were replaced are gone when the answer comes.

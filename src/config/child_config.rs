@@ -7,7 +7,6 @@ use std::any::{TypeId, type_name};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,14 +28,12 @@ use crate::handle::supervisor_of;
 use crate::panic::{CatchPanic, Foreign, catch_panic};
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
-use crate::runtime::settings::{ConfigCell, ConfigState, ConfigValue};
+use crate::runtime::settings::{ConfigCell, ConfigCheck, ConfigState, ConfigValue, Settings};
 use crate::start_of::cut;
 use crate::{named_task, subscriber};
 
 /// How long the check of a new value may take.
 const WITHIN: Duration = Duration::from_secs(30);
-
-type Check = Arc<dyn Fn(ConfigValue) -> Pin<Box<dyn Future<Output = Exit> + Send>> + Send + Sync>;
 
 /// The configuration of a child: the table `config` of its section, as a type.
 ///
@@ -83,7 +80,7 @@ type Check = Arc<dyn Fn(ConfigValue) -> Pin<Box<dyn Future<Output = Exit> + Send
 /// ```
 #[must_use = "it does nothing until it is passed to a spec"]
 pub struct ChildConfig<C> {
-    check: Option<Check>,
+    check: Option<ConfigCheck>,
     within: Duration,
     section: Option<String>,
     restarts: bool,
@@ -105,6 +102,9 @@ impl<C: DeserializeOwned + Send + Sync + 'static> ChildConfig<C> {
 
     /// Checks each new value before any child gets one. Default: every value that can be read is valid.
     ///
+    /// A check that needs the state of the running child is set by that, with
+    /// [`Context::on_validate`](crate::Context::on_validate).
+    ///
     /// An error, a panic, or no answer in [time](Self::validate_within) refuses the plan as a whole: see
     /// [`SupervisorHandle::apply`](crate::SupervisorHandle::apply). The function is called whether the child
     /// runs or not, at the start before any child is started.
@@ -117,16 +117,7 @@ impl<C: DeserializeOwned + Send + Sync + 'static> ChildConfig<C> {
         Fut: Future<Output = O> + Send + 'static,
         O: Outcome,
     {
-        self.check = Some(Arc::new(move |value: ConfigValue| {
-            let value = Arc::clone(value.shared()).downcast::<C>().map(&check);
-            Box::pin(async {
-                match value {
-                    Ok(checked) => checked.await.into_exit(),
-                    // The planner has compared the types.
-                    Err(_) => Err("the value has a different type".into()),
-                }
-            })
-        }));
+        self.check = Some(check_of(check));
         self
     }
 
@@ -165,6 +156,26 @@ impl<C: DeserializeOwned + Send + Sync + 'static> ChildConfig<C> {
         self.awaits = true;
         self
     }
+}
+
+/// Returns a check of values whose type isn't known where it is kept.
+fn check_of<C, F, Fut, O>(check: F) -> ConfigCheck
+where
+    C: Send + Sync + 'static,
+    F: Fn(Arc<C>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome,
+{
+    Foreign::new(Arc::new(move |value: ConfigValue| {
+        let value = Arc::clone(value.shared()).downcast::<C>().map(&check);
+        Box::pin(async {
+            match value {
+                Ok(checked) => checked.await.into_exit(),
+                // The planner has compared the types.
+                Err(_) => Err("the value has a different type".into()),
+            }
+        })
+    }))
 }
 
 impl<C: DeserializeOwned + Send + Sync + 'static> Default for ChildConfig<C> {
@@ -210,7 +221,7 @@ type Decode =
 /// Reads and checks the values of one type.
 pub(super) struct Reader {
     decode: Decode,
-    check: Option<Check>,
+    check: Option<ConfigCheck>,
     within: Duration,
 }
 
@@ -239,9 +250,74 @@ impl Context {
     ///
     /// If the spec names a different type or none, or if there is no value and an empty table is none.
     pub fn config<C: Send + Sync + 'static>(&self) -> Result<ConfigWatch<C>, ConfigError> {
+        let spec = self.config_spec::<C>()?;
+        let supervisor = supervisor_of(self);
+        let path = supervisor.path().join(self.incarnation.name());
+        let cell = supervisor.tree.settings.config(&path);
+        let source = Source { supervisor, spec: Arc::clone(spec), path, cell };
+        let receiver = source.cell.subscribe();
+        source.supervisor.tree.settings.reads(&source.path);
+        let last = source.value().map_err(ConfigError::of_all)?;
+        Ok(ConfigWatch { receiver, last, source: Arc::new(source) })
+    }
+
+    /// Checks each new configuration of this child while this incarnation runs, beside the check of its
+    /// [spec](crate::config::ChildConfig::validate).
+    ///
+    /// For a check that needs the child's state: whether a connection that is open can be moved, or how much is queued. An
+    /// error, a panic, or no answer in the time of [`validate_within`](crate::config::ChildConfig::validate_within)
+    /// refuses the plan as a whole. The check is removed when the child is cancelled or exits. Each call adds one.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// use serde::Deserialize;
+    /// use verger::{Context, Exit};
+    ///
+    /// #[derive(Default, Deserialize)]
+    /// #[serde(default)]
+    /// struct Settings {
+    ///     slots: usize,
+    /// }
+    ///
+    /// async fn pool(ctx: Context) -> Exit {
+    ///     let busy = Arc::new(AtomicUsize::new(0));
+    ///     let now = Arc::clone(&busy);
+    ///     ctx.on_validate(move |new: Arc<Settings>| {
+    ///         let busy = now.load(Ordering::Relaxed);
+    ///         let fits = new.slots >= busy;
+    ///         async move { if fits { Ok(()) } else { Err(format!("{busy} slots are in use")) } }
+    ///     })?;
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    /// # drop(pool);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the spec names a different type or none.
+    pub fn on_validate<C, F, Fut, O>(&self, check: F) -> Result<(), ConfigError>
+    where
+        C: Send + Sync + 'static,
+        F: Fn(Arc<C>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = O> + Send + 'static,
+        O: Outcome,
+    {
+        self.config_spec::<C>()?;
+        let supervisor = supervisor_of(self);
+        let path = supervisor.path().join(self.incarnation.name());
+        let guard = supervisor.tree.settings.add_check(&path, check_of(check));
+        // Of a child that is being stopped, the guard is dropped here.
+        let _ = self.incarnation.cell.hold(Box::new(guard));
+        Ok(())
+    }
+
+    fn config_spec<C: Send + Sync + 'static>(&self) -> Result<&Arc<ConfigSpec>, ConfigError> {
         let path = self.path();
         let spec = self.incarnation.config().filter(|spec| spec.type_id == TypeId::of::<C>());
-        let Some(spec) = spec else {
+        spec.ok_or_else(|| {
             let wanted = type_name::<C>();
             let message = match self.incarnation.config() {
                 Some(spec) => format!(
@@ -254,16 +330,8 @@ impl Context {
                      `.config(ChildConfig::<{wanted}>::new())`"
                 ),
             };
-            return Err(ConfigError::of_all(vec![Mistake::new(None, path.as_str(), message)]));
-        };
-        let supervisor = supervisor_of(self);
-        let path = supervisor.path().join(self.incarnation.name());
-        let cell = supervisor.tree.settings.config(&path);
-        let source = Source { supervisor, spec: Arc::clone(spec), path, cell };
-        let receiver = source.cell.subscribe();
-        source.supervisor.tree.settings.reads(&source.path);
-        let last = source.value().map_err(ConfigError::of_all)?;
-        Ok(ConfigWatch { receiver, last, source: Arc::new(source) })
+            ConfigError::of_all(vec![Mistake::new(None, path.as_str(), message)])
+        })
     }
 }
 
@@ -372,15 +440,26 @@ impl<C> fmt::Debug for ConfigWatch<C> {
 const SLOW: Duration = Duration::from_secs(5);
 
 /// Checks the new configuration of each child, all at once.
-pub(super) async fn validate(configs: &[ConfigChange]) -> Result<(), Vec<Refusal>> {
+pub(super) async fn validate(
+    configs: &[ConfigChange],
+    settings: &Settings,
+) -> Result<(), Vec<Refusal>> {
     let mut checks = tokio::task::JoinSet::new();
     for (number, change) in configs.iter().enumerate() {
         let reader = Reader::of(&change.spec);
-        let Some((check, value)) = reader.check.clone().zip(change.state.value.clone()) else {
+        let Some(value) = change.state.value.clone() else { continue };
+        let mut all = settings.checks_of(&change.path);
+        all.splice(..0, reader.check.clone());
+        if all.is_empty() {
             continue;
+        }
+        // The functions run in the future, so that their panics are caught with those of their futures.
+        let check = async move {
+            for check in all {
+                (check.shared())(value.clone()).await?;
+            }
+            Ok(())
         };
-        // The function runs in the future, so that its panic is caught with that of its future.
-        let check = async move { check(value).await };
         let (path, place, within) = (change.path.clone(), change.place(), reader.within);
         let secrets = change.secrets.clone();
         let name = || format!("{} (validate)", change.path);

@@ -241,6 +241,74 @@ pub enum ControlError {
     },
 }
 
+impl ControlError {
+    /// Returns the path that the call was about: of the child, or of the supervisor that has refused.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::NameTaken { path, .. }
+            | Self::Root { path }
+            | Self::Spent { path }
+            | Self::IsDynamic { path, .. }
+            | Self::Running { path }
+            | Self::Restarting { path }
+            | Self::NotFound { path, .. }
+            | Self::NotRunning { path, .. }
+            | Self::Ended { path }
+            | Self::ShuttingDown { path }
+            | Self::InvalidState { path, .. }
+            | Self::Withheld { path, .. }
+            | Self::MaxChildren { path, .. }
+            | Self::HasChildren { path }
+            | Self::NotASupervisor { path }
+            | Self::NoMailbox { path }
+            | Self::WrongMessageType { path, .. }
+            | Self::ActivationFailed { path, .. }
+            | Self::Stopped { path }
+            | Self::NoPartitions { path, .. }
+            | Self::TooManyPartitions { path, .. } => Some(path),
+            Self::NotAChild { .. } | Self::InvalidSpec(_) | Self::NotStarted { .. } => None,
+        }
+    }
+
+    /// Returns whether there is no such child, or none any more. The same call can't succeed until there is one.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. } | Self::NotAChild { .. })
+    }
+
+    /// Returns whether the same call may succeed later without a change of the program: the child or its supervisor is on its
+    /// way up or down, its supervisor is full, or the child is withheld.
+    ///
+    /// ```
+    /// use verger::{ControlError, SupervisorHandle};
+    ///
+    /// async fn restart(app: &SupervisorHandle, path: &str) -> Result<(), ControlError> {
+    ///     match app.restart(path).await {
+    ///         Err(error) if error.is_transient() => Ok(()), // The caller tries again.
+    ///         result => result.map(drop),
+    ///     }
+    /// }
+    /// # drop(restart);
+    /// ```
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Restarting { .. }
+                | Self::Running { .. }
+                | Self::NotRunning { .. }
+                | Self::InvalidState { .. }
+                | Self::Withheld { .. }
+                | Self::MaxChildren { .. }
+                | Self::ActivationFailed { .. }
+                | Self::Stopped { .. }
+                | Self::NotStarted { .. }
+                | Self::NoPartitions { .. }
+        )
+    }
+}
+
 /// What follows a failed start.
 ///
 /// Displayed as a part of a sentence, such as `it is restarted in 200ms`.

@@ -96,7 +96,7 @@ impl ExitError {
     /// The mark counts where the child would be restarted otherwise: in its activation, before it is
     /// ready, and while it is active, whatever its backoff and limits. A trigger that leaves the child down
     /// after this failure still does so: a temporary child fails alone, and
-    /// [`stop_if`](crate::ChildSpec::stop_if) or an
+    /// [`leave_down_if`](crate::ChildSpec::leave_down_if) or an
     /// [`on_exit`](crate::ChildSpec::on_exit) on a supervisor above contains the failure. A failed
     /// start that is returned to the caller of [`start_child`](crate::SupervisorHandle::start_child) or
     /// [`restart_child`](crate::OtpCalls::restart_child) fails only that call.

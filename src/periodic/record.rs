@@ -243,6 +243,7 @@ mod tests {
             is_delay: false,
             jitter: Duration::ZERO,
             overrun: Overrun::Skip,
+            missed: None,
         });
         let record = Arc::new(JobRecord::default());
         let start =

@@ -13,7 +13,7 @@ macro_rules! policy_setters {
         ///
         /// The value of a spec replaces the supervisor's default as a whole. The exceptions that
         /// the spec adds itself are kept, and are evaluated before those of the trigger:
-        /// [`restart_if`](crate::ChildSpec::restart_if), [`stop_if`](crate::ChildSpec::stop_if),
+        /// [`restart_if`](crate::ChildSpec::restart_if), [`leave_down_if`](crate::ChildSpec::leave_down_if),
         /// [`on_error`](crate::ChildSpec::on_error) and [`on_exit`](crate::ChildSpec::on_exit). The
         /// order of the calls doesn't matter.
         ///
@@ -30,8 +30,8 @@ macro_rules! policy_setters {
         /// Sets the delay before each restart.
         ///
         /// Default: 200 ms, doubling to 30 s, plus up to 20 % jitter.
-        pub fn backoff(mut $self, backoff: $crate::policy::Backoff) -> Self {
-            $values.backoff = Some(backoff);
+        pub fn backoff(mut $self, backoff: impl Into<$crate::policy::Backoff>) -> Self {
+            $values.backoff = Some(backoff.into());
             $self
         }
 

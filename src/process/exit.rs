@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 1_000;
 ///
 /// It is the error in [`ExitReason::Failed`](crate::ExitReason::Failed), or in
 /// [`ActivationFailed`](crate::ExitReason::ActivationFailed) before the process was ready. So
-/// [`restart_if`](crate::ChildSpec::restart_if), [`stop_if`](crate::ChildSpec::stop_if) and
+/// [`restart_if`](crate::ChildSpec::restart_if), [`leave_down_if`](crate::ChildSpec::leave_down_if) and
 /// [`on_error`](crate::ChildSpec::on_error) can decide by it.
 ///
 /// `Display` writes `exited with code 3` or `killed by SIGKILL (9)`. The last lines of stderr are its
@@ -33,7 +33,7 @@ const MAX_TEXT: usize = 1_000;
 /// let import = command("import", || Command::new("/usr/local/bin/import"))
 ///     .into_child()
 ///     // Its way to say that the input is invalid, which the next attempt won't change.
-///     .stop_if(|exit: &ProcessExit| exit.code() == Some(65));
+///     .leave_down_if(|exit: &ProcessExit| exit.code() == Some(65));
 /// # drop(import);
 /// ```
 #[derive(Clone, Debug)]

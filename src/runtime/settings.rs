@@ -11,12 +11,15 @@
 //!    so do those below them.
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
+use crate::exit::Exit;
 use crate::panic::Foreign;
 use crate::path::Path;
 use crate::policy::{ChildLayer, Layers, SupervisorLayer, Withheld};
@@ -26,6 +29,10 @@ use crate::sync::Mutex;
 ///
 /// A panic of its `Drop` is caught, wherever a plan or a supervisor drops it.
 pub(crate) type ConfigValue = Foreign<dyn Any + Send + Sync>;
+
+/// Checks a new configuration of a child.
+pub(crate) type ConfigCheck =
+    Foreign<dyn Fn(ConfigValue) -> Pin<Box<dyn Future<Output = Exit> + Send>> + Send + Sync>;
 
 /// The current configuration of a child, which its incarnations watch.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +56,8 @@ pub(crate) struct Settings {
     is_used: AtomicBool,
     values: Mutex<SettingValues>,
     configs: Mutex<HashMap<Path, Arc<ConfigCell>>>,
+    /// The checks of incarnations that run, by a number that orders them.
+    checks: Mutex<HashMap<Path, BTreeMap<u64, ConfigCheck>>>,
     /// The children that read their configuration while a plan is applied.
     reads: Mutex<Option<HashSet<Path>>>,
     /// Held while a plan is applied.
@@ -125,6 +134,7 @@ impl Settings {
             is_used: AtomicBool::new(self.is_used()),
             values: Mutex::new(self.values.lock().clone()),
             configs: Mutex::new(configs),
+            checks: Mutex::default(),
             reads: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
             applied: Mutex::new(self.applied.lock().clone()),
@@ -238,9 +248,48 @@ impl Settings {
         }
     }
 
+    /// Adds a check of new configurations of the child at `path`, until the guard is dropped.
+    pub(crate) fn add_check(self: &Arc<Self>, path: &Path, check: ConfigCheck) -> CheckGuard {
+        let path = path.without_serials();
+        let mut checks = self.checks.lock();
+        let of_child = checks.entry(path.clone()).or_default();
+        let number = of_child.last_key_value().map_or(0, |(last, _)| last + 1);
+        of_child.insert(number, check);
+        drop(checks);
+        CheckGuard { settings: Arc::clone(self), path, number }
+    }
+
+    /// Returns the checks of incarnations of the child at `path` that run.
+    pub(crate) fn checks_of(&self, path: &Path) -> Vec<ConfigCheck> {
+        let checks = self.checks.lock();
+        let of_child = checks.get(&path.without_serials());
+        of_child.into_iter().flat_map(BTreeMap::values).cloned().collect()
+    }
+
     /// Returns the configuration of the child at `path`, which is empty at first.
     pub(crate) fn config(&self, path: &Path) -> Arc<ConfigCell> {
         Arc::clone(self.configs.lock().entry(path.without_serials()).or_default())
+    }
+}
+
+/// Removes a check when it is dropped.
+pub(crate) struct CheckGuard {
+    settings: Arc<Settings>,
+    path: Path,
+    number: u64,
+}
+
+impl Drop for CheckGuard {
+    fn drop(&mut self) {
+        let mut checks = self.settings.checks.lock();
+        let Some(of_child) = checks.get_mut(&self.path) else { return };
+        let check = of_child.remove(&self.number);
+        if of_child.is_empty() {
+            checks.remove(&self.path);
+        }
+        drop(checks);
+        // Not under the lock: it is the child's closure.
+        drop(check);
     }
 }
 

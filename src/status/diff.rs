@@ -144,6 +144,8 @@ pub enum Fact {
     Health,
     /// See [`ChildInfo::status`].
     Status,
+    /// See [`ChildInfo::alarming`].
+    Alarming,
     /// See [`ChildInfo::limit`].
     Limit,
     /// See [`ChildInfo::last_call`].
@@ -191,6 +193,7 @@ string_enum!(
     LastExit = "last_exit",
     Health = "health",
     Status = "status",
+    Alarming = "alarming",
     Limit = "limit",
     LastCall = "last_call",
     Intensity = "intensity",
@@ -315,6 +318,7 @@ impl<'a> Comparison<'a> {
         };
         self.child(Fact::Health, |it| (it.healthy, it.problem.as_deref()), health);
         self.child(Fact::Status, |it| it.status.as_deref(), |it| it.map(str::to_owned));
+        self.child(Fact::Alarming, |it| it.alarming.as_deref(), |it| it.map(str::to_owned));
         let limit = |it: LimitUse| words::window(it.restarts, it.max_restarts, it.period);
         self.child(Fact::Limit, |it| it.limit, |it| it.map(limit));
         let call = |it: &LastCall| it.with_caller(it.call);

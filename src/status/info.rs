@@ -74,6 +74,9 @@ pub struct ChildInfo {
     pub next: Option<NextAttempt>,
     /// The text that the child has set; see [`Context::set_status`](crate::Context::set_status).
     pub status: Option<String>,
+    /// What the child reports to be wrong, though it works; see
+    /// [`Context::set_alarming`](crate::Context::set_alarming).
+    pub alarming: Option<Arc<str>>,
     /// The result of the [health check](crate::HealthCheck), and `false` while too many
     /// runs in a row of a periodic child have failed. `None` if the child
     /// isn't active. Also `None` if it has no health check or hasn't been checked yet, unless its runs fail.
@@ -318,6 +321,7 @@ impl ChildInfo {
             last_exit: None,
             next: None,
             status: None,
+            alarming: None,
             healthy: None,
             problem: None,
             requires: Arc::default(),

@@ -180,8 +180,9 @@ impl Status {
         self.problems().iter().all(|problem| !problem.essential)
     }
 
-    /// Returns every child that isn't [ready](ChildInfo::ready), and every supervisor that lacks active children, a
-    /// supervisor before its children.
+    /// Returns every child that isn't [ready](ChildInfo::ready) or has reported something
+    /// [alarming](crate::Context::set_alarming), and every supervisor that lacks active children, a supervisor before
+    /// its children.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -192,6 +193,10 @@ impl Status {
             if !child.ready {
                 let (path, problem) = (child.path.clone(), problem(child));
                 problems.push(Problem { path, problem, essential });
+            }
+            if let Some(alarming) = &child.alarming {
+                let (path, problem) = (child.path.clone(), Visible(alarming).to_string());
+                problems.push(Problem { path, problem, essential: false });
             }
             let lacks = node.supervisor.as_deref().filter(|it| it.lacks_active > 0);
             if let Some(SupervisorInfo { min_ready, lacks_active, .. }) = lacks {

@@ -26,7 +26,7 @@ serialize!(ChildInfo {
     significant, essential, ready, lifecycle, why, incarnation, restarts, failures,
     long_polls unless is_default, limit,
     created_at in ms, started_at in ms, since in ms, age as for_ms in ms,
-    last_exit, next, status, healthy, problem, requires, waits_for,
+    last_exit, next, status, alarming unless Option::is_none, healthy, problem, requires, waits_for,
     awaits unless Option::is_none, held, last_call,
     lease unless Option::is_none, schedule unless Option::is_none,
     mailbox,

@@ -52,6 +52,7 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
             .mailbox
             .filter(|it| it.len > 0)
             .map(|it| format!("{}/{} messages", it.len, it.capacity)),
+        child.alarming.as_deref().map(|text| cut(format_args!("ALARM: {text}"), room)),
         status.map(|text| format!("\"{}\"", cut(text, room - 2))),
         last.map(|reason| cut(format_args!("last: {reason}"), room)),
     ];

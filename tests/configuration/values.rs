@@ -262,6 +262,38 @@ impl<'de> Deserialize<'de> for Explodes {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_running_child_refuses_a_value_that_does_not_fit_its_state() {
+    let slots = Arc::new(AtomicU32::new(5));
+    let used = Arc::clone(&slots);
+    let child = worker("a", move |ctx: Context| {
+        let used = Arc::clone(&used);
+        async move {
+            ctx.on_validate(move |new: Arc<Server>| {
+                let used = used.load(Ordering::Relaxed);
+                async move {
+                    match u32::from(new.port) < used {
+                        true => Err(format!("{used} are in use")),
+                        false => Ok(()),
+                    }
+                }
+            })?;
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    });
+    let tree = start_with(app().child(child.config(ChildConfig::<Server>::new())), "").await;
+    settle().await;
+    let refused = try_apply(&tree, "[a.config]\nport = 4").await.unwrap_err();
+    assert_eq!(refused, "refused by `app/a` (app.toml:1): 5 are in use");
+    slots.store(3, Ordering::Relaxed);
+    apply(&tree, "[a.config]\nport = 4").await;
+
+    // A child that is down has no state that a value must fit.
+    tree.stop_child("a").await.unwrap();
+    apply(&tree, "[a.config]\nport = 1").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn kin_153_a_panic_while_a_value_is_read_or_checked_is_a_reason_that_names_the_child() {
     let spec = worker("a", idle).config(ChildConfig::<Explodes>::new());
     let tree = app().child(spec).build().unwrap();

@@ -169,6 +169,7 @@ async fn otp_78_under_rest_for_one_children_before_a_restart_loop_run_and_later_
     let incarnations: Vec<_> = tree
         .otp()
         .otp()
+        .otp()
         .which_children()
         .await
         .unwrap()

@@ -122,7 +122,7 @@ async fn a_trigger_that_does_not_restart_the_child_contains_a_fatal_error() {
     let fakes = FakeChildren::new();
     let inner = Supervisor::builder("inner").child(active("http"));
     let left = inner.into_child().on_exit(ExitKind::Escalated, OnExit::Leave);
-    let stopped = active("stopped").stop_if(|_: &NoPort| true);
+    let stopped = active("stopped").leave_down_if(|_: &NoPort| true);
     let temporary = active("temporary").restart(RestartType::Temporary);
     let app = Supervisor::builder("app").child(left).child(stopped).child(temporary);
     let tree = start(app.child(fakes.child("other"))).await;

@@ -416,7 +416,7 @@ mod errors {
         assert_eq!(becomes(failing().on_exit(ExitKind::Failed, OnExit::Restart)).await, RESTARTED);
         let forced = failing().on_exit(ExitKind::Failed, OnExit::EndSupervisor).restart_if(yes);
         assert_eq!(becomes(forced.clone()).await, RESTARTED);
-        assert_eq!(becomes(forced.stop_if(yes)).await, LEFT);
+        assert_eq!(becomes(forced.leave_down_if(yes)).await, LEFT);
     }
 
     #[tokio::test(start_paused = true)]
@@ -433,7 +433,8 @@ mod errors {
         };
         let sub = |name: &str| Supervisor::builder(name).restarts(0, SECOND);
         let deep = sub("a").child(sub("b").child(fails()));
-        let tree = start(app().child(deep.into_child().stop_if(is(ErrorKind::NotFound)))).await;
+        let tree =
+            start(app().child(deep.into_child().leave_down_if(is(ErrorKind::NotFound)))).await;
         settle().await;
 
         let a = tree.which_child("a").await.unwrap();
@@ -449,7 +450,7 @@ mod errors {
     async fn a_panicking_predicate_counts_as_false_and_affects_no_sibling() {
         let calls = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&calls);
-        let spec = failing(ErrorKind::TimedOut).stop_if(move |_: &io::Error| {
+        let spec = failing(ErrorKind::TimedOut).leave_down_if(move |_: &io::Error| {
             count.fetch_add(1, Relaxed);
             panic!("on purpose")
         });
@@ -548,7 +549,7 @@ mod how_it_is_said {
 
     /// The default of all children ignores timeouts.
     fn with_default() -> SupervisorBuilder {
-        let default = Trigger::from(RestartType::Transient).stop_if(is(ErrorKind::TimedOut));
+        let default = Trigger::from(RestartType::Transient).leave_down_if(is(ErrorKind::TimedOut));
         app().defaults(|child| child.restart(default))
     }
 
@@ -565,7 +566,7 @@ mod how_it_is_said {
         assert_eq!(becomes(failing(ErrorKind::TimedOut)).await, LEFT);
         assert_eq!(becomes(failing(ErrorKind::Other)).await, RESTARTED);
 
-        let added = |kind| failing(kind).stop_if(is(ErrorKind::NotFound));
+        let added = |kind| failing(kind).leave_down_if(is(ErrorKind::NotFound));
         assert_eq!(becomes(added(ErrorKind::NotFound)).await, LEFT);
         assert_eq!(becomes(added(ErrorKind::TimedOut)).await, LEFT, "it is still there");
         assert_eq!(becomes(added(ErrorKind::Other)).await, RESTARTED);
@@ -576,9 +577,9 @@ mod how_it_is_said {
         let own = |kind| failing(kind).restart(RestartType::Permanent);
         assert_eq!(becomes(own(ErrorKind::TimedOut)).await, RESTARTED);
         // Exceptions belong to the child, wherever they are written.
-        let before = failing(ErrorKind::NotFound).stop_if(is(ErrorKind::NotFound));
+        let before = failing(ErrorKind::NotFound).leave_down_if(is(ErrorKind::NotFound));
         assert_eq!(becomes(before.restart(RestartType::Permanent)).await, LEFT);
-        let after = own(ErrorKind::NotFound).stop_if(is(ErrorKind::NotFound));
+        let after = own(ErrorKind::NotFound).leave_down_if(is(ErrorKind::NotFound));
         assert_eq!(becomes(after).await, LEFT);
     }
 
@@ -629,7 +630,7 @@ mod how_it_is_said {
             assert!(matches!(error, BuildError::SignificantPermanent { .. }), "{error}");
         }
         let built = [
-            a().stop_if(|_: &io::Error| true),
+            a().leave_down_if(|_: &io::Error| true),
             a().on_exit(ExitKind::Hung, OnExit::Leave),
             a().restart(Trigger::any().activation_only()),
             a().restart(RestartType::OnStop),

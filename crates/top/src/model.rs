@@ -47,6 +47,7 @@ answers! {
         failures: u32,
         since_ms: u64,
         status: Option<Text>,
+        alarming: Option<Text>,
         healthy: Option<bool>,
         problem: Option<Text>,
         schedule: Option<Schedule>,

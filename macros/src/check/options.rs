@@ -84,7 +84,8 @@ fn own_restarts(args: &Args, restarts: &Args, errors: &mut Errors) {
 
 /// Refuses a permanent child that is significant, unless an exception lets it end for good.
 fn significant(args: &Args, errors: &mut Errors) {
-    let is_permanent = args.is_set_to("restart", "Permanent") && args.get("stop_if").is_none();
+    let is_permanent =
+        args.is_set_to("restart", "Permanent") && args.get("leave_down_if").is_none();
     errors.each(
         args.ident("significant").filter(|_| is_permanent),
         "a permanent child never ends for good, so its end can't be significant; write \

@@ -373,6 +373,13 @@ impl Backoff {
 }
 
 /// 200 ms, doubling to 30 s, plus up to 20 % jitter.
+/// [`constant`](Backoff::constant).
+impl From<Duration> for Backoff {
+    fn from(delay: Duration) -> Self {
+        Self::constant(delay)
+    }
+}
+
 impl Default for Backoff {
     fn default() -> Self {
         Self::exponential(Duration::from_millis(200), Duration::from_secs(30))

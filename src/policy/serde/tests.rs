@@ -70,7 +70,7 @@ fn a_trigger_is_written_in_its_shortest_form() {
         serde_json::json!({ "type": "on_stop", "activation_only": true }),
     );
     assert_eq!(
-        json(Trigger::any().stop_if(|_: &std::io::Error| true)),
+        json(Trigger::any().leave_down_if(|_: &std::io::Error| true)),
         serde_json::json!({
             "type": "permanent",
             "on_error": [{ "error": "std::io::error::Error", "then": "leave" }],

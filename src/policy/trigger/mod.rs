@@ -33,7 +33,7 @@ use crate::string_enum::string_enum;
 /// The first rule that matches decides. The order is that of systemd: `RestartPreventExitStatus`,
 /// `RestartForceExitStatus`, `Restart`.
 ///
-/// 1. an exception for the error that *doesn't* restart the child: [`stop_if`](Self::stop_if), or
+/// 1. an exception for the error that *doesn't* restart the child: [`leave_down_if`](Self::leave_down_if), or
 ///    [`on_error`](Self::on_error) with an answer other than a restart. The first call wins.
 /// 2. an exception for the error that restarts the child: [`restart_if`](Self::restart_if), or
 ///    [`on_error`](Self::on_error) with [`OnExit::RestartUncharged`]. The first call wins.
@@ -54,7 +54,7 @@ use crate::string_enum::string_enum;
 /// }
 ///
 /// let trigger = Trigger::from(RestartType::Transient)
-///     .stop_if(|error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied)
+///     .leave_down_if(|error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied)
 ///     .on(ExitKind::Panicked, OnExit::FailSupervisor);
 ///
 /// let app = Supervisor::builder("app").child(worker("import", import).restart(trigger)).build()?;
@@ -183,7 +183,7 @@ impl Trigger {
     ///
     /// Short for [`on_error`](Self::on_error) with [`OnExit::Leave`]. It takes precedence over every
     /// other rule.
-    pub fn stop_if<E: Error + 'static>(
+    pub fn leave_down_if<E: Error + 'static>(
         self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
     ) -> Self {

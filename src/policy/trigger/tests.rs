@@ -141,17 +141,17 @@ fn systemd_prevents_before_it_forces_before_it_looks_at_the_rest() {
                 .restart_if(yes),
             Restart,
         ),
-        (Trigger::any().restart_if(yes).stop_if(yes), Leave),
-        (Trigger::any().stop_if(yes).restart_if(yes), Leave),
+        (Trigger::any().restart_if(yes).leave_down_if(yes), Leave),
+        (Trigger::any().leave_down_if(yes).restart_if(yes), Leave),
         (Trigger::any().restart_if(yes).on_error(yes, FailSupervisor), FailSupervisor),
         // Of several that don't restart, the first call wins.
-        (Trigger::any().stop_if(yes).on_error(yes, FailSupervisor), Leave),
-        (Trigger::any().on_error(yes, FailSupervisor).stop_if(yes), FailSupervisor),
-        (Trigger::any().stop_if(is(DENIED)).on_error(yes, EndSupervisor), EndSupervisor),
-        (Trigger::any().stop_if(is(DENIED)), Restart),
+        (Trigger::any().leave_down_if(yes).on_error(yes, FailSupervisor), Leave),
+        (Trigger::any().on_error(yes, FailSupervisor).leave_down_if(yes), FailSupervisor),
+        (Trigger::any().leave_down_if(is(DENIED)).on_error(yes, EndSupervisor), EndSupervisor),
+        (Trigger::any().leave_down_if(is(DENIED)), Restart),
         // A charged and an uncharged restart are in one group: the first call wins.
         (Trigger::any().on_error(yes, RestartUncharged), RestartUncharged),
-        (Trigger::any().on_error(yes, RestartUncharged).stop_if(yes), Leave),
+        (Trigger::any().on_error(yes, RestartUncharged).leave_down_if(yes), Leave),
         (Trigger::any().on_error(yes, RestartUncharged).restart_if(yes), RestartUncharged),
         (Trigger::any().restart_if(yes).on_error(yes, RestartUncharged), Restart),
     ];
@@ -162,7 +162,7 @@ fn systemd_prevents_before_it_forces_before_it_looks_at_the_rest() {
 
 #[test]
 fn the_error_and_its_causes_are_searched() {
-    let trigger = Trigger::any().stop_if(is(REFUSED));
+    let trigger = Trigger::any().leave_down_if(is(REFUSED));
     let deep = || NoDatabase { cause: io(REFUSED) };
     let wrapped = || anyhow::Error::from(deep()).context("start");
     let found = [
@@ -189,7 +189,7 @@ fn the_error_and_its_causes_are_searched() {
     // The predicate is called for each error of the type, not only for the first.
     let outer = io::Error::other(deep());
     assert_eq!(
-        after(&Trigger::any().stop_if(is(REFUSED)), &ExitReason::Failed(outer.into())),
+        after(&Trigger::any().leave_down_if(is(REFUSED)), &ExitReason::Failed(outer.into())),
         Leave
     );
 }
@@ -197,7 +197,7 @@ fn the_error_and_its_causes_are_searched() {
 #[test]
 fn a_predicate_that_panics_does_not_match() {
     let trigger = Trigger::from(RestartType::Transient)
-        .stop_if(|error: &io::Error| match error.kind() {
+        .leave_down_if(|error: &io::Error| match error.kind() {
             REFUSED => panic!("on purpose"),
             kind => kind == DENIED,
         })
@@ -219,7 +219,7 @@ fn a_childs_own_exceptions_come_first_within_each_group() {
         .on(ExitKind::Hung, EndSupervisor)
         .on_error(is(DENIED), FailSupervisor)
         .on_error(is(ErrorKind::TimedOut), FailSupervisor);
-    let prevented = base.clone().stop_if(is(REFUSED));
+    let prevented = base.clone().leave_down_if(is(REFUSED));
 
     let table = [
         (&base, ExitReason::Panicked("boom".into()), Leave),
@@ -253,7 +253,7 @@ fn always_restarts_is_true_if_every_exit_restarts() {
     let not_always = [
         Trigger::stop(),
         Trigger::failure(),
-        Trigger::any().stop_if(yes),
+        Trigger::any().leave_down_if(yes),
         Trigger::any().on(ExitKind::Hung, FailSupervisor),
         Trigger::any().activation_only(),
         RestartType::Temporary.into(),
@@ -265,11 +265,11 @@ fn always_restarts_is_true_if_every_exit_restarts() {
 
 #[test]
 fn triggers_are_equal_if_they_share_their_predicates() {
-    let trigger = Trigger::any().stop_if(is(REFUSED));
+    let trigger = Trigger::any().leave_down_if(is(REFUSED));
 
     assert_eq!(trigger, trigger.clone());
     assert_ne!(trigger, Trigger::any());
-    assert_ne!(trigger, Trigger::any().stop_if(is(REFUSED)), "closures can't be compared");
+    assert_ne!(trigger, Trigger::any().leave_down_if(is(REFUSED)), "closures can't be compared");
     assert_ne!(Trigger::any(), Trigger::any().activation_only());
     assert_ne!(Trigger::any(), Trigger::any().on(ExitKind::Hung, Leave));
 }

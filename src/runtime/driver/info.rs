@@ -86,6 +86,7 @@ impl Driver {
             last_call: None,
             next,
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
+            alarming: incarnation.and_then(|it| it.alarming()),
             healthy: None,
             path,
             lease: None,

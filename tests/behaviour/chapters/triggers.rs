@@ -97,7 +97,7 @@ mod causes {
 
     async fn is_left(error: fn() -> ExitError) -> bool {
         let import = worker_with("import", error, import)
-            .stop_if(|error: &io::Error| error.kind() == ErrorKind::NotFound);
+            .leave_down_if(|error: &io::Error| error.kind() == ErrorKind::NotFound);
         let app = Supervisor::builder("app").child(import).build().unwrap().start().await.unwrap();
         tokio::time::sleep(Duration::from_millis(1)).await;
         let import = app.which_child("import").await.unwrap();
@@ -137,7 +137,7 @@ mod order {
             .restart(RestartType::Transient) // 5
             .on_exit(ExitKind::Failed, OnExit::Leave) // 3
             .restart_if(|error: &io::Error| error.kind() != ErrorKind::Other) // 2
-            .stop_if(|error: &io::Error| error.kind() == ErrorKind::NotFound); // 1
+            .leave_down_if(|error: &io::Error| error.kind() == ErrorKind::NotFound); // 1
         let app = Supervisor::builder("app").child(import).build().unwrap().start().await.unwrap();
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         let import = app.which_child("import").await.unwrap();

@@ -1,6 +1,6 @@
 use verger::{Context, Supervisor, worker};
 
-#[worker(stop_if = |text: &String| text.is_empty())]
+#[worker(leave_down_if = |text: &String| text.is_empty())]
 async fn clock(ctx: Context) {
     ctx.cancelled().await;
 }

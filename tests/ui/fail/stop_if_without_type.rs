@@ -1,6 +1,6 @@
 use verger::{Context, Supervisor, worker};
 
-#[worker(stop_if = |error| error.is_fatal())]
+#[worker(leave_down_if = |error| error.is_fatal())]
 async fn clock(ctx: Context) {
     ctx.cancelled().await;
 }

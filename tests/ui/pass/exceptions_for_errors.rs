@@ -24,7 +24,7 @@ fn for_good(refused: &Refused) -> bool {
 
 #[worker(
     backoff(none),
-    stop_if = [for_good, |error: &io::Error| error.kind() == ErrorKind::NotFound]
+    leave_down_if = [for_good, |error: &io::Error| error.kind() == ErrorKind::NotFound]
 )]
 async fn answers(reason: u32) -> Exit {
     match reason {
@@ -50,7 +50,7 @@ struct App {
     #[child(
         restart = "permanent",
         significant,
-        stop_if = move |refused: &Refused| refused.0 == self.limit
+        leave_down_if = move |refused: &Refused| refused.0 == self.limit
     )]
     limited: ChildSpec,
     limit: u32,

@@ -49,7 +49,7 @@ impl Db {
     period = "1s"
 )]
 struct App {
-    #[child(fallback = clock(1, 2), stop_if = |error: &::std::io::Error| error.raw_os_error() == NONE)]
+    #[child(fallback = clock(1, 2), leave_down_if = |error: &::std::io::Error| error.raw_os_error() == NONE)]
     clock: ::verger::ChildSpec,
     #[child]
     db: Db,

@@ -68,6 +68,9 @@ fn state(lines: &mut Lines, node: &Node, now_ms: u64) {
     if let Some(status) = &node.status {
         lines.add("status", Tone::Plain, format!("\"{status}\""));
     }
+    if let Some(alarming) = &node.alarming {
+        lines.add("alarm", Tone::Bad, alarming.to_string());
+    }
     match (node.healthy, &node.problem) {
         (Some(true), _) => lines.add("health", Tone::Good, "the last check has passed"),
         (None, None) => {}

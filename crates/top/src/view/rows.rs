@@ -109,6 +109,7 @@ fn facts(node: &Node) -> Vec<String> {
     if node.healthy == Some(false) {
         facts.extend(node.problem.as_ref().map(ToString::to_string));
     }
+    facts.extend(node.alarming.as_ref().map(ToString::to_string));
     facts.extend(node.status.as_ref().map(|status| format!("\"{status}\"")));
     if node.is_loud() {
         facts.extend(node.last_exit.as_ref().map(|exit| exit.reason.message.to_string()));

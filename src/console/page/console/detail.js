@@ -40,6 +40,7 @@ function facts(node, now) {
     ['Last run', run && `${run.problem ?? run.outcome}, ${ago(run.began_ms, now)}, took ${took(run.took_ms)}`],
     ['Runs', schedule && `${schedule.runs}${schedule.failed ? `, ${schedule.failed} failed` : ''}${schedule.skipped ? `, ${schedule.skipped} skipped` : ''}`],
     ['Status', node.status && `“${node.status}”`],
+    ['Alarm', node.alarming],
     ['Health', node.healthy === null ? null : node.healthy ? 'healthy' : `unhealthy: ${node.problem ?? 'no reason given'}`],
     ['Ready', `${yes(node.ready)}${node.essential ? '' : ' (not essential)'}${node.significant ? ' (significant)' : ''}`],
     ['Last exit', exit && exit.reason.message],

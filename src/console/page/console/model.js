@@ -11,7 +11,7 @@ const NOTHING = Object.freeze({ children: 0, problems: 0, restarts: 0, mail: 0 }
 const parentPath = (path) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : null);
 
 /** Whether the child needs attention. */
-export const isProblem = (node) => !node.ready || node.held || node.healthy === false || Boolean(node.limit?.reached);
+export const isProblem = (node) => !node.ready || node.held || node.healthy === false || Boolean(node.alarming) || Boolean(node.limit?.reached);
 
 /** The word for a child's state: that of its lifecycle, unless a more urgent one applies. */
 export function stateOf(node) {

@@ -28,6 +28,7 @@ export function details(node, now) {
   if (node.explanation) parts.push(node.explanation);
   else if (node.held) parts.push('held');
   if (node.problem && node.healthy === false) parts.push(node.problem);
+  if (node.alarming) parts.push(node.alarming);
   if (node.waits_for?.length) parts.push(`waits for ${node.waits_for.join(', ')}`);
   // An exit that a caller has asked for says no more than the caller.
   if (node.last_exit && !node.ready && node.explanation === node.why) parts.push(`last: ${node.last_exit.reason.message}`);
