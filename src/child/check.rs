@@ -126,6 +126,12 @@ impl ChildSpec {
                 path: path(),
                 problem: problem.to_string(),
             })?;
+            if self.factory.keeps_memo() {
+                lease.check_memos().map_err(|problem| BuildError::BadLease {
+                    path: path(),
+                    problem: problem.to_string(),
+                })?;
+            }
         }
         let values = &self.options.values;
         for (duration, option, example) in [

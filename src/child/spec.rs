@@ -235,6 +235,11 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether a child with a lease keeps something in the lease's memo.
+    fn keeps_memo(&self) -> bool {
+        false
+    }
+
     /// Warns of what is valid, but probably a mistake.
     fn warn(&self, _path: &dyn Fn() -> Path, _warnings: &mut Vec<BuildWarning>) {}
 

@@ -93,9 +93,18 @@ pub trait LeaseEngine: fmt::Debug + Send + Sync + 'static {
     /// Nothing is lost if the future is dropped.
     async fn holder(&self, name: &str) -> Result<LeaseRecord, LeaseError>;
 
+    /// Returns whether the engine can [store a memo](Self::write_memo). Default: `false`.
+    ///
+    /// `build` asks before it accepts what needs one, such as a job that makes up for missed runs and has a lease. It doesn't
+    /// ask the store.
+    fn stores_memos(&self) -> bool {
+        false
+    }
+
     /// Stores a memo with the lease, if the holder of this claim has it with this token.
     ///
-    /// The memo replaces the last one, and [`holder`](Self::holder) returns it from then on. A store that can't keep
+    /// The memo replaces the last one, and [`holder`](Self::holder) returns it from then on. An engine that has this method
+    /// returns `true` from [`stores_memos`](Self::stores_memos). A store that can't keep
     /// one needs no such method: by default, the answer is an error whose
     /// [`is_unsupported`](LeaseError::is_unsupported) is `true`.
     ///
@@ -158,7 +167,11 @@ impl<E: LeaseEngine + ?Sized> LeaseEngine for Arc<E> {
         (**self).holder(name).await
     }
 
-    // Not the default of the trait, which the inner engine may replace.
+    // Not the defaults of the trait, which the inner engine may replace.
+    fn stores_memos(&self) -> bool {
+        (**self).stores_memos()
+    }
+
     async fn write_memo(
         &self,
         claim: &Claim,

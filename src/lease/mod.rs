@@ -15,6 +15,7 @@
 //! | `clock` | the time, with that of suspends |
 //! | `spec` | the lease of a child |
 //! | `guard` | the rules: what to ask next, and what an answer means |
+//! | `held` | the lease of one incarnation, and its memo |
 //! | `owner` | the name under which a child asks, with its address |
 //! | `keeper` | carries out what the guard decides |
 //! | `file` | the engine for one machine |
@@ -26,6 +27,8 @@ mod engine;
 #[cfg(unix)]
 mod file;
 mod guard;
+#[cfg(feature = "cron")]
+mod held;
 mod keeper;
 mod owner;
 mod record;
@@ -50,6 +53,8 @@ pub use self::engine::{Acquired, Claim, LeaseEngine, LeaseError, MemoWrite, Rele
 #[cfg(unix)]
 pub use self::file::File;
 pub(crate) use self::guard::{LeaseChange, LeaseEnd};
+#[cfg(feature = "cron")]
+pub(crate) use self::held::HeldLease;
 pub(crate) use self::keeper::keep;
 pub use self::owner::Owner;
 pub(crate) use self::owner::holder;

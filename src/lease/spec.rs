@@ -12,7 +12,8 @@ use super::guard::LeaseChange;
 use super::times::{LeaseProblem, LeaseTimes};
 use crate::child::{ChildSpec, Context};
 use crate::exit::{Exit, Outcome};
-use crate::panic::Foreign;
+use crate::panic::{Foreign, catch_panic};
+use crate::start_of::cut;
 
 /// The lease that a child needs in order to run.
 ///
@@ -231,6 +232,19 @@ impl Lease {
             return Err(LeaseProblem::Address { address: address.to_string() });
         }
         self.times.check()
+    }
+
+    /// Checks that a job can make up for missed runs.
+    ///
+    /// # Errors
+    ///
+    /// If the engine can't store the time of the last one.
+    pub(crate) fn check_memos(&self) -> Result<(), LeaseProblem> {
+        if self.engine.stores_memos() {
+            return Ok(());
+        }
+        let engine = catch_panic(|| format!("{:?}", &*self.engine)).unwrap_or_default();
+        Err(LeaseProblem::NoMemo { engine: cut(engine), lease: self.name.to_string() })
     }
 }
 

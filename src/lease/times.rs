@@ -136,6 +136,17 @@ pub enum LeaseProblem {
         /// The value that was set.
         address: String,
     },
+    /// A job makes up for missed runs, and its engine can't store when the last run was.
+    #[error(
+        "`Missed::OnceWithin` needs to know the last run of any process, which the engine `{engine}` of the lease \
+         `{lease}` can't store; use an engine that stores memos, or write `Missed::Skip`"
+    )]
+    NoMemo {
+        /// The engine, as `Debug` writes it.
+        engine: String,
+        /// The name of the lease.
+        lease: String,
+    },
     /// A time is zero.
     #[error("the `{option}` of the lease is zero; write a duration such as `{example:?}`")]
     Zero {

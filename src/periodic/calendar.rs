@@ -73,6 +73,15 @@ struct Passed {
 }
 
 impl Calendar {
+    /// Returns the place after this time, up to which the plan is settled.
+    #[cfg(all(feature = "cron", feature = "lease"))]
+    pub(super) fn after(&self, settled: SystemTime, draw: Draw<'_>) -> CalendarState {
+        let seen = Some(settled);
+        let mut state = CalendarState { started: true, seen, ..CalendarState::default() };
+        self.plan_after(&mut state, settled, draw);
+        state
+    }
+
     /// An incarnation begins. Returns how many ticks were missed since the one before.
     pub(super) fn start(&self, state: &mut CalendarState, now: StepTime, draw: Draw<'_>) -> u64 {
         let wall_clock = self.look(state, now, draw);

@@ -36,7 +36,9 @@ use crate::path::Path;
 /// | one time of day, such as `30 2 * * *` | the run begins where the gap ends | one run, at the first |
 /// | any other, such as `*/15 * * * *` | no run | two runs |
 ///
-/// Nothing is kept when the process ends: which runs were missed is known from the first start of the child on. A failed
+/// Which runs were missed is known from the first start of the child on: nothing is kept when the process ends. With a
+/// lease and [`Missed::OnceWithin`], the planned time of the last run is stored with the lease
+/// before the run begins. A hand-over between processes then neither repeats a run nor loses one. A failed
 /// run doesn't fail the child: for failed runs, cancellation and restarts see [`every`](crate::every).
 ///
 /// If both the day of the month and the day of the week are restricted, the child runs on days that match either one, and

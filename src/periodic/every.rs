@@ -226,6 +226,10 @@ struct JobFactory<F> {
 
 impl<F: RunFunction> IncarnationFactory for JobFactory<F> {
     fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
+        #[cfg(all(feature = "cron", feature = "lease"))]
+        if let Some(life) = super::hand_over::life(&self.job, &ctx, phases.grace) {
+            return life;
+        }
         let (job, ctx, grace) = (Arc::clone(&self.job), Some(ctx), phases.grace);
         Box::pin(LazyLife::New { job, ctx, grace })
     }
@@ -248,6 +252,10 @@ impl<F: RunFunction> ChildMeta for JobFactory<F> {
     fn warn(&self, path: &dyn Fn() -> Path, warnings: &mut Vec<BuildWarning>) {
         // A schedule that is refused has no warning.
         let _ = (self.check)(path, warnings);
+    }
+
+    fn keeps_memo(&self) -> bool {
+        matches!(&self.job.plan, RunPlan::Calendar(calendar) if calendar.missed_within.is_some())
     }
 
     fn property(&self) -> Option<Arc<dyn ShownProperty>> {

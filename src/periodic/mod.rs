@@ -74,6 +74,7 @@
 // | `options` | what they have in common, and why a schedule is refused |
 // | `calendar` | when the next run is due at points of the wall clock, without effects |
 // | `plan` | the same by a rate; one of both, with its state |
+// | `hand_over` | a calendar whose child has a lease: the last planned time is kept with it |
 // | `record` | what is kept of a child over its incarnations, and shown in the status |
 // | `life` | the future of one incarnation |
 // | `run` | one run: its context, its limit, its outcome, its log lines, health and metrics |
@@ -82,6 +83,8 @@ mod calendar;
 #[cfg(feature = "cron")]
 mod cron;
 mod every;
+#[cfg(all(feature = "cron", feature = "lease"))]
+mod hand_over;
 mod life;
 mod options;
 mod plan;

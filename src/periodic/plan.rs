@@ -33,6 +33,12 @@ pub(super) enum PlanState {
 }
 
 impl PlanState {
+    /// The place after this time, up to which the plan is settled.
+    #[cfg(all(feature = "cron", feature = "lease"))]
+    pub(super) fn after(calendar: &Calendar, settled: SystemTime) -> Self {
+        Self::Calendar(calendar.after(settled, &mut draw))
+    }
+
     fn rate(&mut self) -> &mut RateState {
         if !matches!(self, Self::Rate(_)) {
             *self = Self::Rate(RateState::default());

@@ -10,6 +10,8 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+#[cfg(all(feature = "cron", feature = "lease"))]
+use super::calendar::Calendar;
 use super::plan::{PlanState, RunPlan, RunStep, StepTime};
 use crate::child::ShownProperty;
 use crate::lifecycle::Lifecycle;
@@ -52,6 +54,12 @@ impl JobRecord {
         state.skip(missed);
         state.look_ahead(now);
         missed
+    }
+
+    /// The plan continues after this time, up to which another process may have carried it out.
+    #[cfg(all(feature = "cron", feature = "lease"))]
+    pub(super) fn continue_after(&self, calendar: &Calendar, settled: SystemTime) {
+        self.0.lock().place = PlanState::after(calendar, settled);
     }
 
     /// Returns what to do now, and how many runs were missed before.

@@ -254,6 +254,10 @@ impl LeaseEngine for MemoryLeases {
         faults.answer(record).await
     }
 
+    fn stores_memos(&self) -> bool {
+        true
+    }
+
     async fn write_memo(
         &self,
         claim: &Claim,

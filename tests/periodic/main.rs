@@ -9,6 +9,8 @@ mod daylight_saving;
 mod diary;
 mod every;
 mod failures;
+#[cfg(all(feature = "cron", feature = "lease", feature = "testing"))]
+mod leases;
 mod limits;
 #[path = "../common/log.rs"]
 mod log;

@@ -395,6 +395,10 @@ impl LeaseEngine for Postgres {
         self.record(row)
     }
 
+    fn stores_memos(&self) -> bool {
+        true
+    }
+
     async fn write_memo(
         &self,
         claim: &Claim,

@@ -221,6 +221,10 @@ impl LeaseEngine for File {
         blocking(name, look).await
     }
 
+    fn stores_memos(&self) -> bool {
+        true
+    }
+
     async fn write_memo(
         &self,
         claim: &Claim,

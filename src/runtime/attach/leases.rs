@@ -17,6 +17,8 @@ use super::task_set::TaskSet;
 use super::{Attachment, StepView};
 use crate::child::ChildSpec;
 use crate::core::{ConditionEffect, ConditionEvent, Effect, Key, MachineEvent};
+#[cfg(feature = "cron")]
+use crate::lease::HeldLease;
 use crate::lease::{Lease, LeaseChange, LeaseEnd, holder, keep};
 use crate::properties::Properties;
 use crate::runtime::log;
@@ -47,6 +49,9 @@ struct Keeper {
     number: u64,
     end: oneshot::Sender<LeaseEnd>,
     info: Arc<LeaseInfo>,
+    /// The name under which it asks.
+    #[cfg(feature = "cron")]
+    holder: Arc<str>,
 }
 
 impl NeededLease {
@@ -107,7 +112,13 @@ impl Leases {
         let lease = Lease::clone(&needed.lease);
         let holder = holder(&path, needed.leaked, lease.address());
         let info = Arc::new(LeaseInfo::sought(lease.name()));
-        needed.keeper = Some(Keeper { number, end, info });
+        needed.keeper = Some(Keeper {
+            number,
+            end,
+            info,
+            #[cfg(feature = "cron")]
+            holder: Arc::clone(&holder),
+        });
         let shared = Arc::clone(view.shared);
         let report = move |change| {
             // A supervisor that has ended needs no report.
@@ -168,6 +179,11 @@ impl Leases {
                 let known = LeaseInfo::granted(&lease, token.get());
                 let mut changes = Properties::default();
                 changes.set(Arc::new(token));
+                #[cfg(feature = "cron")]
+                if let Some(keeper) = &needed.keeper {
+                    let holder = Arc::clone(&keeper.holder);
+                    changes.set(Arc::new(HeldLease::new(&needed.lease, holder, token)));
+                }
                 let granted = ConditionEvent::LeaseGranted { key, changes };
                 (info(known), Some(granted), EventKind::LeaseGranted { lease, token: token.get() })
             }

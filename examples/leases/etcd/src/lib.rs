@@ -257,6 +257,10 @@ impl LeaseEngine for Etcd {
         Ok(record.with_memo(memo))
     }
 
+    fn stores_memos(&self) -> bool {
+        true
+    }
+
     async fn write_memo(
         &self,
         claim: &Claim,

@@ -189,6 +189,10 @@ impl LeaseEngine for Kubernetes {
         Ok(shown.with_memo(*record.memo()))
     }
 
+    fn stores_memos(&self) -> bool {
+        true
+    }
+
     async fn write_memo(
         &self,
         claim: &Claim,

@@ -220,6 +220,10 @@ impl LeaseEngine for Nats {
         Ok(record.with_memo(store.read_memo(&memo).await?))
     }
 
+    fn stores_memos(&self) -> bool {
+        true
+    }
+
     async fn write_memo(
         &self,
         claim: &Claim,

@@ -189,6 +189,10 @@ impl LeaseEngine for Faulty {
         })
     }
 
+    fn stores_memos(&self) -> bool {
+        true
+    }
+
     async fn write_memo(
         &self,
         claim: &Claim,
