@@ -13,6 +13,7 @@
 //! 5. After an end, requests are sent to give back a lease that is or may be granted, and for no other purpose. They
 //!    are over within [`END_WITHIN`], and before the lease expires.
 //! 6. A step that waits names an instant in the future.
+//! 7. While the engine fails, a standby asks less and less often, at least every [`SLOWEST`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,6 +30,13 @@ mod tests;
 
 /// How long an end takes at most.
 const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often a standby asks an engine that fails, at the least.
+const SLOWEST: Duration = Duration::from_secs(10);
+
+/// After how long a standby that can't ask says so again, and then how often.
+const SAID_AGAIN: Duration = Duration::from_secs(10);
+const SAID_EVERY: Duration = Duration::from_secs(300);
 
 /// How often a release is tried.
 const RELEASES: u32 = 3;
@@ -70,6 +78,8 @@ pub(super) enum GuardStep {
 /// A line of the log about something that changes nothing for the child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
+    /// For this time, no request of a standby was answered.
+    NotAsked { problem: Arc<str>, waited: Duration },
     /// A request to renew has failed, and the one before has not.
     NotRenewed { problem: Arc<str>, lost_in: Duration },
     /// A request to renew has succeeded after others have failed.
@@ -150,6 +160,8 @@ pub(super) struct Guard {
     in_flight: Option<InFlight>,
     /// When the next request is due.
     next: Instant,
+    /// The requests of a standby that have failed in a row.
+    failing: Option<Failing>,
     /// What was reported last.
     standby: Option<LeaseChange>,
     /// Steps to return before any others.
@@ -170,6 +182,17 @@ enum Phase {
     Held(Grant),
     Releasing(Release),
     Done,
+}
+
+/// Requests of a standby that have failed in a row.
+#[derive(Debug)]
+struct Failing {
+    since: Instant,
+    count: u32,
+    /// Why the last one has failed.
+    problem: Arc<str>,
+    /// When the next line about it is due.
+    said: Instant,
 }
 
 #[derive(Debug)]
@@ -207,6 +230,7 @@ impl Guard {
             phase: Phase::Standby,
             in_flight: None,
             next: now.at(),
+            failing: None,
             standby: None,
             steps: VecDeque::new(),
         }
@@ -233,6 +257,9 @@ impl Guard {
     /// Takes the answer to the request in flight.
     pub(super) fn on_answer(&mut self, answer: Answer, now: LeaseInstant) {
         let Some(InFlight { sent, .. }) = self.in_flight.take() else { return };
+        if !matches!(answer, Answer::Unknown(_)) {
+            self.failing = None;
+        }
         match (&mut self.phase, answer) {
             (Phase::Standby, Answer::Acquired(Acquired::Granted(token))) => {
                 let grant = Grant { token, sent, problem: None };
@@ -252,6 +279,7 @@ impl Guard {
                     Some(LeaseChange::Standby { holder, .. }) => holder.clone(),
                     _ => None,
                 };
+                self.on_failing(Arc::clone(&problem), sent, now);
                 self.on_standby(holder, Some(problem));
             }
             (Phase::LastAnswer { until }, Answer::Acquired(Acquired::Granted(token))) => {
@@ -312,6 +340,20 @@ impl Guard {
         }
     }
 
+    /// Notes that a request of a standby has failed, which delays the next one.
+    fn on_failing(&mut self, problem: Arc<str>, sent: LeaseInstant, now: LeaseInstant) {
+        let failing = self.failing.get_or_insert_with(|| Failing {
+            since: now.at(),
+            count: 0,
+            problem: Arc::clone(&problem),
+            said: later(now.at(), SAID_AGAIN),
+        });
+        failing.count = failing.count.saturating_add(1);
+        failing.problem = problem;
+        let wait = self.times.next_poll_of_failing(failing.count, SLOWEST, &mut self.random);
+        self.next = later(sent.at(), wait);
+    }
+
     fn lose(&mut self, reason: LossReason) {
         self.phase = Phase::Done;
         // First, so that the drop of a request delays nothing.
@@ -342,6 +384,14 @@ impl Guard {
             self.steps.push_back(GuardStep::Drop);
             let timeout = self.times.request_timeout();
             self.on_answer(Answer::Unknown(format!("no answer within {timeout:?}").into()), now);
+        }
+        if let (Phase::Standby, Some(failing)) = (&self.phase, &mut self.failing)
+            && failing.said <= now.at()
+        {
+            failing.said = later(now.at(), SAID_EVERY);
+            let waited = now.at().saturating_duration_since(failing.since);
+            let problem = Arc::clone(&failing.problem);
+            self.steps.push_back(GuardStep::Log(Line::NotAsked { problem, waited }));
         }
         let problem = match &mut self.phase {
             Phase::LastAnswer { until } if *until <= now.at() => None,
@@ -397,7 +447,11 @@ impl Guard {
     fn deadline(&self, now: LeaseInstant) -> Option<Instant> {
         let next = self.in_flight.map_or(self.next, |InFlight { until, .. }| until);
         match &self.phase {
-            Phase::Standby | Phase::TooLate(_) => Some(next),
+            Phase::Standby => {
+                let said = self.failing.as_ref().map(|failing| failing.said);
+                Some(said.map_or(next, |said| said.min(next)))
+            }
+            Phase::TooLate(_) => Some(next),
             Phase::LastAnswer { until } | Phase::Releasing(Release { until, .. }) => {
                 Some(next.min(*until))
             }

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -22,9 +22,10 @@ use super::spec::{Lease, StandbyHook};
 use crate::clock::{later, now};
 use crate::exit::{Exit, ExitError};
 use crate::panic::{CatchPanic, Foreign, PanicMessage, catch_panic};
+use crate::path::Path;
 use crate::subscriber::{info, warn};
 
-/// Requests the lease until it is granted, and then renews it until it is lost.
+/// Requests the lease until it is granted, and then renews it until it is lost. Lines of the log name the child.
 ///
 /// Returns after a loss is reported, or after `end`:
 ///
@@ -39,12 +40,13 @@ use crate::subscriber::{info, warn};
 /// If the future is dropped, the lease isn't released.
 pub(crate) async fn keep(
     lease: Lease,
+    child: Path,
     holder: Arc<str>,
     end: oneshot::Receiver<LeaseEnd>,
     mut report: impl FnMut(LeaseChange) + Send,
 ) {
     let watch = lease.watch.clone();
-    let mut keeper = Keeper::new(lease, holder);
+    let mut keeper = Keeper::new(lease, child, holder);
     let mut end = Some(end);
     loop {
         let now = keeper.clock.now();
@@ -68,6 +70,7 @@ pub(crate) async fn keep(
 }
 
 struct Keeper {
+    child: Path,
     engine: Foreign<dyn LeaseEngine>,
     claim: Claim,
     guard: Guard,
@@ -79,11 +82,12 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(lease: Lease, holder: Arc<str>) -> Self {
+    fn new(lease: Lease, child: Path, holder: Arc<str>) -> Self {
         let Lease { name, engine, times, on_standby, suspended, .. } = lease;
         let mut clock = LeaseClock::new(suspended);
         let now = clock.now();
         Self {
+            child,
             engine,
             claim: Claim::new(name, holder, times.ttl),
             guard: Guard::new(times, fastrand::Rng::new(), now),
@@ -121,26 +125,34 @@ impl Keeper {
                     Ok(Err(error)) => error.to_string(),
                     Err(panic) => format!("panicked: {panic}"),
                 };
-                let lease = &**self.claim.name();
-                warn!(target: "verger::lease", lease, error, "the preparation of the standby has failed");
+                let (child, lease) = (&self.child, &**self.claim.name());
+                warn!(target: "verger::lease", %child, lease, error, "the preparation of the standby has failed");
             }
             () = tokio::time::sleep_until(later(now(), wait).into()) => {}
         }
     }
 
     fn log(&self, line: &Line) {
-        let lease = &**self.claim.name();
+        let (child, lease) = (&self.child, &**self.claim.name());
         match line {
+            Line::NotAsked { problem, waited } => {
+                let error = &**problem;
+                let waited = Duration::from_secs(waited.as_secs());
+                warn!(target: "verger::lease", %child, lease, error, ?waited, "still can't ask for the lease");
+            }
             Line::NotRenewed { problem, lost_in } => {
                 let error = &**problem;
-                warn!(target: "verger::lease", lease, error, ?lost_in, "can't renew the lease");
+                warn!(target: "verger::lease", %child, lease, error, ?lost_in, "can't renew the lease");
             }
             Line::RenewedAgain => {
-                info!(target: "verger::lease", lease, "the lease is renewed again");
+                info!(target: "verger::lease", %child, lease, "the lease is renewed again");
             }
             Line::NotReleased { problem } => {
                 let (error, expires_within) = (&**problem, self.claim.ttl());
-                warn!(target: "verger::lease", lease, error, ?expires_within, "can't release the lease");
+                warn!(
+                    target: "verger::lease", %child, lease, error, ?expires_within,
+                    "can't release the lease"
+                );
             }
         }
     }

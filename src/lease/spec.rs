@@ -115,6 +115,8 @@ impl Lease {
     }
 
     /// Sets the time from one request of a standby to the next. Default: 500 ms.
+    ///
+    /// While the engine fails, it is twice as long after each request, up to 10 s.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.times.poll = poll;
         self

@@ -11,7 +11,7 @@ use crate::policy::Jitter;
 /// | [`ttl`](Self::ttl) | 15 s | after the last request that the store has received, the lease expires |
 /// | [`renew_deadline`](Self::renew_deadline) | 10 s | after the last request that was answered with *yes*, the child is cancelled |
 /// | [`retry`](Self::retry) | 2 s | from one request to renew to the next |
-/// | [`poll`](Self::poll) | 500 ms | from one request of a standby to the next |
+/// | [`poll`](Self::poll) | 500 ms | from one request of a standby to the next; twice as long after each that has failed, up to 10 s |
 /// | [`jitter`](Self::jitter) | 0.2 | up to this fraction of them is added to `retry` and `poll`, at random |
 ///
 /// All count from before the request was sent. Between the renew deadline and the expiry, the child has its grace
@@ -63,6 +63,19 @@ impl LeaseTimes {
     /// Returns the time from one request of a standby to the next.
     pub(super) fn next_poll(&self, random: &mut fastrand::Rng) -> Duration {
         Jitter::Additive(self.jitter).apply(self.poll, random)
+    }
+
+    /// Returns the same time after so many requests in a row that have failed: twice as long after each but the first,
+    /// up to `slowest`.
+    pub(super) fn next_poll_of_failing(
+        &self,
+        failed: u32,
+        slowest: Duration,
+        random: &mut fastrand::Rng,
+    ) -> Duration {
+        let doubled = 2_u32.checked_pow(failed.saturating_sub(1)).and_then(|times| self.poll.checked_mul(times));
+        let poll = doubled.unwrap_or(slowest).min(slowest.max(self.poll));
+        Jitter::Additive(self.jitter).apply(poll, random)
     }
 
     /// Checks the values.

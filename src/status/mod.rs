@@ -80,6 +80,7 @@ pub use self::info::{
     ChildInfo, ChildKind, Counts, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
     MailboxInfo, NextAttempt, ProgramInfo, RunOutcome, ScheduleInfo, SupervisorInfo, Totals,
 };
+use crate::human_duration::HumanDuration;
 use crate::invisible::Visible;
 use crate::path::Path;
 use crate::policy::{
@@ -180,9 +181,11 @@ impl Status {
         self.problems().iter().all(|problem| !problem.essential)
     }
 
-    /// Returns every child that isn't [ready](ChildInfo::ready) or has reported something
-    /// [alarming](crate::Context::set_alarming), and every supervisor that lacks active children, a supervisor before
-    /// its children.
+    /// Returns every child that isn't [ready](ChildInfo::ready), every child that has reported something
+    /// [alarming](crate::Context::set_alarming), every supervisor that lacks active children, and every child on standby whose
+    /// lease can't be asked for, a supervisor before its children.
+    ///
+    /// Neither an alarm nor a lease that can't be asked for makes the tree unready.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -193,6 +196,9 @@ impl Status {
             if !child.ready {
                 let (path, problem) = (child.path.clone(), problem(child));
                 problems.push(Problem { path, problem, essential });
+            } else if let Some(problem) = lease_problem(child) {
+                // A child on standby is ready: a different process may have the lease.
+                problems.push(Problem { path: child.path.clone(), problem, essential: false });
             }
             if let Some(alarming) = &child.alarming {
                 let (path, problem) = (child.path.clone(), Visible(alarming).to_string());
@@ -415,6 +421,17 @@ impl fmt::Display for Problem {
         let optional = if self.essential { "" } else { " (not essential)" };
         write!(f, "{}: {}{optional}", self.path, self.problem)
     }
+}
+
+/// Why the lease of a child on standby can't be asked for, and for how long.
+fn lease_problem(child: &ChildInfo) -> Option<String> {
+    let lease = child.lease.as_deref().filter(|lease| lease.token.is_none())?;
+    let (problem, since) = (lease.problem.as_deref()?, lease.failing_since?);
+    let now = child.since.checked_add(child.age).unwrap_or(since);
+    let failing = now.duration_since(since).unwrap_or_default();
+    let failing = HumanDuration(Duration::from_secs(failing.as_secs()));
+    let (name, problem) = (Visible(&lease.name), Visible(problem));
+    Some(format!("can't ask for the lease `{name}` for {failing}: {problem}"))
 }
 
 fn problem(child: &ChildInfo) -> String {

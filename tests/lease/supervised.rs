@@ -123,10 +123,17 @@ async fn a_child_whose_lease_can_t_be_renewed_is_down_before_it_expires() {
     assert_eq!((info.lifecycle, info.failures, info.restarts), (Lifecycle::Discovered, 0, 0));
     let problem = info.lease.expect("a lease").problem.clone();
     assert!(problem.is_some(), "the outage is shown");
-    assert!(tree.status().await.unwrap().is_ready(), "an outage of the engine is no failure");
+    let status = tree.status().await.unwrap();
+    assert!(status.is_ready(), "an outage of the engine is no failure");
+    let problems: Vec<_> = status.problems().iter().map(ToString::to_string).collect();
+    let expected = "app/scheduler: can't ask for the lease `scheduler` for 47s: the store is unreachable \
+                    (not essential)";
+    assert_eq!(problems, [expected]);
 
     leases.set_unreachable(false);
-    sleep(secs(1)).await;
+    // The standby asks every 10 s at the end of such an outage.
+    sleep(secs(10)).await;
+    assert_eq!(tree.status().await.unwrap().problems(), []);
     let info = tree.which_child("scheduler").await.unwrap();
     assert_eq!((info.lifecycle, info.incarnation), (Lifecycle::Active, 2));
     assert!(diary.lines()[0].ends_with("scheduler starts with 2"));
@@ -159,6 +166,25 @@ async fn after_an_outage_many_members_ask_at_different_moments() {
     requests.sort();
     let half = requests.windows(MEMBERS / 2).map(|half| half[half.len() - 1] - half[0]).min();
     assert!(half.unwrap() > ms(200), "{requests:?}");
+    tree.stop("over").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_stops_because_it_has_lost_its_lease_leaves_the_tree_ready() {
+    let (leases, diary) = (MemoryLeases::new(), Diary::new());
+    let child = diary.child("scheduler", secs(3)).lease(lease(&leases));
+    let user = diary.child("user", secs(0)).requires("scheduler");
+    let tree = start(Supervisor::builder("app").child(child).child(user)).await;
+    sleep(ms(1)).await;
+    leases.set_unreachable(true);
+    // The renew deadline has passed, and the child takes 3 s to end.
+    sleep(secs(11)).await;
+    assert_eq!(lifecycle(&tree, "scheduler").await.0, Lifecycle::Deactivating);
+    let status = tree.status().await.unwrap();
+    assert!(status.is_ready() && status.problems().is_empty(), "{status}");
+    sleep(secs(5)).await;
+    assert_eq!(lifecycle(&tree, "scheduler").await, (Lifecycle::Discovered, Some("standby")));
+    assert!(tree.status().await.unwrap().is_ready());
     tree.stop("over").await.unwrap();
 }
 

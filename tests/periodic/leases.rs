@@ -34,10 +34,10 @@ async fn process(
 
 /// Lets the other process take over.
 async fn hand_over(from: &SupervisorHandle, to: &SupervisorHandle) {
-    from.terminate_child("backup").await.unwrap();
+    from.stop_child("backup").await.unwrap();
     sleep(millis(600)).await;
     assert!(to.which_child("backup").await.unwrap().lifecycle.to_string() == "active");
-    from.restart_child("backup").await.unwrap();
+    from.otp().restart_child("backup").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,12 +66,12 @@ async fn a_run_that_is_due_during_a_hand_over_is_made_up_for_once() {
     let a = process("a", shared).await;
     // Nobody has the lease at 04:30, not even a standby.
     sleep(secs(59)).await;
-    a.terminate_child("backup").await.unwrap();
+    a.stop_child("backup").await.unwrap();
     sleep(secs(11)).await;
     let b = process("b", shared).await;
     sleep(secs(60)).await;
     b.stop("done").await.unwrap();
-    a.restart_child("backup").await.unwrap();
+    a.otp().restart_child("backup").await.unwrap();
     sleep(secs(60)).await;
     let lines = diary.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");

@@ -110,10 +110,13 @@ impl Children {
         }
     }
 
-    /// Whether the child waits for its lease, or requires a child that does.
+    /// Whether the child waits for its lease, stops because it has lost it, or requires a child that does.
     pub(in crate::core) fn awaits_lease(&self, key: Key) -> bool {
+        let is_leaving = |key| {
+            matches!(self.state(key), Some(ChildState::Stopping { why: StopReason::Lease, .. }))
+        };
         let mut key = key;
-        while !self.is_on_standby(key) {
+        while !self.is_on_standby(key) && !is_leaving(key) {
             let is_gated = matches!(self.state(key), Some(ChildState::Gated(_)));
             match self.requirements.lacks(key) {
                 Some((_, Some(provider))) if is_gated => key = provider,

@@ -62,6 +62,9 @@ impl World {
                 }
                 GuardStep::Report(LeaseChange::Granted(token)) => format!("granted {token}"),
                 GuardStep::Report(LeaseChange::Lost(reason)) => format!("lost: {reason}"),
+                GuardStep::Log(Line::NotAsked { problem, waited }) => {
+                    format!("log {problem} for {waited:?}")
+                }
                 GuardStep::Log(Line::NotRenewed { problem, lost_in }) => {
                     format!("log {problem}, lost in {lost_in:?}")
                 }
@@ -142,7 +145,7 @@ fn a_standby_asks_every_poll_from_request_to_request() {
 fn a_standby_is_reported_when_its_holder_or_its_problem_changes() {
     let mut world = World::new();
     let mut reported = |answer| {
-        let now = world.now + 500;
+        let now = world.now + 10_000;
         world.at(now);
         let steps = world.answer(answer);
         steps.rsplit_once(", wait").map(|(reported, _)| reported.to_owned())
@@ -174,6 +177,30 @@ fn a_request_that_is_not_answered_in_time_is_dropped_and_the_next_one_follows() 
         "drop, standby behind unknown (no answer within 3s), acquire, wait 6000"
     );
     assert_eq!(world.at(6_000), "drop, acquire, wait 9000");
+    assert_eq!(world.at(9_000), "drop, acquire, wait 12000");
+    assert_eq!(world.at(12_000), "drop, wait 13000");
+    assert_eq!(world.at(13_000), "log no answer within 3s for 10s, acquire, wait 16000");
+}
+
+#[test]
+fn a_standby_asks_an_engine_that_fails_less_and_less_often_and_a_holder_every_poll() {
+    let mut world = World::new();
+    world.steps();
+    let mut asked = Vec::new();
+    for (answer, times) in [(unknown("no route"), 7), (held("b"), 2), (unknown("no route"), 1)] {
+        for _ in 0..times {
+            let steps = world.answer(answer.clone());
+            let (_, next) = steps.rsplit_once("wait ").unwrap();
+            let mut next = next.parse().unwrap();
+            // The line about it is due before.
+            while !world.at(next).contains("acquire") {
+                next += 500;
+            }
+            asked.push(next);
+        }
+    }
+    let expected = [500, 1_500, 3_500, 7_500, 15_500, 25_500, 35_500, 36_000, 36_500, 37_000];
+    assert_eq!(asked, expected);
 }
 
 #[test]

@@ -32,6 +32,11 @@ fn lease(engine: impl LeaseEngine) -> Lease {
     Lease::new("a", engine).jitter(0.0)
 }
 
+/// The child of all tests.
+fn child() -> Path {
+    Path::root("app").join("a")
+}
+
 /// A keeper in a task of its own, and what it has reported.
 struct Kept {
     began: Instant,
@@ -49,7 +54,7 @@ impl Kept {
             let at = began.elapsed().as_millis().try_into().unwrap();
             kept.lock().push((at, change));
         };
-        let task = tokio::spawn(keep(lease, holder.into(), ended, report));
+        let task = tokio::spawn(keep(lease, child(), holder.into(), ended, report));
         Self { began, end: Some(end), reports, task }
     }
 

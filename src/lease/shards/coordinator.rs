@@ -24,6 +24,7 @@ use crate::exit::{Exit, ExitError};
 use crate::handle::SupervisorHandle;
 use crate::lease::keeper::{EngineCall, keep};
 use crate::lease::{Acquired, Claim, Lease, LeaseChange, LeaseEnd, LeaseError, Owner, holder};
+use crate::path::Path;
 
 /// From one look at the children to the next. It finds those that have ended by themselves.
 const LIST: Duration = Duration::from_secs(5);
@@ -53,6 +54,7 @@ struct Coordinator {
     shared: Arc<Shared>,
     children: ShardChildren,
     member: Member,
+    path: Path,
     /// The name under which the member keeps its slot.
     holder: Arc<str>,
     slot: Option<Slot>,
@@ -82,6 +84,7 @@ impl Coordinator {
             children: ShardChildren::new(Arc::clone(&shared), supervisor),
             member: Member::new(table, shared.times(), max_members, now()),
             holder: holder(&ctx.path(), 0, shared.lease.address()),
+            path: ctx.path(),
             shared,
             slot: None,
             request: None,
@@ -178,7 +181,7 @@ impl Coordinator {
             }
         };
         let (lease, holder) = (self.shared.slot_lease(slot), Arc::clone(&self.holder));
-        let keeping = Box::pin(keep(lease, holder, ended, report));
+        let keeping = Box::pin(keep(lease, self.path.clone(), holder, ended, report));
         self.slot = Some(Slot { lost, end, keeping });
     }
 

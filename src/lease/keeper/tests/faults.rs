@@ -60,11 +60,11 @@ async fn an_engine_that_panics_has_given_an_unknown_answer() {
     *engine.acquires.lock() = false;
     kept.at(secs(2)).await;
     let reports = kept.reports();
-    assert_eq!(reports, [(0, problem("the engine panicked: in acquire")), (1_000, granted(1))]);
+    assert_eq!(reports, [(0, problem("the engine panicked: in acquire")), (1_500, granted(1))]);
 
     *engine.renews.lock() = true;
     let lost = not_renewed("the engine panicked: in renew");
-    assert_eq!(kept.ended().await, [(11_000, lost)]);
+    assert_eq!(kept.ended().await, [(11_500, lost)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,11 +121,40 @@ async fn the_first_renewal_that_fails_is_logged_and_so_is_the_first_that_succeed
     kept.at(secs(7)).await;
     assert_eq!(
         lines.take(),
-        r#"WARN can't renew the lease lease="a" error="the store is unreachable" lost_in=8s"#
+        r#"WARN can't renew the lease child=app/a lease="a" error="the store is unreachable" lost_in=8s"#
     );
     leases.set_unreachable(false);
     kept.at(secs(20)).await;
-    assert_eq!(lines.take(), r#"INFO the lease is renewed again lease="a""#);
+    assert_eq!(lines.take(), r#"INFO the lease is renewed again child=app/a lease="a""#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_that_can_t_ask_says_so_after_10_s_and_then_every_five_minutes() {
+    let (lines, _set) = Lines::new();
+    let leases = MemoryLeases::new();
+    leases.set_unreachable(true);
+    let kept = Kept::new(lease(leases.clone()), "x");
+    kept.at(millis(9_999)).await;
+    assert_eq!(lines.take(), "");
+    let line = |waited| {
+        format!(
+            r#"WARN still can't ask for the lease child=app/a lease="a" error="the store is unreachable" waited={waited}"#
+        )
+    };
+    kept.at(secs(11)).await;
+    assert_eq!(lines.take(), line("10s"));
+    kept.at(secs(309)).await;
+    assert_eq!(lines.take(), "");
+    kept.at(secs(311)).await;
+    assert_eq!(lines.take(), line("310s"));
+    // After 0.5 s, then twice as long after each failure, and from 8 s on every 10 s.
+    let asked = requests(&leases, kept.began, "x");
+    let asked: Vec<_> = asked.into_iter().map(|(at, _)| at).collect();
+    assert_eq!(asked[..7], [0, 500, 1_500, 3_500, 7_500, 15_500, 25_500]);
+    leases.set_unreachable(false);
+    kept.at(secs(321)).await;
+    assert_eq!(lines.take(), "");
+    kept.end(LeaseEnd::Release).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +167,7 @@ async fn a_release_that_fails_is_logged() {
     kept.end(LeaseEnd::Release).await;
     assert_eq!(
         lines.take(),
-        r#"WARN can't release the lease lease="a" error="the store is unreachable" expires_within=15s"#
+        r#"WARN can't release the lease child=app/a lease="a" error="the store is unreachable" expires_within=15s"#
     );
 }
 
@@ -158,7 +187,7 @@ async fn a_preparation_that_fails_or_panics_is_logged_and_the_standby_goes_on() 
         kept.at(millis(2_100)).await;
         assert_eq!(
             lines.take(),
-            format!(r#"WARN the preparation of the standby has failed lease="a" error="{error}""#)
+            format!(r#"WARN the preparation of the standby has failed child=app/a lease="a" error="{error}""#)
         );
         assert_eq!(requests(&leases, kept.began, holder).len(), 5);
         kept.end(LeaseEnd::Release).await;

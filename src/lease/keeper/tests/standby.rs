@@ -28,7 +28,7 @@ async fn a_standby_asks_every_poll_and_reports_what_changes() {
         [
             (0, behind("y")),
             (1_500, unreachable),
-            (2_500, behind("an outsider")),
+            (3_000, behind("an outsider")),
             (3_500, granted(3)),
         ]
     );
@@ -226,8 +226,8 @@ async fn nothing_is_prepared_unless_a_different_holder_has_the_lease() {
     let kept = Kept::new(preparations.lease(&leases, secs(3)), "x");
     kept.at(secs(5)).await;
     leases.set_unreachable(false);
-    kept.at(secs(6)).await;
-    assert_eq!(kept.reports()[1..], [(5_000, granted(1))]);
+    kept.at(secs(8)).await;
+    assert_eq!(kept.reports()[1..], [(7_500, granted(1))]);
     assert_eq!(preparations.counts(), (0, 0));
 }
 
@@ -243,7 +243,7 @@ async fn the_preparation_is_dropped_before_a_grant_is_reported_and_at_the_end() 
             *seen.lock() = Some(counted.counts());
         }
     };
-    let keeper = keep(preparations.lease(&leases, secs(3_600)), "x".into(), ended, report);
+    let keeper = keep(preparations.lease(&leases, secs(3_600)), child(), "x".into(), ended, report);
     let keeper = tokio::spawn(keeper);
     sleep(secs(1)).await;
     assert_eq!(preparations.counts(), (1, 1));
