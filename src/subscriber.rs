@@ -10,6 +10,7 @@
 //! 2. After the first one this crate calls no subscriber any more, except to exit spans that are entered.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing::span::Entered;
@@ -20,16 +21,30 @@ use crate::policy::LogLevel;
 
 static SUBSCRIBER: Installed = Installed::new("tracing subscriber", "no further lines are logged");
 
-/// Returns whether a subscriber receives error lines. Calls no subscriber.
+/// Returns whether a subscriber or a logger receives error lines. Calls no subscriber.
 pub(crate) fn is_listening() -> bool {
     admits(Level::ERROR)
 }
 
-/// Returns whether a subscriber may receive lines of this level. Calls no subscriber: the answer to
-/// `tracing::enabled!` would stay with the filters of single layers in `tracing-subscriber`, which then drop
-/// the next line of the thread.
+/// Returns whether a subscriber, or a logger of the crate `log`, may receive lines of this level. Calls no subscriber:
+/// the answer to `tracing::enabled!` would stay with the filters of single layers in `tracing-subscriber`, which then
+/// drop the next line of the thread.
 pub(crate) fn admits(level: Level) -> bool {
-    !SUBSCRIBER.has_panicked() && LevelFilter::current() >= level
+    !SUBSCRIBER.has_panicked() && (LevelFilter::current() >= level || reaches_log())
+}
+
+/// Whether `tracing` may hand lines to the crate `log`: it has its feature `log`, and no subscriber takes any.
+///
+/// `tracing` has no call that tells. With the feature, a span that no subscriber enables has its metadata, for the
+/// logger. Without it, such a span is none.
+fn reaches_log() -> bool {
+    static HAS_FEATURE: OnceLock<bool> = OnceLock::new();
+    // Of the lowest level, so that hardly any logger receives a line about it.
+    let has_feature = || {
+        let probe = call(|| tracing::trace_span!("verger"));
+        probe.is_some_and(|span| span.is_disabled() && !span.is_none())
+    };
+    LevelFilter::current() == LevelFilter::OFF && *HAS_FEATURE.get_or_init(has_feature)
 }
 
 /// Returns the level of a line as `tracing` has it.
