@@ -118,6 +118,13 @@ pub enum BuildWarning {
         /// The longest grace below.
         grace: Duration,
     },
+    /// The program is compiled with `panic = "abort"`, so a panic ends the process instead of its child.
+    ///
+    /// Logged for the first tree of the process only.
+    PanicAborts {
+        /// The root.
+        path: Path,
+    },
 }
 
 impl BuildWarning {
@@ -166,6 +173,11 @@ impl fmt::Display for BuildWarning {
                 f,
                 "`{path}` stops within {deadline:?}, but a child below has a grace of {grace:?}: it is \
                  aborted before"
+            ),
+            Self::PanicAborts { path } => write!(
+                f,
+                "`{path}` is compiled with `panic = \"abort\"`: a panic of a child ends the process, and no child is \
+                 restarted or stopped; write `panic = \"unwind\"` in the profile"
             ),
             Self::BusyRestarts { path } => write!(
                 f,

@@ -1,7 +1,7 @@
 //! The validation of a tree: builders in, a valid blueprint out.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use super::description::Description;
@@ -22,7 +22,16 @@ use crate::subscriber;
 pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> {
     check_name(&description.name)
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
-    let (blueprint, warnings) = tree(description, &Path::root(&description.name), false)?;
+    let path = Path::root(&description.name);
+    let (blueprint, mut warnings) = tree(description, &path, false)?;
+    // `cargo test` ignores this setting of a profile, so no test shows what it does.
+    if cfg!(panic = "abort") {
+        let warning = BuildWarning::PanicAborts { path };
+        // Once: a reload builds trees, too.
+        static LOGGED: Once = Once::new();
+        LOGGED.call_once(|| subscriber::warn!(target: "verger::lifecycle", "{warning}"));
+        warnings.push(warning);
+    }
     Ok(Supervisor::new(blueprint, warnings))
 }
 

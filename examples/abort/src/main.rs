@@ -1,5 +1,5 @@
-//! What is left of the guarantees in a program that is compiled with `panic = "abort"`: a child that fails is restarted, a child
-//! that panics ends the process, and the process's own panic hook has printed the panic. `.ci/run abort` runs it.
+//! What is left of the guarantees in a program that is compiled with `panic = "abort"`: the build warns of it, a child that fails is
+//! restarted, a child that panics ends the process, and the process's own panic hook has printed the panic. `.ci/run abort` runs it.
 //!
 //! `abort errors` ends with exit code 0, `abort panic` by the signal SIGABRT.
 
@@ -25,7 +25,7 @@ async fn panicking(_ctx: Context) -> Exit {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     // As in a real program. The hook must not swallow a panic that no supervisor will see.
-    tracing_subscriber::fmt().with_writer(std::io::sink).init();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     verger::install_panic_hook();
     let child = match std::env::args().nth(1).as_deref() {
         Some("errors") => worker("flaky", flaky),
@@ -35,7 +35,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Supervisor::builder("app")
         .restarts(2, Duration::from_secs(60))
         .child(child.backoff(Backoff::constant(Duration::from_millis(1))));
-    if let Err(error) = app.build()?.run().await {
+    let tree = app.build()?;
+    for warning in tree.warnings() {
+        println!("{warning}");
+    }
+    if let Err(error) = tree.run().await {
         println!("{error}");
     }
     Ok(())
