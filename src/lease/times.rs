@@ -73,7 +73,9 @@ impl LeaseTimes {
         slowest: Duration,
         random: &mut fastrand::Rng,
     ) -> Duration {
-        let doubled = 2_u32.checked_pow(failed.saturating_sub(1)).and_then(|times| self.poll.checked_mul(times));
+        let doubled = 2_u32
+            .checked_pow(failed.saturating_sub(1))
+            .and_then(|times| self.poll.checked_mul(times));
         let poll = doubled.unwrap_or(slowest).min(slowest.max(self.poll));
         Jitter::Additive(self.jitter).apply(poll, random)
     }

@@ -124,7 +124,8 @@ impl Leases {
             // A supervisor that has ended needs no report.
             let _ = shared.inbox.push_request(HandleRequest::Lease { key, keeper: number, change });
         };
-        self.keepers.spawn(|| format!("{path} (lease)"), keep(lease, path.clone(), holder, ended, report));
+        self.keepers
+            .spawn(|| format!("{path} (lease)"), keep(lease, path.clone(), holder, ended, report));
     }
 
     /// Ends the keeper of the child's lease. `release`: no incarnation of the child is left.
@@ -172,9 +173,9 @@ impl Leases {
             LeaseChange::Standby { holder, problem } => {
                 log::standby(bounds, &path, &lease, holder.as_deref(), problem.as_deref());
                 let before = needed.keeper.as_ref().and_then(|keeper| keeper.info.failing_since);
-                let failing_since = problem.is_some().then(|| {
-                    before.unwrap_or_else(|| view.shared.tree.wall_clock(view.now))
-                });
+                let failing_since = problem
+                    .is_some()
+                    .then(|| before.unwrap_or_else(|| view.shared.tree.wall_clock(view.now)));
                 let known = LeaseInfo::standby(&lease, holder.clone(), problem.clone());
                 let known = LeaseInfo { failing_since, ..known };
                 (info(known), None, EventKind::Standby { lease, holder, problem })

@@ -187,7 +187,9 @@ async fn a_preparation_that_fails_or_panics_is_logged_and_the_standby_goes_on() 
         kept.at(millis(2_100)).await;
         assert_eq!(
             lines.take(),
-            format!(r#"WARN the preparation of the standby has failed child=app/a lease="a" error="{error}""#)
+            format!(
+                r#"WARN the preparation of the standby has failed child=app/a lease="a" error="{error}""#
+            )
         );
         assert_eq!(requests(&leases, kept.began, holder).len(), 5);
         kept.end(LeaseEnd::Release).await;

@@ -26,7 +26,8 @@ async fn hold(lease: Lease, holder: Arc<str>, seed: u64, running: Arc<Mutex<Vec<
             LeaseChange::Standby { .. } => {}
         };
         let mut end = Some(end);
-        let mut kept = std::pin::pin!(keep(lease.clone(), child(), Arc::clone(&holder), ended, report));
+        let mut kept =
+            std::pin::pin!(keep(lease.clone(), child(), Arc::clone(&holder), ended, report));
         let stops = sleep(Duration::from_secs(random.u64(1..120)));
         let is_over = tokio::select! {
             () = &mut kept => true,
