@@ -16,6 +16,7 @@
 #[path = "components/by_builder.rs"]
 pub(crate) mod by_builder;
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -155,7 +156,8 @@ pub(crate) fn by_macro() -> SupervisorBuilder {
 
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
-    tracing_subscriber::fmt().log_internal_errors(false).init();
+    let log = tracing_subscriber::fmt().with_ansi(std::io::stdout().is_terminal());
+    log.log_internal_errors(false).init();
     let builder = std::env::args().any(|arg| arg == "--builder");
     let station = if builder { by_builder::station() } else { by_macro() };
     station.build()?.with_graceful_shutdown(signals()).await

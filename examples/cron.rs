@@ -6,6 +6,7 @@
 //! cargo run --example cron --features cron
 //! ```
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -43,6 +44,7 @@ fn app() -> verger::SupervisorBuilder {
 
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
-    tracing_subscriber::fmt().log_internal_errors(false).init();
+    let log = tracing_subscriber::fmt().with_ansi(std::io::stdout().is_terminal());
+    log.log_internal_errors(false).init();
     app().build()?.with_graceful_shutdown(signals()).await
 }

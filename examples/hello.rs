@@ -1,5 +1,5 @@
 //! Two workers: one ticks, one fails again and again, and waits longer each time.
-use std::time::Duration;
+use std::{io::IsTerminal, time::Duration};
 use verger::{Context, Exit, RunError, Supervisor, signals, worker};
 
 async fn ticker(ctx: Context) {
@@ -15,8 +15,9 @@ async fn flaky(ctx: Context) -> Exit {
 
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
-    // By default, a log line that can't be written, as on a full disk, panics the logging task.
-    tracing_subscriber::fmt().log_internal_errors(false).init();
+    // Colours only on a terminal. A log line that a full disk refuses doesn't panic its task.
+    let log = tracing_subscriber::fmt().with_ansi(std::io::stdout().is_terminal());
+    log.log_internal_errors(false).init();
     let app =
         Supervisor::builder("app").child(worker("ticker", ticker)).child(worker("flaky", flaky));
     app.build()?.with_graceful_shutdown(signals()).await

@@ -1,4 +1,5 @@
 //! The service of the tutorial under a supervisor: what fails is restarted.
+use std::io::IsTerminal;
 use std::io::{Error, ErrorKind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -47,7 +48,8 @@ async fn writer(_ctx: Context, mut readings: Inbox<f64>) {
 
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
-    tracing_subscriber::fmt().with_timer(uptime()).log_internal_errors(false).init();
+    let log = tracing_subscriber::fmt().with_timer(uptime()).log_internal_errors(false);
+    log.with_ansi(std::io::stdout().is_terminal()).init();
     let (to_processor, lines) = mailbox();
     let (to_writer, readings) = mailbox();
     let process = move |_ctx, lines| processor(lines, to_writer.clone());

@@ -1,4 +1,5 @@
 //! The service of the tutorial with a console, and with a saboteur that breaks it.
+use std::io::IsTerminal;
 use std::io::{Error, ErrorKind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,7 +60,8 @@ async fn saboteur(ctx: Context) -> Exit {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_timer(uptime()).log_internal_errors(false).init();
+    let log = tracing_subscriber::fmt().with_timer(uptime()).log_internal_errors(false);
+    log.with_ansi(std::io::stdout().is_terminal()).init();
     let (to_processor, lines) = mailbox();
     let (to_writer, readings) = mailbox();
     let process = move |_ctx, lines| processor(lines, to_writer.clone());

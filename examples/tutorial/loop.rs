@@ -1,4 +1,5 @@
 //! The service of the tutorial, first without verger: three tasks, each in a loop of its own.
+use std::io::IsTerminal;
 use std::io::{Error, ErrorKind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -50,7 +51,8 @@ async fn writer(mut readings: Receiver<f64>) {
 
 #[tokio::main]
 async fn main() {
-    tracing_subscriber::fmt().with_timer(uptime()).with_target(false).init();
+    let log = tracing_subscriber::fmt().with_timer(uptime()).with_target(false);
+    log.with_ansi(std::io::stdout().is_terminal()).init();
     let (line_sender, lines) = mpsc::channel(100);
     let (reading_sender, readings) = mpsc::channel(100);
     tokio::spawn(fetcher(line_sender));

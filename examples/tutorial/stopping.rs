@@ -1,4 +1,5 @@
 //! The service of the tutorial, which now ends in order and loses nothing that it has fetched.
+use std::io::IsTerminal;
 use std::io::{Error, ErrorKind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -70,7 +71,8 @@ impl Child for Writer {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_timer(uptime()).log_internal_errors(false).init();
+    let log = tracing_subscriber::fmt().with_timer(uptime()).log_internal_errors(false);
+    log.with_ansi(std::io::stdout().is_terminal()).init();
     let (to_processor, lines) = mailbox();
     let (to_writer, readings) = mailbox();
     let write = |readings| Writer { readings, batch: Vec::new() };

@@ -162,7 +162,7 @@ impl Supervisor {
     ///
     /// ```no_run
     /// # async fn f(tree: verger::Supervisor) -> Result<(), verger::RunError> {
-    /// // Logs `shutting down supervisor=app cause=SIGTERM`.
+    /// // Logs `shutting down child=app cause=SIGTERM`.
     /// tree.with_graceful_shutdown(verger::signals()).await
     /// # }
     /// ```
@@ -322,7 +322,7 @@ impl Drop for Root {
 
 /// The output of a future that triggers a graceful shutdown, which names the cause.
 ///
-/// The cause is logged when the stop begins: `shutting down supervisor=app cause="SIGTERM"`. A future
+/// The cause is logged when the stop begins: `shutting down child=app cause="SIGTERM"`. A future
 /// that resolves to `()` has the cause `graceful shutdown`. A future that resolves to a string, or
 /// to an [`OsSignal`](crate::OsSignal) as [`signals`](crate::signals) does, names its own. Implement
 /// this trait for a type that should do the same.

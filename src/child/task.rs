@@ -55,7 +55,7 @@ pub(crate) fn spawn(
             target: "verger::child",
             parent: None,
             "child",
-            path = %incarnation.path(),
+            child = %incarnation.path(),
             incarnation = incarnation.number,
         )
     };

@@ -81,7 +81,7 @@ where
                 (path, Of { incarnation: Some(incarnation), in_span: true })
             }
             None => {
-                let named = reader.child.take().or(reader.supervisor.take());
+                let named = reader.child.take();
                 let Some(path) = named.and_then(checked_path) else { return };
                 (path, Of { incarnation: reader.incarnation, in_span: false })
             }
@@ -105,10 +105,9 @@ fn is_child_span(metadata: &Metadata<'_>) -> bool {
     metadata.target() == CHILD && metadata.name() == "child"
 }
 
-/// Returns whether a line of verger says which child or supervisor it is about.
+/// Returns whether a line of verger says which child it is about.
 fn names_a_child(metadata: &Metadata<'_>) -> bool {
-    let named = |name| metadata.fields().field(name).is_some();
-    metadata.target().starts_with("verger::") && (named("child") || named("supervisor"))
+    metadata.target().starts_with("verger::") && metadata.fields().field("child").is_some()
 }
 
 /// Returns the innermost owner among some spans, the innermost first.
@@ -143,7 +142,7 @@ struct Fields {
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "path" {
+        if field.name() == "child" {
             self.path = Some(fmt::format(format_args!("{value:?}")));
         }
     }

@@ -95,7 +95,6 @@ pub(super) struct FieldReader {
     /// Reads these fields, too, since the line is one of verger.
     is_own: bool,
     pub(super) child: Option<String>,
-    pub(super) supervisor: Option<String>,
     pub(super) incarnation: Option<u32>,
     /// The target of a line that comes from the crate `log`.
     pub(super) target: Option<String>,
@@ -125,7 +124,6 @@ impl FieldReader {
         match name {
             "message" => return self.message = value,
             "child" if self.is_own => return self.child = Some(value.text),
-            "supervisor" if self.is_own => self.supervisor = Some(value.text.clone()),
             "incarnation" if self.is_own => return self.incarnation = value.text.parse().ok(),
             "log.target" => return self.target = Some(value.text),
             name if name.starts_with("log.") => return,

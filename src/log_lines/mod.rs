@@ -48,8 +48,8 @@
 //! * A line inside of a child's span belongs to that child. These are the lines of its task, of its helpers, and of
 //!   each task that runs in its span through `tracing::Instrument`. Spans of the program may be in between. A span
 //!   without a parent belongs to the child in whose span it begins.
-//! * A line of verger that names a child belongs to it, such as `restarting child=app/db incarnation=1`. A line
-//!   that names only a supervisor belongs to that supervisor.
+//! * A line of verger that names a child belongs to it, such as `restarting child=app/db incarnation=1`. So do the lines
+//!   of a supervisor, which are about itself.
 //! * Lines of target `verger::console` aren't kept, because they contain the token of a console.
 //! * All other lines aren't kept. Each costs one look-up of the current span.
 //!

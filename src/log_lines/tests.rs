@@ -17,7 +17,7 @@ fn set(lines: &LogLines) -> DefaultGuard {
 }
 
 fn child(path: &str, incarnation: u32) -> Span {
-    info_span!(target: "verger::child", parent: None, "child", %path, incarnation)
+    info_span!(target: "verger::child", parent: None, "child", child = %path, incarnation)
 }
 
 fn shown(lines: &[LogLine]) -> Vec<String> {
@@ -144,15 +144,15 @@ fn a_line_belongs_to_the_child_around_it_through_any_spans_between() {
 }
 
 #[test]
-fn a_line_that_names_only_its_supervisor_belongs_to_that() {
+fn a_line_of_verger_belongs_to_the_child_that_it_names() {
     let lines = LogLines::new();
     let _set = set(&lines);
-    info!(target: "verger::lifecycle", supervisor = %"app", "up");
-    error!(target: "verger::restart", supervisor = %"app", child = %"app/db", incarnation = 4, "giving up");
-    info!(target: "other", supervisor = %"app", child = %"app/db", "of another crate");
+    info!(target: "verger::lifecycle", child = %"app", "active");
+    error!(target: "verger::restart", child = %"app/db", incarnation = 4, "giving up");
+    info!(target: "other", child = %"app/db", "of another crate");
     warn!(target: "verger::lifecycle", child = %"app//x\n", "of no path");
-    assert_eq!(current(&lines, "app"), ["up supervisor=app"]);
-    assert_eq!(current(&lines, "app/db"), ["giving up supervisor=app"]);
+    assert_eq!(current(&lines, "app"), ["active"]);
+    assert_eq!(current(&lines, "app/db"), ["giving up"]);
     assert_eq!(lines.last(9).len(), 2);
 }
 

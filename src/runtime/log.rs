@@ -39,7 +39,8 @@ macro_rules! bounded {
     };
 }
 
-/// An edge of a child's lifecycle, with the cause if the edge is the end of an incarnation.
+/// An edge of a child's lifecycle, with the cause if the edge is the end of an incarnation, and with the sibling whose failure
+/// has restarted it.
 pub(super) fn report(
     bounds: &LogBounds,
     report: &Report,
@@ -47,26 +48,28 @@ pub(super) fn report(
     at_debug: bool,
     killed: bool,
     cause: Option<&ExitReason>,
+    restarted_with: Option<&Path>,
     now: Instant,
 ) {
+    let restarted_with = restarted_with.map(field::display);
     let incarnation = report.incarnation;
     let (from, to) = (report.from, report.to);
     match (from, to) {
         // As in OTP, a child that is started by a call isn't logged at `info`.
         (_, Lifecycle::Active) if at_debug => {
-            debug!(target: "verger::lifecycle", %child, incarnation, "active");
+            debug!(target: "verger::lifecycle", %child, incarnation, restarted_with, "active");
         }
         (_, Lifecycle::Active) => bounded!(
             (bounds, child, Active), INFO, target: "verger::lifecycle", "active",
-            %child, incarnation
+            %child, incarnation, restarted_with
         ),
         (Lifecycle::Deactivating, Lifecycle::Stopped) if killed => bounded!(
             (bounds, child, Killed), WARN, target: "verger::shutdown", "killed",
-            %child, incarnation, took = ?report.after(now)
+            %child, incarnation, took = ?rounded(report.after(now))
         ),
         (Lifecycle::Deactivating, Lifecycle::Stopped) => {
             let ending = report.ending.map(Ending::word);
-            let took = report.after(now);
+            let took = rounded(report.after(now));
             debug!(target: "verger::shutdown", %child, incarnation, ending, ?took, "stopped");
         }
         _ => {
@@ -85,6 +88,8 @@ pub(super) struct Ended<'a> {
     pub(super) lived: Option<Duration>,
     /// It is permanent, and has returned `Ok`.
     pub(super) returned: bool,
+    /// It is a child of a dynamic supervisor.
+    pub(super) dynamic: bool,
 }
 
 /// The number of restarts that the limit had granted.
@@ -127,17 +132,18 @@ fn rounded(time: Duration) -> Duration {
 const REMEDY: &str =
     "if the program can do without it, give it on_exhausted(OnExhausted::Pause(..))";
 
-/// What was decided of a child that has ended by itself.
+/// What was decided of a child that has ended by itself. `limit` returns how much of the limit that applies is used, with
+/// the number of the attempt.
 pub(super) fn decided(
     bounds: &LogBounds,
-    supervisor: &Path,
     child: &Path,
     end: Ended<'_>,
     decision: Decision,
     log: FailureLog,
+    limit: &dyn Fn(u32) -> Option<String>,
 ) {
-    let Ended { incarnation, reason, lived, returned } = end;
-    let lived = lived.map(field::debug);
+    let Ended { incarnation, reason, lived, returned, dynamic } = end;
+    let lived = lived.map(|lived| field::debug(rounded(lived)));
     // Rendered only where the line is enabled.
     let cause = || reason.to_string();
     match decision {
@@ -146,6 +152,7 @@ pub(super) fn decided(
             if !admits(as_tracing(level)) {
                 return;
             }
+            let (delay, limit) = (rounded(delay), limit(attempt));
             let Some(line) = bounds.count(child, LineKind::Restarting) else { return };
             let (note, pause, unlogged) = match line {
                 LetterLine::Counted { .. } => (line.note(), None, None),
@@ -157,7 +164,7 @@ pub(super) fn decided(
                 ($level:expr) => {
                     event!(
                         target: "verger::restart", $level,
-                        %child, incarnation, cause = cause(), attempt, ?delay, lived, pause, unlogged,
+                        %child, incarnation, cause = cause(), attempt, ?delay, limit, lived, pause, unlogged,
                         "restarting{note}"
                     )
                 };
@@ -170,6 +177,10 @@ pub(super) fn decided(
                 LogLevel::Error => restarting!(Level::ERROR),
             }
         }
+        // Connections that are closed, which may be most of a log.
+        Decision::Leave if reason.is_clean() && dynamic => {
+            debug!(target: "verger::lifecycle", %child, incarnation, lived, "ended normally");
+        }
         Decision::Leave if reason.is_clean() => bounded!(
             (bounds, child, Decided), INFO, target: "verger::lifecycle", "ended normally",
             %child, incarnation, lived
@@ -180,15 +191,15 @@ pub(super) fn decided(
         ),
         Decision::FallBack => bounded!(
             (bounds, child, Decided), ERROR, target: "verger::restart", "falling back",
-            %supervisor, %child, incarnation, cause = cause(), lived
+            %child, incarnation, cause = cause(), lived
         ),
         Decision::Pause { length } => bounded!(
             (bounds, child, Decided), ERROR, target: "verger::restart", "pausing",
-            %supervisor, %child, incarnation, cause = cause(), lived, ?length
+            %child, incarnation, cause = cause(), lived, ?length
         ),
         Decision::Exit => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause = cause(), "ending the program"
+            %child, incarnation, cause = cause(), "ending the program"
         ),
         Decision::GiveUp { limit, source, failing, then } => {
             let (restarts, failing) = (granted(limit), rounded(failing));
@@ -200,45 +211,39 @@ pub(super) fn decided(
             };
             bounded!(
                 (bounds, child, Decided), ERROR, target: "verger::restart", "giving up",
-                %supervisor, %child, incarnation, cause = cause(), lived, ?failing, restarts, limit, %source,
+                %child, incarnation, cause = cause(), lived, ?failing, restarts, limit, %source,
                 %then, hint
             );
         }
         Decision::FailStart => bounded!(
             (bounds, child, Decided), ERROR, target: "verger::restart", "failing the first start",
-            %supervisor, %child, incarnation, cause = cause()
+            %child, incarnation, cause = cause()
         ),
         Decision::EndSupervisor => bounded!(
             (bounds, child, Decided), INFO, target: "verger::lifecycle", "ending its supervisor",
-            %supervisor, %child, incarnation, cause = cause(), lived
+            %child, incarnation, cause = cause(), lived
         ),
         Decision::FailSupervisor => bounded!(
             (bounds, child, Decided), ERROR, target: "verger::restart", "failing its supervisor",
-            %supervisor, %child, incarnation, cause = cause(), lived
+            %child, incarnation, cause = cause(), lived
         ),
         Decision::Decline => bounded!(
             (bounds, child, Decided), ERROR, target: "verger::restart", "given up by the callback",
-            %supervisor, %child, incarnation, cause = cause(), lived
+            %child, incarnation, cause = cause(), lived
         ),
         Decision::Escalate => bounded!(
             (bounds, child, Decided), ERROR, target: "verger::restart", "escalated by the callback",
-            %supervisor, %child, incarnation, cause = cause(), lived
+            %child, incarnation, cause = cause(), lived
         ),
     }
 }
 
 /// The failure callback did not decide.
-pub(super) fn undecided(
-    bounds: &LogBounds,
-    supervisor: &Path,
-    child: &Path,
-    incarnation: u32,
-    problem: &str,
-) {
+pub(super) fn undecided(bounds: &LogBounds, child: &Path, incarnation: u32, problem: &str) {
     bounded!(
         (bounds, child, Undecided), ERROR, target: "verger::restart",
         "no decision by the callback: escalating",
-        %supervisor, %child, incarnation, problem
+        %child, incarnation, problem
     );
 }
 
@@ -292,11 +297,12 @@ pub(super) fn lease_lost(bounds: &LogBounds, child: &Path, lease: &str, cause: &
 }
 
 /// The runtime was late, so that missed heartbeats say nothing.
-pub(super) fn runtime_late(bounds: &LogBounds, supervisor: &Path, late: Duration) {
+pub(super) fn runtime_late(bounds: &LogBounds, child: &Path, late: Duration) {
+    let late = rounded(late);
     bounded!(
-        (bounds, supervisor, RuntimeLate), WARN, target: "verger::lifecycle",
+        (bounds, child, RuntimeLate), WARN, target: "verger::lifecycle",
         "the runtime was late: no child is called hung",
-        %supervisor, ?late
+        %child, ?late
     );
 }
 
@@ -317,6 +323,7 @@ pub(super) fn leak_ended(bounds: &LogBounds, child: &Path, incarnation: u32) {
 
 /// What a start or a stop has been waiting for since `waited` ago.
 pub(super) fn waiting(child: &Path, reason: WaitReason, requires: Option<&Path>, waited: Duration) {
+    let waited = rounded(waited);
     match reason {
         WaitReason::Readiness => {
             warn!(target: "verger::lifecycle", %child, ?waited, "waiting for readiness");
@@ -326,13 +333,14 @@ pub(super) fn waiting(child: &Path, reason: WaitReason, requires: Option<&Path>,
             warn!(target: "verger::lifecycle", %child, requires, ?waited, "waiting for a requirement");
         }
         WaitReason::Restart(delay) => {
+            let delay = rounded(delay);
             warn!(target: "verger::lifecycle", %child, ?delay, ?waited, "waiting for a restart");
         }
         WaitReason::Decision => {
             warn!(target: "verger::lifecycle", %child, ?waited, "waiting for the failure callback");
         }
         WaitReason::Stop { left } => {
-            let grace_left = left.map(field::debug);
+            let grace_left = left.map(|left| field::debug(rounded(left)));
             warn!(target: "verger::shutdown", %child, grace_left, ?waited, "waiting for the child to stop");
         }
         WaitReason::Abort => {
@@ -342,8 +350,9 @@ pub(super) fn waiting(child: &Path, reason: WaitReason, requires: Option<&Path>,
 }
 
 /// More children are waited for than were named.
-pub(super) fn waiting_for_more(supervisor: &Path, waited: Duration) {
-    warn!(target: "verger::lifecycle", %supervisor, ?waited, "waiting for more children");
+pub(super) fn waiting_for_more(child: &Path, waited: Duration) {
+    let waited = rounded(waited);
+    warn!(target: "verger::lifecycle", %child, ?waited, "waiting for more children");
 }
 
 /// A worker has called `ready` although it was active already.
@@ -379,23 +388,24 @@ pub(super) fn called(
     info!(target: "verger::lifecycle", %child, call, by, reason, remark, "changed by a call");
 }
 
-pub(super) fn up(bounds: &LogBounds, supervisor: &Path) {
+/// The root is active. Of a supervisor below, the supervisor above says so.
+pub(super) fn root_active(bounds: &LogBounds, child: &Path) {
     bounded!(
-        (bounds, supervisor, Up), INFO, target: "verger::lifecycle", "up",
-        %supervisor
+        (bounds, child, Active), INFO, target: "verger::lifecycle", "active",
+        %child
     );
 }
 
-pub(super) fn shutting_down(bounds: &LogBounds, supervisor: &Path, cause: &str) {
+pub(super) fn shutting_down(bounds: &LogBounds, child: &Path, cause: &str) {
     bounded!(
-        (bounds, supervisor, ShuttingDown), INFO, target: "verger::shutdown", "shutting down",
-        %supervisor, cause
+        (bounds, child, ShuttingDown), INFO, target: "verger::shutdown", "shutting down",
+        %child, cause
     );
 }
 
-pub(super) fn stopped(bounds: &LogBounds, supervisor: &Path) {
+pub(super) fn stopped(bounds: &LogBounds, child: &Path) {
     bounded!(
-        (bounds, supervisor, Stopped), INFO, target: "verger::shutdown", "stopped",
-        %supervisor
+        (bounds, child, Stopped), INFO, target: "verger::shutdown", "stopped",
+        %child
     );
 }

@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Of one kind of lines about one path, at most ten are logged within a minute that begins with the first. Then
-//!    none are for five minutes.
+//! 1. Of one kind of lines about one declared path, at most ten are logged within a minute that begins with the first. Then
+//!    none are for five minutes. The children of a dynamic supervisor with one name share the count.
 //! 2. The last line before a pause says that none follow for a while, and the first one after it that some were
 //!    left out, unless it comes an hour later.
 //! 3. A child that is gone leaves no count for longer than that, beyond a number that doesn't grow.
@@ -53,7 +53,6 @@ pub(crate) enum LineKind {
     RuntimeLate,
     /// It waits for a service that is provided elsewhere.
     OutOfScope,
-    Up,
     ShuttingDown,
     Stopped,
 }
@@ -96,7 +95,7 @@ impl LogBounds {
     pub(crate) fn count(&self, path: &Path, kind: LineKind) -> Option<LetterLine> {
         let now = now();
         let Counts { counts, left } = &mut *self.0.lock();
-        let count = counts.entry((path.clone(), kind)).or_insert_with(|| Count::new(now));
+        let count = counts.entry((path.without_serials(), kind)).or_insert_with(|| Count::new(now));
         if count.is_over(now) {
             *count = Count::new(now);
         }

@@ -235,22 +235,14 @@ async fn reported<T>(
     let what = || format!("the service {}", Named(service, name));
     let log = |waited| {
         let hint = hint(waiter, lookup);
-        match waiter {
-            Waiter::Child(ctx) => {
-                let child = ctx.path();
-                subscriber::warn!(
-                    target: "verger::lifecycle",
-                    %child, service, name, ?waited, hint, "waiting for a service"
-                );
-            }
-            Waiter::Handle(supervisor) => {
-                let supervisor = supervisor.path();
-                subscriber::warn!(
-                    target: "verger::lifecycle",
-                    %supervisor, service, name, ?waited, hint, "waiting for a service"
-                );
-            }
-        }
+        let child = match waiter {
+            Waiter::Child(ctx) => ctx.path(),
+            Waiter::Handle(supervisor) => supervisor.path().clone(),
+        };
+        subscriber::warn!(
+            target: "verger::lifecycle",
+            %child, service, name, ?waited, hint, "waiting for a service"
+        );
     };
     let wait = async {
         let mut wait = pin!(wait);

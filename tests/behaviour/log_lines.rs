@@ -57,9 +57,9 @@ async fn the_lines_of_a_child_of_its_tasks_and_of_its_supervisor_about_it_are_fo
             "info : opening",
             "info : helper",
             "info : task",
-            "info verger::lifecycle: up supervisor=app/db",
-            r#"info verger::shutdown: shutting down supervisor=app/db cause="`app/db` stops""#,
-            "info verger::shutdown: stopped supervisor=app/db",
+            "info verger::lifecycle: active child=app/db",
+            r#"info verger::shutdown: shutting down child=app/db cause="`app/db` stops""#,
+            "info verger::shutdown: stopped child=app/db",
             r#"warn verger::restart: restarting cause="panicked: line\nbreak" attempt=1 delay=1s lived=0ns"#,
         ]
     );
@@ -78,5 +78,5 @@ async fn the_lines_of_a_child_of_its_tasks_and_of_its_supervisor_about_it_are_fo
     let all = shown(&lines.below("app", 100));
     assert_eq!(all, shown(&lines.last(100)));
     assert_eq!(all.first().unwrap(), "info verger::lifecycle: active");
-    assert_eq!(all.last().unwrap(), "info verger::shutdown: stopped supervisor=app");
+    assert_eq!(all.last().unwrap(), "info verger::shutdown: stopped child=app");
 }

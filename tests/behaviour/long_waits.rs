@@ -114,10 +114,7 @@ async fn of_many_children_ten_are_named() {
         lines[0],
         "WARN verger::shutdown: waiting for the child to stop child=app/conn#1 grace_left=50s waited=10s"
     );
-    assert_eq!(
-        lines[10],
-        "WARN verger::lifecycle: waiting for more children supervisor=app waited=10s"
-    );
+    assert_eq!(lines[10], "WARN verger::lifecycle: waiting for more children child=app waited=10s");
 }
 
 #[tokio::test(start_paused = true)]

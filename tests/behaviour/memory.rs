@@ -31,11 +31,11 @@ async fn a_guard_stops_the_tree_and_logs_a_source_that_fails_once() {
         log.lines(),
         [
             "INFO verger::lifecycle: active child=app/idle incarnation=1",
-            "INFO verger::lifecycle: up supervisor=app",
+            "INFO verger::lifecycle: active child=app",
             "WARN verger::memory: can't read the memory usage error=\"no such group\" retry_after=1s",
             "INFO verger::shutdown: stage begins cause=\"memory at 90 % of 100 MiB\" stage=\"polite\" length=20s",
-            "INFO verger::shutdown: shutting down supervisor=app cause=\"memory at 90 % of 100 MiB\"",
-            "INFO verger::shutdown: stopped supervisor=app",
+            "INFO verger::shutdown: shutting down child=app cause=\"memory at 90 % of 100 MiB\"",
+            "INFO verger::shutdown: stopped child=app",
         ]
     );
 }

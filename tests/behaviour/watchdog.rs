@@ -219,7 +219,7 @@ async fn if_the_runtime_was_late_no_child_is_called_hung() {
     }
     assert_eq!(
         log.lines(),
-        ["WARN verger::lifecycle: the runtime was late: no child is called hung supervisor=app \
+        ["WARN verger::lifecycle: the runtime was late: no child is called hung child=app \
              late=60s"]
     );
 

@@ -154,7 +154,7 @@ async fn a_text_in_the_error_of_a_tree_stays_one_line() {
 
         let app = Supervisor::builder("app").child(idle("a")).build().unwrap();
         app.with_graceful_shutdown(async move { cause }).await.unwrap();
-        assert_lines(&log, "run", "shutting down supervisor=app cause=");
+        assert_lines(&log, "run", "shutting down child=app cause=");
     }
 }
 

@@ -187,7 +187,7 @@ async fn the_runtime_and_the_span_of_the_child_are_entered() {
     // The name of the thread comes first.
     let entered: Vec<_> = text.lines().filter_map(|line| line.split_once(" app/hash ")).collect();
     let [(_, line)] = entered[..] else { panic!("{text}") };
-    assert_eq!(line, "child{path=app/hash incarnation=1}: verger::child: enter");
+    assert_eq!(line, "child{child=app/hash incarnation=1}: verger::child: enter");
 }
 
 #[cfg(target_os = "linux")]

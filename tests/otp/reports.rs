@@ -29,7 +29,7 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
         log.lines(),
         [
             "INFO verger::lifecycle: active child=app/a incarnation=1",
-            "INFO verger::lifecycle: up supervisor=app",
+            "INFO verger::lifecycle: active child=app",
         ]
     );
 
@@ -58,8 +58,8 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
-            "INFO verger::shutdown: stopped supervisor=app",
+            "INFO verger::shutdown: shutting down child=app cause=\"enough\"",
+            "INFO verger::shutdown: stopped child=app",
         ]
     );
 }
@@ -137,7 +137,7 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
     fakes.end("a", End::Error).await;
     assert_eq!(
         log.lines(),
-        ["ERROR verger::restart: giving up supervisor=app child=app/a incarnation=1 \
+        ["ERROR verger::restart: giving up child=app/a incarnation=1 \
           cause=\"failed: a failed\" lived=1s failing=0ns restarts=0 limit=\"0 in 5s for all children\" \
           source=supervisor then=escalate \
           hint=\"if the program can do without it, give it on_exhausted(OnExhausted::Pause(..))\""]
@@ -160,7 +160,7 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
 
         let path = tree.path();
         let line = format!(
-            "ERROR verger::restart: giving up supervisor={path} child={path}/a#1 incarnation=1 \
+            "ERROR verger::restart: giving active child={path} child={path}/a#1 incarnation=1 \
              cause=\"failed: a failed\" lived=1s failing=0ns restarts=0 limit=\"0 in 5s for all children\" \
              source=supervisor then={then}{hint}"
         );
@@ -203,7 +203,7 @@ async fn giving_up_names_the_limit_and_how_often_it_was_hit() {
             sleep(seconds(1)).await;
             fakes.end("a", End::Error).await;
         }
-        let line = "ERROR verger::restart: giving up supervisor=app child=app/a incarnation=2 \
+        let line = "ERROR verger::restart: giving up child=app/a incarnation=2 \
                     cause=\"failed: a failed\" lived=1s failing=1s";
         assert_eq!(log.lines(), [format!("{line} {hit} then=park")]);
         tree.stop("enough").await.unwrap();
@@ -220,7 +220,7 @@ async fn giving_up_on_a_permanent_child_that_returned_asks_for_its_restart_type(
     fakes.end("a", End::Normal).await;
     assert_eq!(
         log.lines(),
-        ["ERROR verger::restart: giving up supervisor=app child=app/a incarnation=1 \
+        ["ERROR verger::restart: giving up child=app/a incarnation=1 \
           cause=\"ended normally\" lived=1s failing=0ns restarts=0 limit=\"0 in 5s for all children\" \
           source=supervisor then=park hint=\"did you mean restart type transient?\""]
     );
@@ -280,9 +280,9 @@ async fn otp_92_an_aborted_child_is_logged_with_its_grace() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
+            "INFO verger::shutdown: shutting down child=app cause=\"enough\"",
             "WARN verger::shutdown: killed child=app/deaf incarnation=1 took=3s",
-            "INFO verger::shutdown: stopped supervisor=app",
+            "INFO verger::shutdown: stopped child=app",
         ]
     );
 }
@@ -327,20 +327,20 @@ async fn otp_92_a_supervisors_log_lines_name_it_and_have_no_span() {
         [
             "INFO verger::lifecycle: active \
              child=app/below/x incarnation=1",
-            "INFO verger::lifecycle: up supervisor=app/below",
+            "INFO verger::lifecycle: active child=app/below",
             "INFO verger::lifecycle: active child=app/below incarnation=1",
-            "INFO verger::lifecycle: up supervisor=app",
+            "INFO verger::lifecycle: active child=app",
         ]
     );
     tree.stop("enough").await.unwrap();
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
-            "INFO verger::shutdown: shutting down supervisor=app/below cause=\"enough\"",
+            "INFO verger::shutdown: shutting down child=app cause=\"enough\"",
+            "INFO verger::shutdown: shutting down child=app/below cause=\"enough\"",
             "INFO verger::shutdown: stopped \
-             supervisor=app/below",
-            "INFO verger::shutdown: stopped supervisor=app",
+             child=app/below",
+            "INFO verger::shutdown: stopped child=app",
         ]
     );
 }

@@ -75,7 +75,7 @@ async fn a_job_that_always_panics_for_an_hour_is_a_problem_and_restarts_nothing_
         assert_eq!((runs.runs, runs.failed, runs.failed_in_a_row), (1_802, 1_801, 0));
         let lines = log.lines();
         let health: Vec<_> = lines.iter().filter(|line| line.contains("health")).collect();
-        let span = "child{path=app/a incarnation=1}: verger::lifecycle";
+        let span = "child{child=app/a incarnation=1}: verger::lifecycle";
         assert_eq!(
             health,
             [

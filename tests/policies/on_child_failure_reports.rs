@@ -51,7 +51,7 @@ async fn seed3_16_a_callback_that_fails_or_panics_escalates() {
         let lines = log.lines();
         let expected = format!("problem=\"{problem}\"");
         assert!(lines[0].contains("no decision by the callback: escalating"), "{lines:#?}");
-        assert!(lines[0].contains("supervisor=app child=app/a incarnation=1"), "{lines:#?}");
+        assert!(lines[0].contains("child=app/a incarnation=1"), "{lines:#?}");
         assert!(lines[0].contains(&expected), "{lines:#?}");
         assert!(lines[1].contains("escalated by the callback"), "{lines:#?}");
         assert!(lines[1].contains("cause=\"failed: a failed\""), "{lines:#?}");
@@ -101,7 +101,7 @@ async fn a_decision_is_logged_with_the_run_time_of_the_child() {
     settle().await;
     let lines = log.lines();
     assert_eq!(lines.len(), 1, "{lines:#?}");
-    let expected = "given up by the callback supervisor=app child=app/a incarnation=1 \
+    let expected = "given up by the callback child=app/a incarnation=1 \
                     cause=\"failed: a failed\" lived=7s";
     assert!(lines[0].contains(expected), "{lines:#?}");
     app.stop("done").await.unwrap();

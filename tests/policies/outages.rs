@@ -240,7 +240,7 @@ async fn the_line_of_a_give_up_says_how_long_which_limit_and_what_to_write() {
     gives_up_after(without_jitter().child(worker("broken", broken))).await;
     assert_eq!(
         log.lines(),
-        ["ERROR verger::restart: giving up supervisor=app child=app/broken incarnation=13 \
+        ["ERROR verger::restart: giving up child=app/broken incarnation=13 \
           cause=\"failed: no such table\" lived=0ns failing=171s restarts=12 limit=\"12 in 5m\" source=default \
           then=escalate hint=\"if the program can do without it, give it on_exhausted(OnExhausted::Pause(..))\""]
     );

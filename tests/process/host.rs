@@ -138,9 +138,9 @@ fn seed4_42_a_program_whose_memory_is_nearly_used_up_stops_in_order() {
     assert_eq!(code, Some(0));
     let expected = [
         format!(" INFO verger::shutdown: stage begins cause={CAUSE:?} stage=\"polite\" length=20s"),
-        format!(" INFO verger::shutdown: shutting down supervisor=app cause={CAUSE:?}"),
+        format!(" INFO verger::shutdown: shutting down child=app cause={CAUSE:?}"),
         format!("stopping because of {CAUSE}"),
-        " INFO verger::shutdown: stopped supervisor=app".to_owned(),
+        " INFO verger::shutdown: stopped child=app".to_owned(),
     ];
     assert_eq!(printed, expected);
 }
@@ -205,10 +205,10 @@ fn seed4_42_a_program_that_leaks_stops_in_order_before_the_kernel_kills_it() {
     let (code, printed) = Program::start_by(command, "leaking memory", 1).end();
     let text = printed.join("\n");
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("shutting down supervisor=app cause=\"memory at 5"), "{text}");
+    assert!(text.contains("shutting down child=app cause=\"memory at 5"), "{text}");
     assert!(text.contains(" % of 128 MiB (cgroup v1)\""), "{text}");
     assert!(text.contains("stopped while it had much"), "{text}");
-    assert!(text.ends_with("stopped supervisor=app"), "{text}");
+    assert!(text.ends_with("stopped child=app"), "{text}");
 }
 
 // --- systemd -------------------------------------------------------------------------------------

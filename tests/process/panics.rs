@@ -206,7 +206,7 @@ fn with_the_hook_the_log_has_the_panics_of_children_and_stderr_those_of_others()
             panicked("child", "caught by the child"),
             panicked("child", "in a child"),
             format!(
-                "ERROR verger::restart: giving up supervisor=app child=app/child incarnation=1 \
+                "ERROR verger::restart: giving up child=app/child incarnation=1 \
                  cause={reason:?} lived=0ns failing=0ns restarts=0 limit=\"0 in 1m for all children\" source=supervisor \
                  then=escalate hint=\"if the program can do without it, give it on_exhausted(OnExhausted::Pause(..))\""
             ),

@@ -368,8 +368,8 @@ fn a_graceful_shutdown_logs_the_signal_that_caused_it() {
             format!(
                 " INFO verger::shutdown: stage begins cause={cause:?} stage=\"polite\" length=20s"
             ),
-            format!(" INFO verger::shutdown: shutting down supervisor=app cause={cause:?}"),
-            " INFO verger::shutdown: stopped supervisor=app".to_owned(),
+            format!(" INFO verger::shutdown: shutting down child=app cause={cause:?}"),
+            " INFO verger::shutdown: stopped child=app".to_owned(),
         ];
         assert_eq!(program.end(), (Some(0), logged));
     }

@@ -172,7 +172,7 @@ const STOP_BEGINS: [&str; 7] = [
     "INFO verger::shutdown: stage begins cause=\"SIGINT\" stage=\"drain\" length=500ms",
     "drain: SIGINT",
     "INFO verger::shutdown: stage begins cause=\"SIGINT\" stage=\"polite\" length=2.5s",
-    "INFO verger::shutdown: shutting down supervisor=app cause=\"SIGINT\"",
+    "INFO verger::shutdown: shutting down child=app cause=\"SIGINT\"",
     "api: finishes its requests, because of SIGINT",
     "api: done",
     "mail: one more minute",
@@ -201,7 +201,7 @@ fn shutdown_order_stops_each_child_in_its_turn_and_aborts_the_one_that_ignores_i
         "log: flushed",
         "WARN verger::shutdown: stage expired*stage=\"closing\"*",
         "WARN verger::shutdown: killed child=app/export incarnation=1 took=*s",
-        "INFO verger::shutdown: stopped supervisor=app",
+        "INFO verger::shutdown: stopped child=app",
         "the last hook",
     ]);
     assert_eq!(example.end(), (Some(3), vec![]));

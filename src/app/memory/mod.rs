@@ -9,7 +9,7 @@
 //! use verger::app::memory::MemoryGuard;
 //!
 //! # async fn f(tree: Supervisor) -> Result<(), Box<dyn std::error::Error>> {
-//! // Logs `shutting down supervisor=app cause="memory at 92 % of 512 MiB (cgroup v2)"`.
+//! // Logs `shutting down child=app cause="memory at 92 % of 512 MiB (cgroup v2)"`.
 //! tree.with_graceful_shutdown(MemoryGuard::new().watch()?).await?;
 //! # Ok(())
 //! # }

@@ -33,7 +33,7 @@ impl Attachment for Callback {
             Effect::Condition(ConditionEffect::Unanswered { key, incarnation }) => {
                 let problem = format!("didn't answer within {ANSWER_WITHIN:?}");
                 let (bounds, path) = (&view.shared.tree.log_bounds, view.path(*key));
-                log::undecided(bounds, view.shared.path(), &path, *incarnation, &problem);
+                log::undecided(bounds, &path, *incarnation, &problem);
             }
             _ => {}
         }
@@ -97,6 +97,6 @@ async fn decide(
         Ok(Err(_elapsed)) => return None,
         Err(message) => format!("panicked: {message}"),
     };
-    log::undecided(&supervisor.tree.log_bounds, supervisor.path(), &child, incarnation, &problem);
+    log::undecided(&supervisor.tree.log_bounds, &child, incarnation, &problem);
     Some(FailureDecision::escalate())
 }

@@ -50,7 +50,9 @@ use super::blueprint::Blueprint;
 use super::children::ChildTable;
 use super::shared::SupervisorShared;
 use crate::child::{ChildId, ChildSpec, Context, MailboxControl};
-use crate::core::{Effect, Ending, IncarnationNumber, Key, Machine, MachineEvent, Report};
+use crate::core::{
+    Decision, Effect, Ending, IncarnationNumber, Key, Machine, MachineEvent, Report,
+};
 use crate::exit::{ExitKind, ExitReason};
 use crate::path::Path;
 use crate::status::ChildInfo;
@@ -273,7 +275,10 @@ impl Attachments {
             self.recent.removed(*key, *incarnation, view);
         }
         if view.step.logged || view.step.published || effect.gives_up() {
-            reports::before(effect, view);
+            if let Effect::Decided { key, decision: Decision::Restart { .. }, .. } = effect {
+                self.recent.restarted = Some(*key);
+            }
+            reports::before(effect, self.recent.restarted, view);
         }
     }
 

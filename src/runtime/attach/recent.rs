@@ -30,6 +30,8 @@ pub(in crate::runtime) struct Recent {
     /// Who holds a child, and since when.
     holds: FxHashMap<Key, (Option<Arc<str>>, Instant)>,
     gone: VecDeque<Gone>,
+    /// The child whose failure was followed by a restart last, or that a call has restarted. Siblings restart with it.
+    pub(in crate::runtime) restarted: Option<Key>,
 }
 
 /// The last call about a child that named its caller.

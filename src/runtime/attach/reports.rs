@@ -3,33 +3,38 @@
 //! perf: budgets row "restart-error": nothing here runs while nobody listens, unless a supervisor gives up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::StepView;
 use crate::core::{Decision, Effect, IncarnationNumber, Key, Report};
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
+use crate::human_duration::HumanDuration;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FailureLog, RestartType, StartCause};
 use crate::runtime::log;
 use crate::status::EventKind;
 
 /// Tells of an effect.
-pub(super) fn before(effect: &Effect, view: &StepView<'_>) {
+pub(super) fn before(effect: &Effect, restarted: Option<Key>, view: &StepView<'_>) {
     match effect {
-        Effect::Report(report) => tell_edge(report, view),
+        Effect::Report(report) => tell_edge(report, restarted, view),
         Effect::Decided { key, incarnation, reason, decision, restart_type, lived, log } => {
             // A failure that was decided on later has the lifetime that the machine remembers.
             let exit = view.exit_of(*key, *incarnation);
             let lived = exit.and_then(|exit| exit.lifetime).or(*lived);
             let returned =
                 *restart_type == RestartType::Permanent && matches!(**reason, ExitReason::Normal);
-            let end = log::Ended { incarnation: *incarnation, reason, lived, returned };
+            let dynamic = view.blueprint.is_dynamic();
+            let end = log::Ended { incarnation: *incarnation, reason, lived, returned, dynamic };
             tell_decision(*key, reason, end, *decision, *log, view);
         }
         Effect::Removed { key, incarnation } => {
             publish(view, *key, *incarnation, EventKind::Removed)
         }
-        Effect::Up => log::up(&view.shared.tree.log_bounds, view.shared.path()),
+        Effect::Up if view.above.is_none() => {
+            log::root_active(&view.shared.tree.log_bounds, view.shared.path());
+        }
         _ => {}
     }
 }
@@ -41,7 +46,7 @@ fn publish(view: &StepView<'_>, key: Key, incarnation: IncarnationNumber, kind: 
 }
 
 /// Logs and publishes an edge of a child's lifecycle.
-fn tell_edge(report: &Report, view: &StepView<'_>) {
+fn tell_edge(report: &Report, restarted: Option<Key>, view: &StepView<'_>) {
     let (key, now) = (report.key, view.now);
     let exit = view.exit_of(key, report.incarnation).filter(|_| report.ending.is_some());
     let reason = exit.map(|it| Arc::clone(&it.reason));
@@ -49,7 +54,19 @@ fn tell_edge(report: &Report, view: &StepView<'_>) {
         let cause = view.children.incarnation(key).map(|it| it.start_cause);
         let (at_debug, killed) = (cause == Some(StartCause::Manual), view.is_killed(report));
         let bounds = &view.shared.tree.log_bounds;
-        log::report(bounds, report, &view.path(key), at_debug, killed, reason.as_deref(), now);
+        let in_group = cause == Some(StartCause::Group);
+        let restarted = restarted.filter(|_| in_group).map(|key| view.path(key));
+        let reason = reason.as_deref();
+        log::report(
+            bounds,
+            report,
+            &view.path(key),
+            at_debug,
+            killed,
+            reason,
+            restarted.as_ref(),
+            now,
+        );
     }
     if view.step.published {
         let waits = report.to == Lifecycle::Restarting;
@@ -59,6 +76,25 @@ fn tell_edge(report: &Report, view: &StepView<'_>) {
         let (from, to, after) = (report.from, report.to, report.after(now));
         let moved = EventKind::Moved { from, to, after, reason, wait };
         publish(view, key, report.incarnation, moved);
+    }
+}
+
+/// Returns how much is used of the limit that applies to a child: its own one, or else its supervisor's.
+fn limit_used(key: Key, attempt: u32, view: &StepView<'_>) -> Option<String> {
+    let child = view.machine.view(key, view.now)?;
+    let limits = child.rules.limits(child.policy.as_deref());
+    let consecutive = limits.and_then(|limits| limits.consecutive);
+    let (used, max, period) = match (child.limit, consecutive) {
+        (Some((own, used)), _) => (used, own.max(), own.period()),
+        (None, Some(max)) => return Some(format!("{attempt}/{max} consecutive")),
+        (None, None) => {
+            let (used, max, period) = view.machine.intensity(view.now);
+            (used, max?, period)
+        }
+    };
+    match period {
+        Duration::MAX => Some(format!("{used}/{max}")),
+        period => Some(format!("{used}/{max} in {}", HumanDuration(period))),
     }
 }
 
@@ -72,8 +108,8 @@ fn tell_decision(
     view: &StepView<'_>,
 ) {
     let path = view.path(key);
-    let (supervisor, bounds) = (view.shared.path(), &view.shared.tree.log_bounds);
-    log::decided(bounds, supervisor, &path, end, decision, levels);
+    let limit = |attempt| limit_used(key, attempt, view);
+    log::decided(&view.shared.tree.log_bounds, &path, end, decision, levels, &limit);
     if decision == Decision::FallBack {
         publish(view, key, end.incarnation, EventKind::FellBack { reason: Arc::clone(reason) });
     }

@@ -99,6 +99,9 @@ impl Driver {
                 self.step(MachineEvent::CallerGone { ticket, key }, now);
             }
         }
+        if let ChildRequest::RESTART | ChildRequest::RESUME = request {
+            self.attachments.recent.restarted = Some(key);
+        }
         let ticket =
             self.calls.insert(Call { key, child, name, note, request: Some(request), answer });
         self.step(MachineEvent::Request { ticket, key, request }, now);

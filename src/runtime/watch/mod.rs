@@ -204,19 +204,19 @@ impl Watched {
         let Some(root) = self.root.upgrade() else { return };
         let finding = self.progress.observe(self.has_answered(), due, now);
         root.tree.watch.stalled.store(self.progress.is_stalled(), Ordering::Relaxed);
-        let (supervisor, waited) = (root.path(), self.bound);
+        let (child, waited) = (root.path(), self.bound);
         tracing::dispatcher::with_default(&self.dispatch, || match finding {
             None => {}
             Some(Finding::Stalled) => {
                 let stuck = stuck_text(polls, waited, now);
                 error!(
-                    target: "verger::lifecycle", %supervisor, ?waited, stuck,
+                    target: "verger::lifecycle", %child, ?waited, stuck,
                     "the runtime is stalled"
                 );
             }
             Some(Finding::Recovered { after }) => {
                 let took = tenths(after);
-                info!(target: "verger::lifecycle", %supervisor, ?took, "the runtime has recovered");
+                info!(target: "verger::lifecycle", %child, ?took, "the runtime has recovered");
             }
         });
     }

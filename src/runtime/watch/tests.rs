@@ -238,11 +238,11 @@ fn a_child_that_blocks_the_only_thread_is_named_and_the_recovery_is_logged() {
     one_worker.worker_threads(1);
     for runtime in [tokio::runtime::Builder::new_current_thread(), one_worker] {
         let [stalled, recovered] = block_threads(runtime, 1);
-        let text = "ERROR verger::lifecycle: the runtime is stalled supervisor=app waited=500ms \
+        let text = "ERROR verger::lifecycle: the runtime is stalled child=app waited=500ms \
                     stuck=\"";
         // Children of other trees that block their threads are named, too.
         assert!(stalled.starts_with(text) && stalled.contains("app/blocker0 for "), "{stalled}");
-        let text = "INFO verger::lifecycle: the runtime has recovered supervisor=app took=";
+        let text = "INFO verger::lifecycle: the runtime has recovered child=app took=";
         assert!(recovered.starts_with(text), "{recovered}");
     }
 }

@@ -85,7 +85,7 @@ async fn a_child_that_exceeds_its_limit_is_logged_and_removed_and_its_queue_beco
     assert_eq!(names(&tree).await, [""; 0]);
     assert_eq!(
         log.lines(),
-        ["ERROR verger::restart: giving up supervisor=conns child=conns/conn#1 incarnation=13 \
+        ["ERROR verger::restart: giving up child=conns/conn#1 incarnation=13 \
           cause=\"failed: reset by peer\" lived=0ns failing=0ns restarts=12 limit=\"12 in 5m\" source=default \
           then=remove"]
     );

@@ -95,7 +95,7 @@ command = {WAITS}
     ));
     let program = Program::start(&files);
     program.wait_for_all([
-        "giving up supervisor=app child=app/broken incarnation=2",
+        "giving up child=app/broken incarnation=2",
         "ended normally child=app/once incarnation=1",
         "child=app/web incarnation=1 stream=stdout line=\"pid ",
     ]);

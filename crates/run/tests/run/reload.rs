@@ -71,7 +71,7 @@ fn a_file_with_mistakes_changes_nothing() {
     program.signal(Signal::HUP);
     assert_eq!(
         program.wait_for("run.toml:3"),
-        "ERROR child{path=app/reload incarnation=1}: verger_run::reload: run.toml:3:1: `process.web.restrat`: unknown key; did you mean `restart`?"
+        "ERROR child{child=app/reload incarnation=1}: verger_run::reload: run.toml:3:1: `process.web.restrat`: unknown key; did you mean `restart`?"
     );
     program.wait_for("not reloaded: everything runs as before");
     assert_eq!(files.pids(), before);
