@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use tokio::time::timeout;
 use verger::process::ReadyWhen;
-use verger::{Backoff, ChildSpec, Supervisor, command};
+use verger::{Backoff, ChildSpec, RunError, Supervisor, command};
 
 const SCRIPT: &str = r#"
 case $ATTEMPT in
@@ -62,7 +62,8 @@ async fn show() -> anyhow::Result<()> {
     ensure!(encoder.restarts == 2, "it was not started three times");
     ensure!(processes() == 2, "the shell and what it has started");
 
-    app.stop("the example is over").await?;
+    let stopped = app.stop("the example is over").await;
+    ensure!(matches!(stopped, Err(RunError::Forced { .. })), "it was not killed: {stopped:?}");
     ensure!(processes() == 0, "a process is left");
     tracing::info!("no process is left");
     Ok(())

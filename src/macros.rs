@@ -154,7 +154,7 @@
 /// | `on_child_failure` | a function, async or not, or a method of the struct: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
 /// | `preset` | a [`Preset`](crate::policy::Preset): `Preset::otp()` |
-/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `own_restarts(…)`, `intensity`, `unlimited_restarts`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
+/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `drain`, `backoff`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `own_restarts(…)`, `intensity`, `unlimited_restarts`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff` | short for `defaults(backoff(…))` |
 /// | `child(…)` | options of this supervisor as a child: any key of a child but those about `config` |
 /// | `name` | the name of the root, or of a child that is added without a field |
@@ -168,6 +168,7 @@
 /// | `name` | the child's name, instead of the field's |
 /// | `restart` | `"permanent"` (`"always"`), `"transient"` (`"on_failure"`), `"temporary"` (`"never"`, `"no"`), `"on_stop"`, `"on_success"`, `"on_abnormal"`, `"on_abort"`, `"on_watchdog"` |
 /// | `shutdown` | a duration, `"brutal_kill"`, `"infinity"` |
+/// | `drain` | a duration, in place of `shutdown`: [`Shutdown::Drain`](crate::Shutdown::Drain) |
 /// | `backoff` | a curve in parentheses, see below, or a [`Backoff`](crate::Backoff): `Backoff::fibonacci(MIN, MAX)` |
 /// | `significant` | none |
 /// | `essential` | `true` or `false`: whether the tree is ready only if the child is |

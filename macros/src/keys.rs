@@ -260,6 +260,7 @@ pub(crate) const KEYS: &[Key] = &[
     // Options of a child.
     key("restart", CHILD_OR_DEFAULT, Takes::Word(&RESTART), r#"restart = "transient""#),
     key("shutdown", CHILD_OR_DEFAULT, Takes::DurationOrWord(&SHUTDOWN), r#"shutdown = "20s""#),
+    key("drain", CHILD_OR_DEFAULT, Takes::Duration { zero: true }, r#"drain = "10s""#),
     key("backoff", CHILD_OR_SUPERVISOR, Takes::Backoff, r#"backoff(exponential, min = "200ms", max = "30s")"#),
     key("significant", CHILD, Takes::Flag, "significant"),
     key("essential", CHILD, Takes::Expression("`true` or `false`"), "essential = false"),

@@ -1,21 +1,25 @@
 //! A tree as a whole program: its options, and what is beside it from before the start until after the last hook.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::companion::{Companions, RunStart};
+use super::companion::{Companion, Companions, RunStart};
 use super::exit_thread::ExitThread;
-use super::program::{Program, ProgramEnd, print};
+use super::program::{Program, exit_code, print};
 use super::run::StopCause;
 use super::stop::{HookStep, StopBounds, StopStages};
+use crate::child::PollWatch;
 use crate::clock::now;
 use crate::error::{BuildError, RunError};
 use crate::handle::SupervisorHandle;
 use crate::panic::catch_panic;
+use crate::path::Path;
+use crate::runtime::tree::StopRequests;
 use crate::runtime::watch;
 use crate::spec::{DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 use crate::subscriber;
@@ -25,8 +29,9 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 /// A tree that is run as a whole program.
 ///
-/// An application runs its tree until that ends by itself or something asks for a stop: SIGINT or SIGTERM
-/// (with the feature `signal`), or a future that you pass to [`stop_on`](Self::stop_on). Then it stops the
+/// An application runs its tree until that exits or something requests a stop: SIGINT, SIGTERM or SIGHUP
+/// (with the feature `signal`), a future that you pass to [`stop_on`](Self::stop_on), or
+/// [`stop`](SupervisorHandle::stop) of the root. Then it stops the
 /// tree in [stages](StopStages), which take 26 s at most by default, and returns the exit code for `main`.
 ///
 /// ```no_run
@@ -97,7 +102,11 @@ impl Application {
     /// Also stops the tree when `stop` resolves. Its output is the cause, which is logged and which children
     /// see as their [`stop_reason`](crate::Context::stop_reason).
     ///
-    /// The first of all such futures and signals counts.
+    /// A signal, such a future, [`stop`](SupervisorHandle::stop) of the root, the console and the memory guard stop the
+    /// tree in the same way; the first of them is the cause. Before the first child starts, there is nothing to stop,
+    /// so no hook runs.
+    ///
+    /// If the future panics, the tree stops, too, and the exit code is 1.
     pub fn stop_on<F>(mut self, stop: F) -> Self
     where
         F: Future<Output: StopCause> + Send + 'static,
@@ -106,9 +115,10 @@ impl Application {
         self
     }
 
-    /// Sets whether SIGINT and SIGTERM stop the tree. Default: `true`.
+    /// Sets whether SIGINT, SIGTERM and SIGHUP stop the tree. Default: `true`.
     ///
-    /// They are received from the first poll of [`run`](Self::run) on. For a program that does more before,
+    /// They are received from the first poll of [`run`](Self::run) on, before the configuration is read. SIGHUP doesn't
+    /// stop the tree if it reloads the configuration, or if it was ignored when the process started, as by `nohup`. For a program that does more before,
     /// make [`signals`](crate::signals) as its first step, and pass them to [`stop_on`](Self::stop_on). Without the
     /// feature `signal` it has no effect.
     pub fn listen_to_signals(mut self, listens: bool) -> Self {
@@ -257,9 +267,13 @@ impl Application {
     /// | 0 | the tree finished, or was stopped in order |
     /// | 1 | the tree gave up, could not start, or was aborted |
     /// | 2 | the tree, its configuration or an option is invalid, or the probes or the console can't listen on their address |
-    /// | 3 | the tree was stopped, but a child missed its grace or leaked |
-    /// | 130, 143 | a second SIGINT or SIGTERM ended the process at once |
-    /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
+    /// | 3 | the tree was stopped, but a child was killed at the end of its grace, or leaked: [`RunError::Forced`] |
+    /// | 4 | the memory guard stopped the tree |
+    /// | 129, 130, 143 | a second SIGHUP, SIGINT or SIGTERM ended the process immediately |
+    /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`], or a [`StopCause`] has an exit code |
+    ///
+    /// A future of [`stop_on`](Self::stop_on) that panics stops the tree in order, with code 1. If a supervisor gave up
+    /// and children had to be forced, the code is 1.
     ///
     /// [`OnExhausted::Exit`]: crate::policy::OnExhausted::Exit
     ///
@@ -272,11 +286,11 @@ impl Application {
     /// If the future is dropped before it is ready, every child is aborted.
     pub async fn run(self) -> ExitCode {
         let grace = self.exit_grace;
-        let (end, exit_thread) = match launch(self, true).await {
+        let (result, exit_thread) = match launch(self, true).await {
             Ok(launched) => launched,
             Err(error) => return print(&error).into(),
         };
-        let code = end.exit_code();
+        let code = exit_code(&result);
         if let Some(exit_thread) = exit_thread {
             exit_thread.finished(code, grace);
         }
@@ -324,11 +338,11 @@ impl Application {
     ///
     /// As for [`run`](Self::run).
     pub async fn run_to_end(self) -> Result<(), RunError> {
-        launch(self, false).await?.0.result
+        launch(self, false).await?.0
     }
 }
 
-/// Runs an application to the end of its tree.
+/// Runs an application to the end of its tree, and returns the result of that.
 ///
 /// If it `ends_process`, the thread that does so is returned.
 ///
@@ -340,28 +354,47 @@ fn launch(app: Application, ends_process: bool) -> Launch {
     Box::pin(launch_here(app, ends_process))
 }
 
-type Launch =
-    Pin<Box<dyn Future<Output = Result<(ProgramEnd, Option<ExitThread>), RunError>> + Send>>;
+type Launched = (Result<(), RunError>, Option<ExitThread>);
+type Launch = Pin<Box<dyn Future<Output = Result<Launched, RunError>> + Send>>;
 
-async fn launch_here(
-    app: Application,
-    ends_process: bool,
-) -> Result<(ProgramEnd, Option<ExitThread>), RunError> {
-    let (mut tree, mut program) = (app.tree?, app.program);
-    let mut companions = app.companions.in_order(app.listens);
-    for companion in &mut companions {
-        tree = companion.configure(tree).await?;
+async fn launch_here(app: Application, ends_process: bool) -> Result<Launched, RunError> {
+    let (tree, mut program) = (app.tree?, app.program);
+    let path = Path::root(&tree.blueprint().name);
+    let mut companions = app.companions.in_order();
+    // Before anything is read: a signal that comes meanwhile must not end the process.
+    #[cfg(feature = "signal")]
+    if app.listens {
+        program.on(super::signals::signals());
     }
-    if app.check_only {
-        subscriber::info!(target: "verger::config", "the tree and its configuration are valid");
-        return Ok((ProgramEnd::checked(), None));
-    }
+    let prepared = {
+        let mut preparing = pin!(prepare(tree, &mut companions, app.check_only));
+        let stopped_or = |cx: &mut Context<'_>| match preparing.as_mut().poll(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            polled => match program.poll_stop(cx) {
+                Poll::Ready(cause) => Poll::Ready(Ok(Err(cause))),
+                Poll::Pending => polled.map_ok(Ok),
+            },
+        };
+        poll_fn(stopped_or).await?
+    };
+    let tree = match prepared {
+        Ok(Some(tree)) => tree,
+        Ok(None) => return Ok((Ok(()), None)),
+        Err(cause) => {
+            let supervisor = path.as_str();
+            subscriber::info!(target: "verger::shutdown", supervisor, cause = %cause.text, "stopped before the start");
+            // A thread that still reads the configuration must not keep the process.
+            let exit_thread = ends_process.then(|| ExitThread::start(Vec::new));
+            return Ok((cause.over(path, Ok(())), exit_thread));
+        }
+    };
     let bounds = StopBounds::of(&tree, &program);
     bounds.report(app.announces, app.stop_limit);
-    for companion in &mut companions {
-        companion.prepare(&mut tree).await?;
-    }
-    let root = tree.spawn();
+    // From before the first poll: a child may block a thread from then on.
+    let _watch = ends_process.then(PollWatch::new);
+    let stops = Arc::<StopRequests>::default();
+    let root = tree.spawn_with(Some(Arc::clone(&stops)));
+    program.on(async move { stops.requested().await.to_string() });
     for call in app.on_start {
         let handle = root.handle();
         if catch_panic(|| call(handle)).is_none() {
@@ -390,11 +423,31 @@ async fn launch_here(
         }
         companions.iter_mut().for_each(|companion| companion.stage(cause, stage, left));
     };
-    let end = program.run(&root, &mut observe).await;
+    let cause = program.run(&root, &mut observe).await;
     for companion in companions {
         companion.finish().await;
     }
-    Ok((end, exit_thread))
+    let result = cause.over(path, root.result().await);
+    Ok((result, exit_thread))
+}
+
+/// Prepares everything for the start. `None`: the tree was only checked.
+async fn prepare(
+    mut tree: Supervisor,
+    companions: &mut [Box<dyn Companion>],
+    check_only: bool,
+) -> Result<Option<Supervisor>, RunError> {
+    for companion in companions.iter_mut() {
+        tree = companion.configure(tree).await?;
+    }
+    if check_only {
+        subscriber::info!(target: "verger::config", "the tree and its configuration are valid");
+        return Ok(None);
+    }
+    for companion in companions.iter_mut() {
+        companion.prepare(&mut tree).await?;
+    }
+    Ok(Some(tree))
 }
 
 /// Sends panics of children to the log instead of stderr, with their location.

@@ -20,11 +20,9 @@
 //!    dropped.
 //! 3. No start and no stage waits. Each `finish` has a bound.
 //! 4. A companion that is dropped without `finish` aborts its tasks.
-//! 5. There is one stop. A signal, the memory guard and the console resolve a future of
-//!    [`RunStart::stop_on`], as users do with `Application::stop_on`. `Program::run` polls these futures,
-//!    `terminate` leads through the stages, and `Root::stop` sends each level with `request_stop`.
-//!    `SupervisorHandle::stop` sends the first level the same way, without stages: to the program, the tree
-//!    has then exited without a stop.
+//! 5. There is one stop. A signal and the memory guard resolve a future of the program, as users do with
+//!    `Application::stop_on`, and so does `SupervisorHandle::stop` of the root, which the console calls. `Program::run`
+//!    polls these futures, `terminate` leads through the stages, and `Root::stop` sends each level with `request_stop`.
 
 use std::time::Duration;
 
@@ -119,9 +117,7 @@ pub(crate) struct Companions {
 
 impl Companions {
     /// Returns all companions, the outermost first.
-    ///
-    /// `_listens`: whether signals stop the tree, if there is something that receives them.
-    pub(super) fn in_order(self, _listens: bool) -> Vec<Box<dyn Companion>> {
+    pub(super) fn in_order(self) -> Vec<Box<dyn Companion>> {
         let Self { probes, console, systemd, memory, .. } = self;
         let companions = [
             // First, because the configuration is read next, and a signal meanwhile must not end the process.
@@ -130,7 +126,7 @@ impl Companions {
             #[cfg(feature = "config")]
             companion(self.reloads),
             #[cfg(feature = "signal")]
-            companion(super::signals::StopSignals::new(_listens)),
+            companion(super::signals::StopSignals::default()),
             probes,
             console,
             // It finishes after the servers, so that the watchdog is pinged until they are closed.

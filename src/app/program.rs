@@ -1,4 +1,4 @@
-//! A tree that runs until it ends by itself, or until a future asks for a stop, which happens in stages.
+//! A tree that runs until it ends, or until a future requests a stop, which happens in stages.
 //!
 //! Knows the tree as a [`Root`] with a stop level, and not its rules.
 //!
@@ -7,7 +7,7 @@
 //! 1. The futures that may ask for a stop are kept until the end. So a signal that comes during a stop
 //!    is the first one that its future receives, and only the next one ends the process.
 //! 2. Hooks that follow the stop run however the tree ends.
-//! 3. A future that panics asks for a stop as well: what it watched for would go unnoticed.
+//! 3. A future that panics requests a stop, too, with exit code 1: what it watched for would go unnoticed.
 //! 4. Each step of the stop is due at an instant that was fixed when the drain was over. Nothing that is done
 //!    between two steps moves the next one.
 
@@ -25,30 +25,30 @@ use super::run::{Root, StopCause};
 use super::stop::{self, HookStep, Stage, StopStages};
 use crate::child::StopLevel;
 use crate::clock::{later, now};
-use crate::error::RunError;
+use crate::error::{Forced, RunError};
 use crate::lifecycle::Lifecycle;
 use crate::panic::CatchPanic;
+use crate::path::Path;
 use crate::status::{ChildInfo, ChildKind};
 use crate::subscriber;
 
-/// A future that asks for a stop, and resolves to the cause.
-type StopFuture = Pin<Box<dyn Future<Output = Arc<str>> + Send>>;
+/// A future that requests a stop, and resolves to the cause.
+type StopFuture = Pin<Box<dyn Future<Output = Cause> + Send>>;
+
+/// Why a tree stops, and the exit code of that.
+pub(super) struct Cause {
+    pub(super) text: Arc<str>,
+    code: u8,
+}
 
 /// What stops a tree, and how; see the [module](self).
 #[derive(Default)]
 pub(super) struct Program {
     pub(super) stages: StopStages,
-    /// The futures that ask for a stop, each with its own type. A future is gone once it has resolved.
+    /// The futures that request a stop, each with its own type. A future is gone once it has resolved.
     pub(super) on: Vec<(TypeId, StopFuture)>,
     pub(super) before: Vec<HookStep>,
     pub(super) after: Vec<HookStep>,
-}
-
-/// How a tree has ended.
-pub(super) struct ProgramEnd {
-    pub(super) result: Result<(), RunError>,
-    /// How many children missed their grace in the termination.
-    missed_graces: usize,
 }
 
 impl Program {
@@ -57,51 +57,73 @@ impl Program {
     where
         F: Future<Output: StopCause> + Send + 'static,
     {
-        let cause = CatchPanic(Box::pin(async { stop.await.cause().into() }));
-        let cause =
-            async { cause.await.unwrap_or_else(|panic| format!("panicked: {panic}").into()) };
+        let cause = CatchPanic(Box::pin(async {
+            let stop = stop.await;
+            Cause { text: stop.cause().into(), code: stop.exit_code() }
+        }));
+        let cause = async {
+            cause.await.unwrap_or_else(|panic| Cause {
+                text: format!("panicked: {panic}").into(),
+                code: 1,
+            })
+        };
         self.on.push((TypeId::of::<F>(), Box::pin(cause)));
     }
 
-    /// Runs the tree to its end.
-    pub(super) async fn run(self, root: &Root, observe: Observer<'_>) -> ProgramEnd {
+    /// Polls the futures that request a stop.
+    pub(super) fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+        poll_first(&mut self.on, cx)
+    }
+
+    /// Runs the tree to its end, and returns why it has ended.
+    pub(super) async fn run(self, root: &Root, observe: Observer<'_>) -> Cause {
         let Self { stages, mut on, before, after } = self;
         let handle = root.handle();
         let mut ended = pin!(handle.wait());
         let first = poll_fn(|cx| match ended.as_mut().poll(cx) {
-            Poll::Ready(result) => Poll::Ready(Err(result)),
-            Poll::Pending => poll_first(&mut on, cx).map(Ok),
+            Poll::Ready(_) => Poll::Ready(None),
+            Poll::Pending => poll_first(&mut on, cx).map(Some),
         });
-        let (cause, result, missed_graces) = match first.await {
-            Err(result) => {
+        let cause = match first.await {
+            None => {
                 observe("its end", "hooks");
-                ("ended".into(), result, 0)
+                Cause { text: "ended".into(), code: 0 }
             }
-            Ok(cause) => {
-                let (result, missed) =
-                    terminate(root, &stages, before, &cause, ended, observe).await;
-                (cause, result, missed)
+            Some(cause) => {
+                terminate(root, &stages, before, &cause.text, ended, observe).await;
+                cause
             }
         };
-        stop::run_hooks(after, &cause).await;
-        ProgramEnd { result, missed_graces }
+        stop::run_hooks(after, &cause.text).await;
+        cause
     }
 }
 
-impl ProgramEnd {
-    /// The program was checked, and not run.
-    pub(super) fn checked() -> Self {
-        Self { result: Ok(()), missed_graces: 0 }
-    }
-
-    /// Returns the exit code, and prints the error if there is one.
-    pub(super) fn exit_code(&self) -> u8 {
-        match &self.result {
-            Ok(()) if self.missed_graces > 0 => 3,
-            Ok(()) => 0,
-            Err(error) => print(error),
+impl Cause {
+    /// Returns the result of a tree that was stopped for this cause, or has exited before. The tree's is `result`.
+    pub(super) fn over(self, root: Path, result: Result<(), RunError>) -> Result<(), RunError> {
+        let Self { text, code } = self;
+        let (killed, leaked) = match result {
+            Ok(()) => (Vec::new(), Vec::new()),
+            Err(RunError::Forced { killed, leaked }) => (killed, leaked),
+            Err(first) => return Err(first),
+        };
+        match code {
+            0 => Forced { killed, leaked }.result(),
+            code => Err(RunError::StoppedFor {
+                path: root,
+                cause: text.to_string(),
+                code,
+                killed,
+                leaked,
+            }),
         }
     }
+}
+
+/// Returns the exit code of a program, and prints its error if there is one.
+pub(super) fn exit_code(result: &Result<(), RunError>) -> u8 {
+    result.as_ref().map_or_else(print, |()| 0)
 }
 
 /// Prints an error to stderr, as `main` would if it returned it. Returns the exit code.
@@ -112,7 +134,7 @@ pub(super) fn print(error: &RunError) -> u8 {
 }
 
 /// Returns the cause of the first future that resolves.
-fn poll_first(futures: &mut Vec<(TypeId, StopFuture)>, cx: &mut Context<'_>) -> Poll<Arc<str>> {
+fn poll_first(futures: &mut Vec<(TypeId, StopFuture)>, cx: &mut Context<'_>) -> Poll<Cause> {
     let ready = futures.iter_mut().enumerate().find_map(|(index, (_, future))| {
         let Poll::Ready(cause) = future.as_mut().poll(cx) else { return None };
         Some((index, cause))
@@ -134,7 +156,7 @@ pub(super) type TreeEnd<'a> = Pin<&'a mut (dyn Future<Output = Result<(), RunErr
 /// Is called with the cause and the stage when a stage begins.
 type Observer<'a> = &'a mut (dyn FnMut(&str, &str) + Send);
 
-/// Stops the tree in stages. Returns how it ended, and how many children missed their grace.
+/// Stops the tree in stages, until it has ended.
 pub(super) async fn terminate(
     root: &Root,
     stages: &StopStages,
@@ -142,7 +164,7 @@ pub(super) async fn terminate(
     cause: &Arc<str>,
     mut ended: TreeEnd<'_>,
     observe: Observer<'_>,
-) -> (Result<(), RunError>, usize) {
+) {
     let reason = &**cause;
     // From now on the tree isn't ready any more.
     root.shared.note_stop(cause);
@@ -155,20 +177,20 @@ pub(super) async fn terminate(
     let drain = async {
         tokio::select! {
             biased;
-            result = ended.as_mut() => Some(result),
-            () = sleep_until(drained.into()) => None,
+            _ = ended.as_mut() => true,
+            () = sleep_until(drained.into()) => false,
         }
     };
-    if let ((), Some(result)) = tokio::join!(stop::run_hooks(before, cause), drain) {
-        return (result, 0);
+    if let ((), true) = tokio::join!(stop::run_hooks(before, cause), drain) {
+        return;
     }
-    let (began, missed) = (now(), root.missed_graces());
+    let began = now();
     let mut current: Option<Stage> = None;
     for step in stages.plan() {
         let due = later(began, step.after);
         tokio::select! {
             biased;
-            result = ended.as_mut() => return (result, root.missed_graces() - missed),
+            _ = ended.as_mut() => return,
             () = sleep_until(due.into()) => {}
         }
         if let Some(stage) =
@@ -184,8 +206,7 @@ pub(super) async fn terminate(
         current = step.stage.or(current);
         root.stop(reason, step.level);
     }
-    let result = ended.await;
-    (result, root.missed_graces() - missed)
+    let _ = ended.await;
 }
 
 /// Logs that a stage has expired, with the children that it has found running.

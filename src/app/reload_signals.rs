@@ -9,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::companion::{Companion, MaybeCompanion, RunStart, companion};
 use super::reload::{Reloader, Reloads};
+use super::signals::HangupClaim;
 use crate::named_task::OwnedTask;
 use crate::subscriber;
 
@@ -18,12 +19,15 @@ pub(super) struct ReloadSignals {
     /// Each with its name, until the tasks wait for them.
     received: Vec<(&'static str, Signal)>,
     tasks: Vec<OwnedTask<()>>,
+    /// Dropped with the tasks: until then, SIGHUP doesn't stop the program.
+    _claim: HangupClaim,
 }
 
 impl ReloadSignals {
     /// Receives the signals from now on, if they reload the application.
     pub(super) fn companion(reloads: &Reloads) -> MaybeCompanion {
         let reloader = reloads.at_signals()?.clone();
+        let claim = HangupClaim::new();
         let kinds = [("SIGHUP", SignalKind::hangup()), ("SIGUSR2", SignalKind::user_defined2())];
         let receive = |(name, kind)| match signal(kind) {
             Ok(signal) => Some((name, signal)),
@@ -34,7 +38,7 @@ impl ReloadSignals {
             }
         };
         let received = kinds.into_iter().filter_map(receive).collect();
-        companion(Self { reloader, received, tasks: Vec::new() })
+        companion(Self { reloader, received, tasks: Vec::new(), _claim: claim })
     }
 }
 

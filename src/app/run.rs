@@ -18,6 +18,7 @@ use crate::handle::{SupervisorHandle, request_stop, until_up};
 use crate::named_task;
 use crate::path::Path;
 use crate::runtime::settings::Settings;
+use crate::runtime::tree::StopRequests;
 use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared, supervise};
 use crate::spec::Supervisor;
 
@@ -82,8 +83,13 @@ impl Supervisor {
 
     /// Spawns the task of the tree, which has not been polled when this returns.
     pub(crate) fn spawn(self) -> Root {
+        self.spawn_with(None)
+    }
+
+    /// The same for a root that runs as a program, which takes the requests to stop it.
+    pub(super) fn spawn_with(self, stops: Option<Arc<StopRequests>>) -> Root {
         let (blueprint, settings) = (self.blueprint(), self.settings());
-        Root::spawn(blueprint, settings, self.early_events())
+        Root::spawn(blueprint, settings, self.early_events(), stops)
     }
 
     /// Runs the tree until it ends by itself.
@@ -254,10 +260,12 @@ impl Root {
         blueprint: Arc<Blueprint>,
         settings: Arc<Settings>,
         early_events: EarlyEvents,
+        stops: Option<Arc<StopRequests>>,
     ) -> Self {
         // Panics here, in the caller, if the runtime has no timers.
         drop(tokio::time::sleep(Duration::ZERO));
-        let shared = SupervisorShared::root(blueprint, settings, early_events, Clocks::read());
+        let shared =
+            SupervisorShared::root(blueprint, settings, early_events, Clocks::read(), stops);
         let run = supervise(Arc::clone(&shared), None, |_| ());
         #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
         let task = named_task::spawn(|| shared.path().to_string(), run);
@@ -271,12 +279,21 @@ impl Root {
     /// Waits until the tree is up, or has ended by itself without an error.
     pub(crate) async fn up(&self) -> Result<(), StartError> {
         let Some(end) = until_up(&self.shared).await else { return Ok(()) };
-        match (&end, end.result(self.shared.path())) {
+        match (&end, end.result(self.shared.path(), self.shared.forced())) {
             (_, Err(RunError::Start(error))) => Err(error),
+            (_, Err(RunError::Forced { leaked, .. })) if leaked.is_empty() => {
+                Err(StartError::Stopped { path: self.shared.path().clone() })
+            }
             (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
             (End::AutoShutdown | End::Exit { .. }, Ok(())) => Ok(()),
             (_, Ok(())) => Err(StartError::Stopped { path: self.shared.path().clone() }),
         }
+    }
+
+    /// Waits until the tree has ended, and returns the result as it is now: a leaked child may have exited since.
+    pub(super) async fn result(&self) -> Result<(), RunError> {
+        let end = self.shared.progress.until_ended().await;
+        end.result(self.shared.path(), self.shared.forced_now())
     }
 
     /// Stops the tree, as urgently as `level`.
@@ -288,21 +305,14 @@ impl Root {
     pub(super) fn blocked(&self) -> impl Fn() -> Vec<Path> + Send + 'static {
         let (shared, watch) = (Arc::clone(&self.shared), PollWatch::new());
         move || {
-            let since = clock::real().checked_sub(BLOCKED);
-            let polls = watch.running().into_iter().filter(|poll| Some(poll.since) <= since);
             let mut blocked = shared.leaked_below();
-            for poll in polls {
-                if !blocked.contains(&poll.child) {
-                    blocked.push(poll.child);
+            for child in long_polls(&watch) {
+                if !blocked.contains(&child) {
+                    blocked.push(child);
                 }
             }
             blocked
         }
-    }
-
-    /// Returns how many children were aborted so far because they missed their grace.
-    pub(super) fn missed_graces(&self) -> usize {
-        self.shared.tree.missed_graces()
     }
 
     /// Keeps the task running when this is dropped.
@@ -310,6 +320,13 @@ impl Root {
         self.task = None;
         self.handle()
     }
+}
+
+/// Returns the children whose polls take so long that they block a thread.
+pub(super) fn long_polls(watch: &PollWatch) -> Vec<Path> {
+    let since = clock::real().checked_sub(BLOCKED);
+    let polls = watch.running().into_iter().filter(|poll| Some(poll.since) <= since);
+    polls.map(|poll| poll.child).collect()
 }
 
 impl Drop for Root {
@@ -348,6 +365,15 @@ impl Drop for Root {
 pub trait StopCause {
     /// Returns the text that is logged as the cause, such as `SIGTERM`.
     fn cause(&self) -> Cow<'_, str>;
+
+    /// Returns the exit code of a program that stops in order for this cause. Default: 0.
+    ///
+    /// A code above 0 is for a stop that nobody has requested: the result is
+    /// [`RunError::StoppedFor`](crate::RunError::StoppedFor), so that a service manager which restarts the program after
+    /// failures does so.
+    fn exit_code(&self) -> u8 {
+        0
+    }
 }
 
 impl StopCause for () {

@@ -59,7 +59,7 @@ pub(crate) use self::spec::{
     ChildFactory, ChildMeta, ConfigSpec, ExplicitGraces, FactoryKind, Nested, Phases, Resolved,
     ShownProperty, outside,
 };
-pub(crate) use self::task::{PollWatch, RunningPoll, note_question, spawn};
+pub(crate) use self::task::{PollWatch, RunningPoll, note_question, spawn, waits_for_thread};
 pub(crate) use self::value::value_kind;
 pub use self::value::{Child, ChildConstructor, Component, child, component};
 pub(crate) use self::workers::{TypeMeta, function_kind};

@@ -21,7 +21,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use std::task::{Context as TaskContext, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 use tracing::{Span, field};
@@ -377,6 +377,24 @@ impl Drop for Polled {
 
 /// While it exists, it is known which children are being polled.
 pub(crate) struct PollWatch(());
+
+/// Whether the task of this incarnation waits for a thread that a poll of another child has blocked for so long.
+///
+/// `false` if that isn't known, because there is no watch.
+pub(crate) fn waits_for_thread(incarnation: &Arc<Incarnation>, blocked: Duration) -> bool {
+    if WATCHES.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
+    let mut polls = slots.iter().filter_map(|slot| slot.polled.lock().clone());
+    let is_polled = |polled: &Arc<Incarnation>| Arc::ptr_eq(polled, incarnation);
+    let since = clock::real().checked_sub(blocked);
+    let mut blocks = false;
+    polls.all(|(polled, began)| {
+        blocks |= Some(began) <= since;
+        !is_polled(&polled)
+    }) && blocks
+}
 
 /// A poll that has not returned.
 #[derive(Debug)]

@@ -188,7 +188,7 @@ impl<'a> Planner<'a> {
         };
         let is_beneath = |key| written.node.get(key).is_none();
         section.child.for_workers = ForWorkers {
-            shutdown: is_beneath("shutdown"),
+            shutdown: is_beneath("shutdown") && is_beneath("drain"),
             watchdog: is_beneath("watchdog"),
             run_time_limit: is_beneath("run_time_limit"),
         };
@@ -363,7 +363,7 @@ fn is_enabled(section: &ValueNode) -> bool {
 /// Removes what isn't meant for supervisors from a section for several children.
 fn general_for(node: &ValueNode, is_supervisor: bool) -> ValueNode {
     if is_supervisor {
-        node.without(&["shutdown", "watchdog", "run_time_limit"])
+        node.without(&["shutdown", "drain", "watchdog", "run_time_limit"])
     } else {
         node.clone()
     }

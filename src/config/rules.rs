@@ -117,8 +117,10 @@ pub(super) fn take_shared_limit(section: &mut ValueNode, path: &str) -> Vec<Mist
 /// Keys that set the same thing in different forms. Only one row of a group can be written.
 type Group = &'static [&'static [&'static str]];
 
-const SECTION_GROUPS: [Group; 1] =
-    [&[&["max_restarts", "period"], &["intensity"], &["unlimited_restarts"]]];
+const SECTION_GROUPS: [Group; 2] = [
+    &[&["max_restarts", "period"], &["intensity"], &["unlimited_restarts"]],
+    &[&["shutdown"], &["drain"]],
+];
 
 const RESTART_GROUPS: [Group; 3] = [
     &[&["min_backoff", "max_backoff", "factor", "auto_reset"], &["backoff"]],
@@ -175,10 +177,11 @@ pub(super) fn check(section: &ValueNode, path: &str) -> Vec<Mistake> {
     ];
     own.pair(limit, "intensity", "set the same limit", &mut mistakes);
     own.unlimited("max_restarts", &mut mistakes);
+    own.twice("drain", "shutdown", "grace", &mut mistakes);
     if let Some(entry) = section.entry("restart") {
         let key = entry.key(&key, "restart");
         let restart = Written { table: &entry.node, key: &key };
-        restart.twice("own_restarts", "intensity", &mut mistakes);
+        restart.twice("own_restarts", "intensity", "limit", &mut mistakes);
         restart.unlimited("own_restarts", &mut mistakes);
         let delays = [
             ("min_backoff", "`min_backoff`; add min_backoff = \"5s\""),
@@ -186,7 +189,7 @@ pub(super) fn check(section: &ValueNode, path: &str) -> Vec<Mistake> {
         ];
         restart.pair(delays, "backoff", "exclude each other", &mut mistakes);
         restart.backoff(&mut mistakes);
-        restart.twice("max_retries", "consecutive_restarts", &mut mistakes);
+        restart.twice("max_retries", "consecutive_restarts", "limit", &mut mistakes);
     }
     mistakes
 }
@@ -229,10 +232,10 @@ impl Written<'_> {
         mistakes.push(self.mistake(key, message));
     }
 
-    /// Two keys of one limit.
-    fn twice(&self, key: &str, other: &str, mistakes: &mut Vec<Mistake>) {
+    /// Two keys of one setting.
+    fn twice(&self, key: &str, other: &str, what: &str, mistakes: &mut Vec<Mistake>) {
         if self.has(key) && self.has(other) {
-            let message = format!("`{key}` and `{other}` set the same limit; remove one of them");
+            let message = format!("`{key}` and `{other}` set the same {what}; remove one of them");
             mistakes.push(self.mistake(key, message));
         }
     }

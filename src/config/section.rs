@@ -58,6 +58,7 @@ pub(super) struct SectionTable {
     enabled: Option<bool>,
     restart: Option<Restart>,
     shutdown: Option<Shutdown>,
+    drain: Option<HumanDuration>,
     activation_timeout: Option<Positive>,
     watchdog: Option<Positive>,
     run_time_limit: Option<Positive>,
@@ -131,7 +132,9 @@ impl SectionTable {
             for_workers: ForWorkers::default(),
             enabled: self.enabled,
             policy,
-            shutdown: self.shutdown,
+            shutdown: self
+                .drain
+                .map_or(self.shutdown, |HumanDuration(grace)| Some(Shutdown::Drain(grace))),
             activation_timeout: self.activation_timeout.map(|Positive(timeout)| timeout),
             watchdog: self.watchdog.map(|Positive(interval)| interval),
             run_time_limit: self.run_time_limit.map(|Positive(limit)| limit),

@@ -129,28 +129,18 @@ async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(),
         Action::Reset => tree.reset(path).await,
         Action::Hold => tree.hold(path).await,
         Action::Release => tree.release(path).await,
-        Action::StopTree => return stop_tree(console, &tree, order.reason.as_deref()).await,
+        Action::StopTree => return stop_tree(&tree, order.reason.as_deref()).await,
     };
     called.map_err(HttpProblem::from)
 }
 
-/// Stops the application in its stages, or else the tree, and waits for its end.
-async fn stop_tree(
-    console: &ConsoleShared,
-    tree: &SupervisorHandle,
-    reason: Option<&str>,
-) -> Result<(), HttpProblem> {
+/// Stops the tree, and waits until it has ended.
+async fn stop_tree(tree: &SupervisorHandle, reason: Option<&str>) -> Result<(), HttpProblem> {
     let cause = match reason {
         Some(reason) => format!("{BY}: {reason}"),
         None => BY.to_owned(),
     };
-    let request = console.stop.lock().take();
-    let ended = match request.map(|request| request.send(cause.clone())) {
-        Some(Ok(())) => tree.wait().await,
-        // There is no application, or it is stopping already.
-        _ => tree.stop(cause).await,
-    };
-    ended.map_err(|error| HttpProblem::conflict("failed", error.to_string()))
+    tree.stop(cause).await.map_err(|error| HttpProblem::conflict("failed", error.to_string()))
 }
 
 /// Names the children that start or stop at the path or below.

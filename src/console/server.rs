@@ -8,7 +8,7 @@
 //! 3. At most [`MOST_READ`] bytes are read before an answer, and there are at most [`MOST`] connections.
 //! 4. All connections end when the server does.
 
-use std::future::{IntoFuture as _, pending};
+use std::future::IntoFuture as _;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -150,9 +150,7 @@ impl Companion for ConsoleOfRun {
 
     fn start(&mut self, run: &mut RunStart<'_>) {
         let Some(listener) = self.listener.take() else { return };
-        let (requests, requested) = oneshot::channel();
-        run.stop_on(requested_stop(requested));
-        let outside = Outside { stop: Some(requests), ..std::mem::take(&mut self.outside) };
+        let outside = std::mem::take(&mut self.outside);
         let console = std::mem::take(&mut self.console);
         self.server = Some(ConsoleServer::start(listener, console, &run.handle(), outside));
     }
@@ -161,14 +159,6 @@ impl Companion for ConsoleOfRun {
         if let Some(server) = self.server {
             server.stop().await;
         }
-    }
-}
-
-/// Resolves to the cause when the console requests a stop.
-async fn requested_stop(requested: oneshot::Receiver<String>) -> String {
-    match requested.await {
-        Ok(cause) => cause,
-        Err(_) => pending().await,
     }
 }
 

@@ -6,8 +6,6 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read as _;
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use super::recorder::{Records, record};
 use super::snapshots::Snapshots;
 use crate::app::Reloader;
@@ -25,8 +23,6 @@ use crate::sync::Mutex;
 pub(super) struct Outside {
     /// A subscription from before the first start.
     pub(super) events: Option<Subscription<Event>>,
-    /// Stops the application in its stages. The text is the cause.
-    pub(super) stop: Option<oneshot::Sender<String>>,
     /// Applies plans. Other triggers may reload meanwhile.
     pub(super) reloader: Option<Reloader>,
 }
@@ -40,7 +36,6 @@ pub(super) struct ConsoleShared {
     pub(super) tree: SupervisorHandle,
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) records: Arc<Records>,
-    pub(super) stop: Mutex<Option<oneshot::Sender<String>>>,
     pub(super) reloader: Option<Reloader>,
     /// The last plans that were shown, by their ids, the oldest first.
     pub(super) plans: Mutex<VecDeque<(String, Plan)>>,
@@ -66,7 +61,6 @@ impl ConsoleShared {
             tree,
             snapshots: Arc::default(),
             records,
-            stop: Mutex::new(outside.stop),
             reloader: outside.reloader,
             plans: Mutex::default(),
             _recorder: recorder,

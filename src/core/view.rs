@@ -11,7 +11,7 @@ use super::{
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildRules, Intensity, RestartPolicy, Shutdown, Strategy};
+use crate::policy::{ChildRules, Intensity, RestartPolicy, Strategy};
 
 /// The state of one child.
 #[derive(Clone, Debug)]
@@ -151,9 +151,9 @@ impl Machine {
         self.rules_of(key).is_some_and(|rules| rules.is_supervisor())
     }
 
-    /// Whether the child is aborted without a grace whenever it is stopped.
-    pub(crate) fn is_brutally_killed(&self, key: Key) -> bool {
-        self.rules_of(key).is_some_and(|rules| rules.shutdown == Shutdown::BrutalKill)
+    /// Whether an abort of the child in a stop is expected.
+    pub(crate) fn expects_abort(&self, key: Key) -> bool {
+        self.rules_of(key).is_some_and(|rules| rules.shutdown.expects_abort())
     }
 
     pub(crate) fn view(&self, key: Key, now: Instant) -> Option<View> {
@@ -351,10 +351,8 @@ impl Children {
             ChildState::AwaitingDecision { .. } => WaitReason::Decision,
             ChildState::Stopping { aborted: true, .. } => WaitReason::Abort,
             ChildState::Stopping { aborted: false, .. } => {
-                let own = left(Timer::Child(key)).or_else(|| match self.shutdown(key) {
-                    Shutdown::Timeout(grace) => left(Timer::Grace(grace)),
-                    Shutdown::BrutalKill | Shutdown::Infinity => None,
-                });
+                let shared = || self.shutdown(key).grace().and_then(|it| left(Timer::Grace(it)));
+                let own = left(Timer::Child(key)).or_else(shared);
                 WaitReason::Stop { left: own.into_iter().chain(left(Timer::Total)).min() }
             }
             ChildState::Active | ChildState::Down(_) => return None,

@@ -11,6 +11,7 @@ mod warning;
 pub use self::build::BuildError;
 pub(crate) use self::build::known;
 pub use self::control::{ControlError, NextStep};
+pub(crate) use self::run::Forced;
 pub use self::run::{RunError, StartError};
 pub use self::warning::BuildWarning;
 

@@ -106,7 +106,7 @@ pub enum RunError {
     Start(#[from] StartError),
     /// A supervisor gave up: a child exceeded its restart limit, or its exit fails the supervisor
     /// ([`OnExit::FailSupervisor`](crate::policy::OnExit::FailSupervisor)).
-    #[error("`{path}` gave up on `{child}`: {}", Visible(.reason))]
+    #[error("`{path}` gave up on `{child}`: {}{}", Visible(.reason), After(.killed, .leaked))]
     GaveUp {
         /// The supervisor.
         path: Path,
@@ -114,10 +114,14 @@ pub enum RunError {
         child: Path,
         /// The reason of its last exit.
         reason: ExitReason,
+        /// See [`Forced`](Self::Forced).
+        killed: Vec<Path>,
+        /// See [`Forced`](Self::Forced).
+        leaked: Vec<Path>,
     },
     /// A child exceeded its limit under [`OnExhausted::Exit`](crate::policy::OnExhausted::Exit), which
     /// ends the program.
-    #[error("`{path}` ended the program with code {code} because of `{child}`: {}", Visible(.reason))]
+    #[error("`{path}` ended the program with code {code} because of `{child}`: {}{}", Visible(.reason), After(.killed, .leaked))]
     Exited {
         /// The root.
         path: Path,
@@ -127,12 +131,39 @@ pub enum RunError {
         child: Path,
         /// The reason of its last exit.
         reason: ExitReason,
+        /// See [`Forced`](Self::Forced).
+        killed: Vec<Path>,
+        /// See [`Forced`](Self::Forced).
+        leaked: Vec<Path>,
     },
-    /// Children are still running after they were aborted, because they block their threads.
-    #[error("stopped, but still running after they were aborted: {}", Paths(.children))]
-    Leaked {
-        /// The children.
-        children: Vec<Path>,
+    /// The tree was stopped for a reason that isn't a request, such as a lack of memory: the
+    /// [`StopCause`](crate::StopCause) has an exit code.
+    #[error("`{path}` was stopped: {}{}", Visible(.cause), After(.killed, .leaked))]
+    StoppedFor {
+        /// The root.
+        path: Path,
+        /// The cause, such as `memory at 92 % of 512 MiB (cgroup v2)`.
+        cause: String,
+        /// The exit code of the cause; not 0.
+        code: u8,
+        /// See [`Forced`](Self::Forced).
+        killed: Vec<Path>,
+        /// See [`Forced`](Self::Forced).
+        leaked: Vec<Path>,
+    },
+    /// The supervisor stopped, but some children below it had to be forced.
+    ///
+    /// A child that is aborted at the end of its [grace](crate::Shutdown), or by the last stage of a stop, is killed.
+    /// A child that still runs after it was aborted has leaked. Children with
+    /// [`BrutalKill`](crate::Shutdown::BrutalKill) or [`Drain`](crate::Shutdown::Drain) are never listed as killed,
+    /// and children that were killed in a restart aren't part of a stop.
+    #[error("stopped, but {}", ForcedPaths(.killed, .leaked))]
+    Forced {
+        /// The children that were killed.
+        killed: Vec<Path>,
+        /// The children that still ran when the supervisor had stopped, because they blocked their threads. At the end of
+        /// an application, those that have exited since are listed as killed.
+        leaked: Vec<Path>,
     },
     /// The task of the supervisor was aborted, or its runtime shut down.
     #[error("`{path}` was aborted")]
@@ -145,8 +176,8 @@ pub enum RunError {
 impl RunError {
     /// Returns the exit code for a program that ends with this error.
     ///
-    /// 2 for an invalid tree or an address that can't be used, 3 for leaked children, the code of [`Exited`](Self::Exited), and 1
-    /// for everything else.
+    /// 2 for an invalid tree or an address that can't be used, 3 for children that had to be forced, the code of
+    /// [`Exited`](Self::Exited) and [`StoppedFor`](Self::StoppedFor), and 1 for everything else.
     ///
     /// ```
     /// use std::time::Duration;
@@ -188,10 +219,59 @@ impl RunError {
             Self::Build(_) | Self::Listen { .. } | Self::MemoryGuard { .. } => 2,
             #[cfg(feature = "config")]
             Self::Config { .. } => 2,
-            Self::Leaked { .. } => 3,
-            Self::Exited { code, .. } => *code,
+            Self::Forced { .. } => 3,
+            Self::Exited { code, .. } | Self::StoppedFor { code, .. } => *code,
             Self::Start(_) | Self::GaveUp { .. } | Self::Aborted { .. } => 1,
         }
+    }
+}
+
+/// The children that had to be forced in a stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forced {
+    pub(crate) killed: Vec<Path>,
+    pub(crate) leaked: Vec<Path>,
+}
+
+impl Forced {
+    /// # Errors
+    ///
+    /// [`RunError::Forced`] if a child was.
+    pub(crate) fn result(self) -> Result<(), RunError> {
+        let Self { killed, leaked } = self;
+        match killed.is_empty() && leaked.is_empty() {
+            true => Ok(()),
+            false => Err(RunError::Forced { killed, leaked }),
+        }
+    }
+}
+
+/// The forced children behind a first cause.
+struct After<'a>(&'a [Path], &'a [Path]);
+
+impl fmt::Display for After<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self([], []) => Ok(()),
+            Self(killed, leaked) => write!(f, "; {}", ForcedPaths(killed, leaked)),
+        }
+    }
+}
+
+/// The children that were killed, and those that leaked.
+struct ForcedPaths<'a>(&'a [Path], &'a [Path]);
+
+impl fmt::Display for ForcedPaths<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(killed, leaked) = self;
+        if !killed.is_empty() {
+            write!(f, "killed at the end of their grace: {}", Paths(killed))?;
+        }
+        if !leaked.is_empty() {
+            let comma = if killed.is_empty() { "" } else { "; " };
+            write!(f, "{comma}still running after they were aborted: {}", Paths(leaked))?;
+        }
+        Ok(())
     }
 }
 

@@ -143,8 +143,12 @@ impl SupervisorHandle {
     /// Stops the supervisor, and waits until it has ended. The reason is logged.
     ///
     /// Children stop in reverse order, one at a time, each within its own grace. The children of a
-    /// dynamic supervisor stop all at once. The stop as a whole has no deadline, unless you set
+    /// dynamic supervisor stop at the same time. The stop as a whole has no deadline, unless you set
     /// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline).
+    ///
+    /// The root of an [`Application`](crate::Application), and of a tree in
+    /// [`with_graceful_shutdown`](crate::Supervisor::with_graceful_shutdown), stops as after a signal: in
+    /// [stages](crate::app::StopStages), with the hooks before and after.
     ///
     /// A supervisor below the root has then ended normally, and by default is restarted. To leave it
     /// stopped, call [`terminate_child`](Self::terminate_child) on the supervisor above.
@@ -156,8 +160,11 @@ impl SupervisorHandle {
     ///
     /// As for [`wait`](Self::wait).
     pub async fn stop(&self, reason: impl Into<String>) -> Result<(), RunError> {
-        let supervisor = self.current();
-        request_stop(&supervisor, reason.into(), StopLevel::Cancel);
+        let (supervisor, reason) = (self.current(), reason.into());
+        match supervisor.program_stops() {
+            Some(stops) => stops.request(reason.into()),
+            None => request_stop(&supervisor, reason, StopLevel::Cancel),
+        }
         ended(&supervisor).await
     }
 
@@ -238,8 +245,8 @@ impl SupervisorHandle {
     /// assert!(matches!(ended, Err(RunError::Aborted { .. })));
     ///
     /// let (ended, _) = tokio::join!(app.wait(), app.stop("done"));
-    /// let Err(RunError::Leaked { children }) = ended else { panic!("{ended:?}") };
-    /// assert_eq!(children[0].as_str(), "app/stuck");
+    /// let Err(RunError::Forced { leaked, .. }) = ended else { panic!("{ended:?}") };
+    /// assert_eq!(leaked[0].as_str(), "app/stuck");
     /// # Ok(())
     /// # }
     /// ```
@@ -249,7 +256,7 @@ impl SupervisorHandle {
     /// * [`RunError::GaveUp`] if a child failed more often than the limits allow,
     /// * [`RunError::Exited`] if an exceeded limit ends the program with a code other than 0,
     /// * [`RunError::Start`] if the first start of a child failed,
-    /// * [`RunError::Leaked`] if a child below was aborted and still runs,
+    /// * [`RunError::Forced`] if a child below was killed at the end of its grace, or was aborted and still runs,
     /// * [`RunError::Aborted`] if the supervisor was aborted, or its runtime ended.
     ///
     /// # Cancel safety
@@ -261,7 +268,7 @@ impl SupervisorHandle {
 }
 
 pub(crate) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
-    supervisor.progress.until_ended().await.result(supervisor.path())
+    supervisor.progress.until_ended().await.result(supervisor.path(), supervisor.forced())
 }
 
 impl Context {

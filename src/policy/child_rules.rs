@@ -355,11 +355,7 @@ impl ChildRules {
     }
 
     fn stop_time(&self) -> Duration {
-        let grace = match self.shutdown {
-            Shutdown::Timeout(grace) => grace,
-            Shutdown::BrutalKill | Shutdown::Infinity => Duration::ZERO,
-        };
-        grace.saturating_add(self.leak_timeout)
+        self.shutdown.grace().unwrap_or_default().saturating_add(self.leak_timeout)
     }
 
     fn start_time(&self) -> Duration {

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::{ChildRules, Intensity, OnExhausted, Rules};
+use super::{ChildRules, Intensity, OnExhausted, Rules, Shutdown};
 use crate::human_duration::HumanDuration;
 
 /// One option.
@@ -162,6 +162,15 @@ pub(crate) const OPTIONS: &[OptionInfo] = &[
         of: Child,
         takes_effect: Live,
         text: OfChild(|rules| word(rules.shutdown)),
+    },
+    OptionInfo {
+        key: "drain",
+        of: Child,
+        takes_effect: Live,
+        text: OfChild(|rules| match rules.shutdown {
+            Shutdown::Drain(grace) => duration(grace),
+            _ => None,
+        }),
     },
     OptionInfo {
         key: "activation_timeout",

@@ -7,8 +7,8 @@ use crate::human_duration::HumanDuration;
 
 /// How a child is stopped, and its grace: the time that it may take.
 ///
-/// The three ways are OTP's. Displayed as `brutal_kill`, `infinity`, or the time (`5s`, `1m 30s`), and
-/// with the feature `serde` parsed, written and read as this text. A `Duration` converts into
+/// `BrutalKill`, `Timeout` and `Infinity` are OTP's. Displayed as `brutal_kill`, `infinity`, `drain 10s`, or the time
+/// (`5s`, `1m 30s`), and with the feature `serde` parsed, written and read as this text. A `Duration` converts into
 /// [`Timeout`](Self::Timeout). Default: 5 s.
 ///
 /// ```
@@ -27,6 +27,12 @@ pub enum Shutdown {
     ///
     /// With zero, the child is cancelled and aborted at once; it may or may not see the cancellation.
     Timeout(Duration),
+    /// As [`Timeout`](Self::Timeout), for a child whose work may last longer than that.
+    ///
+    /// An abort at the end of the time is expected, for example because the child still has idle connections. It is
+    /// logged as information, and it isn't part of [`RunError::Forced`](crate::RunError::Forced) or a reason for exit
+    /// code 3. A child that still runs after the abort has leaked, as any other.
+    Drain(Duration),
     /// Cancels the child and waits until it has ended.
     ///
     /// The default for supervisors, whose children have graces of their own. For a worker, it makes
@@ -38,11 +44,25 @@ impl Shutdown {
     /// The default of a worker: five seconds, as in OTP.
     pub(crate) const DEFAULT: Self = Self::Timeout(Duration::from_secs(5));
 
+    /// Returns the time after which the child is aborted, if it has a bound above zero.
+    pub(crate) fn grace(self) -> Option<Duration> {
+        match self {
+            Self::Timeout(grace) | Self::Drain(grace) => Some(grace),
+            Self::BrutalKill | Self::Infinity => None,
+        }
+    }
+
+    /// Whether an abort of the child in a stop is what its owner wants, and no missed grace.
+    pub(crate) fn expects_abort(self) -> bool {
+        matches!(self, Self::BrutalKill | Self::Drain(_))
+    }
+
     /// Returns this, with a grace that isn't longer.
     pub(crate) fn at_most(self, longest: Duration) -> Self {
         match self {
             Self::BrutalKill => Self::BrutalKill,
             Self::Timeout(grace) => Self::Timeout(grace.min(longest)),
+            Self::Drain(grace) => Self::Drain(grace.min(longest)),
             Self::Infinity => Self::Timeout(longest),
         }
     }
@@ -66,6 +86,7 @@ impl fmt::Display for Shutdown {
         match self {
             Self::BrutalKill => f.pad("brutal_kill"),
             Self::Timeout(grace) => f.pad(&HumanDuration(*grace).to_string()),
+            Self::Drain(grace) => f.pad(&format!("drain {}", HumanDuration(*grace))),
             Self::Infinity => f.pad("infinity"),
         }
     }
@@ -97,6 +118,7 @@ mod tests {
             (Shutdown::Timeout(Duration::ZERO), "0s"),
             (Shutdown::Timeout(Duration::from_millis(1_500)), "1s 500ms"),
             (Shutdown::Timeout(Duration::from_secs(90)), "1m 30s"),
+            (Shutdown::Drain(Duration::from_secs(90)), "drain 1m 30s"),
         ];
         for (shutdown, text) in table {
             assert_eq!(shutdown.to_string(), text);

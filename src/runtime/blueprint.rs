@@ -214,14 +214,16 @@ impl Blueprint {
     /// The children of a dynamic supervisor are unknown, but they stop at the same time, so the grace that its
     /// defaults set is added once. Longer graces of single children can't be known.
     pub(crate) fn explicit_graces(&self) -> ExplicitGraces {
-        let graces = self.children.iter().map(|child| self.explicit_grace(child));
         let leak_timeout = self.rules.leak_timeout;
         let none = ExplicitGraces { leak_timeout, ..ExplicitGraces::default() };
+        let graces = self.children.iter().map(|child| self.explicit_grace(child));
         if !self.dynamic {
             return graces.fold(none, ExplicitGraces::then);
         }
         let later = match self.rules.defaults.values.shutdown {
-            Some(Shutdown::Timeout(grace)) => none.beside(ExplicitGraces::of(grace)),
+            Some(Shutdown::Timeout(grace) | Shutdown::Drain(grace)) => {
+                none.beside(ExplicitGraces::of(grace))
+            }
             Some(Shutdown::BrutalKill | Shutdown::Infinity) | None => none,
         };
         graces.fold(later, ExplicitGraces::beside)
@@ -236,7 +238,7 @@ impl Blueprint {
             .shutdown
             .filter(|_| !child.options.facts.kind.is_supervisor());
         match child.options.values.shutdown.or(default) {
-            Some(Shutdown::Timeout(grace)) => ExplicitGraces::of(grace),
+            Some(Shutdown::Timeout(grace) | Shutdown::Drain(grace)) => ExplicitGraces::of(grace),
             Some(Shutdown::BrutalKill) => ExplicitGraces::default(),
             Some(Shutdown::Infinity) | None => child.factory.explicit_graces(),
         }
@@ -391,7 +393,7 @@ pub(crate) fn check_grace(
     }
     let grace = match rules.written_shutdown {
         Some(Shutdown::BrutalKill) => Some(Duration::ZERO),
-        Some(Shutdown::Timeout(grace)) => Some(grace),
+        Some(Shutdown::Timeout(grace) | Shutdown::Drain(grace)) => Some(grace),
         Some(Shutdown::Infinity) => None,
         None => Some(below()),
     };

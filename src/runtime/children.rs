@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tokio::task::AbortHandle;
@@ -14,6 +15,7 @@ use super::request::ChildName;
 use super::shared::SupervisorShared;
 use crate::child::{
     ChildFactory, ChildSpec, Incarnation, MailboxControl, Phases, ShownProperty, StopLevel, spawn,
+    waits_for_thread,
 };
 use crate::core::{IncarnationNumber, Key, trim};
 use crate::panic::catch_panic;
@@ -245,6 +247,14 @@ impl ChildTable {
     pub(super) fn runs(&self, key: Key, number: IncarnationNumber) -> bool {
         self.running(key).is_some_and(|running| {
             running.incarnation.number == number && !running.task.is_finished()
+        })
+    }
+
+    /// Whether the child's task has not ended only because it waits for a thread that another child has blocked for so
+    /// long, as far as that is known.
+    pub(super) fn waits_for_thread(&self, key: Key, blocked: Duration) -> bool {
+        self.running(key).is_some_and(|running| {
+            !running.task.is_finished() && waits_for_thread(&running.incarnation, blocked)
         })
     }
 

@@ -17,7 +17,7 @@ use crate::core::{Decision, Ending, ExceededLimit, Report, WaitReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::policy::{FailureLog, LetterLine, LogLevel, OnExhausted};
+use crate::policy::{FailureLog, LetterLine, LogLevel, OnExhausted, Shutdown};
 use crate::runtime::log_bounds::{LineKind, LogBounds};
 use crate::runtime::request::CallNote;
 use crate::subscriber::{admits, as_tracing, debug, error, event, info, warn};
@@ -46,7 +46,7 @@ pub(super) fn report(
     report: &Report,
     child: &Path,
     at_debug: bool,
-    killed: bool,
+    killed: Option<Shutdown>,
     cause: Option<&ExitReason>,
     restarted_with: Option<&Path>,
     now: Instant,
@@ -63,7 +63,16 @@ pub(super) fn report(
             (bounds, child, Active), INFO, target: "verger::lifecycle", "active",
             %child, incarnation, restarted_with
         ),
-        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed => bounded!(
+        (Lifecycle::Deactivating, Lifecycle::Stopped)
+            if killed.is_some_and(Shutdown::expects_abort) =>
+        {
+            bounded!(
+                (bounds, child, Killed), INFO, target: "verger::shutdown",
+                "aborted at the end of its drain",
+                %child, incarnation, took = ?report.after(now)
+            );
+        }
+        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed.is_some() => bounded!(
             (bounds, child, Killed), WARN, target: "verger::shutdown", "killed",
             %child, incarnation, took = ?rounded(report.after(now))
         ),
@@ -306,12 +315,20 @@ pub(super) fn runtime_late(bounds: &LogBounds, child: &Path, late: Duration) {
     );
 }
 
-pub(super) fn leaked(bounds: &LogBounds, child: &Path, incarnation: u32) {
-    bounded!(
-        (bounds, child, Leaked), ERROR, target: "verger::shutdown",
-        "leaked: aborted, and still running; does it block its thread?",
-        %child, incarnation
-    );
+/// `waits`: the child's task only waits for a thread.
+pub(super) fn leaked(bounds: &LogBounds, child: &Path, incarnation: u32, waits: bool) {
+    match waits {
+        true => bounded!(
+            (bounds, child, Leaked), WARN, target: "verger::shutdown",
+            "aborted, and waiting for a thread that another child blocks",
+            %child, incarnation
+        ),
+        false => bounded!(
+            (bounds, child, Leaked), ERROR, target: "verger::shutdown",
+            "leaked: aborted, and still running; does it block its thread?",
+            %child, incarnation
+        ),
+    }
 }
 
 pub(super) fn leak_ended(bounds: &LogBounds, child: &Path, incarnation: u32) {

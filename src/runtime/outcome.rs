@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::error::{RunError, StartError};
+use crate::error::{Forced, RunError, StartError};
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::CatchWakerPanic;
 use crate::path::Path;
@@ -18,8 +18,6 @@ pub(crate) enum End {
     Stopped,
     /// Its significant children have ended, or a child whose end is the supervisor's own end.
     AutoShutdown,
-    /// Either of these, while these children below were aborted and still run.
-    Leaked { children: Vec<Path> },
     /// It was aborted.
     Aborted,
     GaveUp {
@@ -44,38 +42,32 @@ pub(crate) struct Cause {
 }
 
 impl End {
-    /// Adds the children that leaked below.
-    pub(crate) fn leaving(self, children: Vec<Path>) -> Self {
-        match self {
-            Self::Stopped | Self::AutoShutdown if !children.is_empty() => Self::Leaked { children },
-            end => end,
-        }
-    }
-
     /// Returns the result of running a root that ended like this.
-    pub(crate) fn result(&self, path: &Path) -> Result<(), RunError> {
+    ///
+    /// The first cause is the error. Without one, children that were forced are.
+    pub(crate) fn result(&self, path: &Path, forced: Forced) -> Result<(), RunError> {
         let path = path.clone();
         match self {
             Self::GaveUp { cause, .. } => {
                 let Cause { child, reason } = Cause::clone(cause);
-                Err(RunError::GaveUp { path, child, reason })
+                let Forced { killed, leaked } = forced;
+                Err(RunError::GaveUp { path, child, reason, killed, leaked })
             }
             Self::StartFailed { cause, others } => Err(start_failed(cause, others).into()),
-            Self::Exit { code: 0, .. } => Ok(()),
+            Self::Aborted => Err(RunError::Aborted { path }),
+            Self::Stopped | Self::AutoShutdown | Self::Exit { code: 0, .. } => forced.result(),
             &Self::Exit { ref cause, code } => {
                 let Cause { child, reason } = Cause::clone(cause);
-                Err(RunError::Exited { path, code, child, reason })
+                let Forced { killed, leaked } = forced;
+                Err(RunError::Exited { path, code, child, reason, killed, leaked })
             }
-            Self::Aborted => Err(RunError::Aborted { path }),
-            Self::Stopped | Self::AutoShutdown => Ok(()),
-            Self::Leaked { children } => Err(RunError::Leaked { children: children.clone() }),
         }
     }
 
     /// Returns the exit that the supervisor above sees, which knows this one only as a child.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Stopped | Self::AutoShutdown | Self::Leaked { .. } => Ok(()),
+            Self::Stopped | Self::AutoShutdown => Ok(()),
             Self::GaveUp { cleanly: true, .. } => Err(ExitError::from_reason(ExitReason::Shutdown)),
             Self::GaveUp { cause, .. } => {
                 let (child, source) = (cause.child.clone(), Arc::new(cause.reason.clone()));
@@ -118,11 +110,14 @@ struct State {
     phase: SupervisorPhase,
     /// When the supervisor began to stop.
     stopping: Option<Instant>,
+    /// The children that were killed since then, and those that had leaked when it had ended.
+    forced: Forced,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        let state = State { phase: SupervisorPhase::Starting, stopping: None };
+        let state =
+            State { phase: SupervisorPhase::Starting, stopping: None, forced: Forced::default() };
         Self(watch::Sender::new(state))
     }
 
@@ -154,8 +149,27 @@ impl Progress {
         self.0.send_modify(|state| state.phase = SupervisorPhase::Up);
     }
 
-    pub(crate) fn ended(&self, end: End) {
+    /// Notes a child that was killed, if the supervisor stops. Returns whether it does.
+    pub(crate) fn note_killed(&self, child: &Path) -> bool {
+        let mut stops = false;
+        self.0.send_if_modified(|state| {
+            stops = state.stopping.is_some();
+            if stops {
+                state.forced.killed.push(child.clone());
+            }
+            false
+        });
+        stops
+    }
+
+    pub(crate) fn forced(&self) -> Forced {
+        self.0.borrow().forced.clone()
+    }
+
+    /// `leaked`: the children that were aborted and still run.
+    pub(crate) fn ended(&self, end: End, leaked: Vec<Path>) {
         self.0.send_modify(|state| {
+            state.forced.leaked = leaked;
             let was_up = matches!(state.phase, SupervisorPhase::Up);
             state.phase = SupervisorPhase::Ended { end, was_up };
         });

@@ -2,7 +2,7 @@
 //!
 //! No decision is made here. Events are put together only while someone in the tree listens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fmt, mem};
@@ -18,11 +18,12 @@ use super::outcome::{End, Progress, SupervisorPhase};
 use super::request::HandleRequest;
 use super::settings::Settings;
 use super::stop_chain::StopChain;
-use super::tree::{LeakId, Tree};
+use super::tree::{LeakId, StopRequests, Tree};
 use crate::child::{FencingToken, Incarnation, MailboxOwner, StopLevel};
 use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::dead_letter::Undelivered;
+use crate::error::Forced;
 use crate::exit::ExitReason;
 use crate::panic::catch_panic;
 use crate::path::Path;
@@ -67,10 +68,11 @@ impl SupervisorShared {
         settings: Arc<Settings>,
         early_events: EarlyEvents,
         clocks: Clocks,
+        stops: Option<Arc<StopRequests>>,
     ) -> Arc<Self> {
         let name = Arc::clone(&blueprint.name);
         let (sender, listeners) = early_events.take();
-        let tree = Arc::new(Tree::new(name, settings, listeners, clocks));
+        let tree = Arc::new(Tree::new(name, settings, listeners, clocks, stops));
         let mut root = Self::new(Path::root(&blueprint.name), None, tree, blueprint);
         root.began = clocks.read_at();
         root.events = sender.map(Channel::open).unwrap_or_default();
@@ -237,7 +239,7 @@ impl SupervisorShared {
         catch_panic(|| drop(left));
         self.events.close();
         self.dead_letters.close();
-        self.progress.ended(end);
+        self.progress.ended(end, self.leaked_below());
     }
 
     /// Pushes an event into the inbox. An exit also cancels the next child of the stop chain.
@@ -254,6 +256,11 @@ impl SupervisorShared {
             }
             Err(event) => self.discard_event(event),
         }
+    }
+
+    /// Returns what takes the requests to stop this root, if it runs as a program.
+    pub(crate) fn program_stops(&self) -> Option<&StopRequests> {
+        self.tree.stops.as_deref().filter(|_| self.above.is_none())
     }
 
     /// Notes why the supervisor stops. The first reason is kept.
@@ -277,16 +284,16 @@ impl SupervisorShared {
         catch_panic(|| drop(event));
     }
 
-    /// Reports that a child was aborted and still runs.
+    /// Reports that a child was aborted and still runs. `waits`: it only waits for a thread that another child blocks.
     pub(super) fn leaked(
         &self,
         now: Instant,
         path: Path,
-        key: Key,
-        incarnation: IncarnationNumber,
+        (key, incarnation): (Key, IncarnationNumber),
+        waits: bool,
     ) {
-        log::leaked(&self.tree.log_bounds, &path, incarnation);
-        self.tree.leaks.insert(self.leak_id(key, incarnation), path.clone());
+        log::leaked(&self.tree.log_bounds, &path, incarnation, waits);
+        self.tree.leaks.insert(self.leak_id(key, incarnation), path.clone(), waits);
         self.publish(now, path, incarnation, || EventKind::Leaked);
     }
 
@@ -301,16 +308,42 @@ impl SupervisorShared {
         LeakId { supervisor: std::ptr::from_ref(self).addr(), key, incarnation }
     }
 
-    /// Returns the leaked children below this supervisor.
+    /// Notes that a child was killed in a stop, for this supervisor and all above that stop with it.
+    pub(super) fn note_killed(&self, child: &Path) {
+        self.upward().take_while(|it| it.progress.note_killed(child)).for_each(drop);
+    }
+
+    /// Returns the leaked children below this supervisor, except those that only wait for a thread.
     pub(crate) fn leaked_below(&self) -> Vec<Path> {
         self.tree.leaks.below(&self.path)
+    }
+
+    /// Returns the children that had to be forced when the supervisor stopped.
+    pub(crate) fn forced(&self) -> Forced {
+        let Forced { mut killed, leaked } = self.progress.forced();
+        // A worker that waits for its own children in vain is aborted, but they are the cause.
+        let mut named: HashSet<_> = leaked.iter().cloned().collect();
+        for child in killed.iter().chain(&leaked) {
+            named.extend(std::iter::successors(child.parent(), Path::parent));
+        }
+        killed.retain(|child| !named.contains(child));
+        Forced { killed, leaked }
+    }
+
+    /// The same, but the children that have leaked and exited since don't run any more.
+    pub(crate) fn forced_now(&self) -> Forced {
+        let Forced { mut killed, leaked } = self.forced();
+        let running: HashSet<_> = self.leaked_below().into_iter().collect();
+        let (leaked, exited): (_, Vec<_>) =
+            leaked.into_iter().partition(|child| running.contains(child));
+        killed.extend(exited);
+        Forced { killed, leaked }
     }
 
     /// Returns what the stop of this root waits for, without asking a supervisor's task.
     ///
     /// These are the leaked children and, for each supervisor, the child that its ordered stop waits
-    /// for, unless that is a supervisor that waits for a child itself. If no child is known, the root
-    /// is named.
+    /// for, unless that is a supervisor that waits for a child itself.
     pub(crate) fn still_running(&self) -> Vec<Path> {
         let awaited = |it: Arc<Self>| {
             let child = it.stop_chain.awaited()?;
@@ -320,9 +353,6 @@ impl SupervisorShared {
             self.tree.registry.all().into_iter().filter_map(awaited).collect();
         let mut paths = self.leaked_below();
         paths.extend(awaited.values().filter(|child| !awaited.contains_key(child)).cloned());
-        if paths.is_empty() {
-            paths.push(self.path().clone());
-        }
         paths
     }
 
@@ -389,7 +419,7 @@ impl SupervisorShared {
     #[cfg(test)]
     pub(crate) fn idle() -> Arc<Self> {
         let app = crate::Supervisor::builder("app").build().expect("a valid tree");
-        Self::root(app.blueprint(), Arc::default(), EarlyEvents::default(), Clocks::read())
+        Self::root(app.blueprint(), Arc::default(), EarlyEvents::default(), Clocks::read(), None)
     }
 }
 

@@ -1,11 +1,12 @@
 //! What all supervisors of a tree share: its settings and registry, its counters, and its leaked children.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 use super::log_bounds::LogBounds;
 use super::registry::Registry;
@@ -34,8 +35,8 @@ pub(crate) struct Tree<T> {
     seq: AtomicU64,
     /// How many event subscriptions exist.
     pub(super) listeners: Arc<AtomicUsize>,
-    /// How many children were aborted because they missed their grace.
-    missed_graces: AtomicUsize,
+    /// Takes the requests to stop the root, if that runs as a program.
+    pub(crate) stops: Option<Arc<StopRequests>>,
     pub(crate) counters: Counters,
     pub(crate) watch: WatchState,
     /// Read when the tree was started.
@@ -50,6 +51,7 @@ impl<T> Tree<T> {
         settings: Arc<Settings>,
         listeners: Arc<AtomicUsize>,
         clocks: Clocks,
+        stops: Option<Arc<StopRequests>>,
     ) -> Self {
         Self {
             root,
@@ -63,7 +65,7 @@ impl<T> Tree<T> {
             log_bounds: LogBounds::default(),
             seq: AtomicU64::new(0),
             listeners,
-            missed_graces: AtomicUsize::new(0),
+            stops,
             counters: Counters::default(),
             watch: WatchState::default(),
             clocks,
@@ -105,14 +107,6 @@ impl<T> Tree<T> {
         self.seq.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    pub(super) fn missed_grace(&self) {
-        self.missed_graces.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn missed_graces(&self) -> usize {
-        self.missed_graces.load(Ordering::Relaxed)
-    }
-
     /// Whether these names are a full path: the first is the name of the root, and more follow.
     pub(crate) fn is_full_path(&self, names: &str) -> bool {
         names.as_bytes().get(self.root.len()) == Some(&b'/') && names.starts_with(&*self.root)
@@ -136,6 +130,32 @@ impl<T> Tree<T> {
     /// Returns the nearest running supervisor above `path`, and its path.
     pub(crate) fn nearest(&self, path: &Path) -> Option<(Path, Arc<T>)> {
         self.registry.nearest(path)
+    }
+}
+
+/// Requests to stop a root that runs as a program, which stops it in stages.
+#[derive(Debug, Default)]
+pub(crate) struct StopRequests {
+    /// The cause of the first request.
+    first: OnceLock<Arc<str>>,
+    requested: Notify,
+}
+
+impl StopRequests {
+    pub(crate) fn request(&self, cause: Arc<str>) {
+        if self.first.set(cause).is_ok() {
+            self.requested.notify_one();
+        }
+    }
+
+    /// Waits for the first request, and returns its cause. Only one caller may wait.
+    pub(crate) async fn requested(&self) -> Arc<str> {
+        loop {
+            if let Some(cause) = self.first.get() {
+                return Arc::clone(cause);
+            }
+            self.requested.notified().await;
+        }
     }
 }
 
@@ -177,24 +197,34 @@ pub(super) struct Leaks(Mutex<LeakTable>);
 
 #[derive(Debug, Default)]
 struct LeakTable {
-    /// The path of each leaked child, and a number that increases with each leak.
-    leaked: HashMap<LeakId, (u64, Path)>,
+    /// The leaked children.
+    leaked: HashMap<LeakId, Leak>,
     next: u64,
 }
 
+#[derive(Debug)]
+struct Leak {
+    /// Increases with each leak.
+    number: u64,
+    path: Path,
+    /// It only waits for a thread that another child blocks.
+    waits: bool,
+}
+
 impl Leaks {
-    pub(super) fn insert(&self, id: LeakId, path: Path) {
+    pub(super) fn insert(&self, id: LeakId, path: Path, waits: bool) {
         let mut table = self.0.lock();
         let number = table.next;
         table.next += 1;
-        table.leaked.insert(id, (number, path));
+        table.leaked.insert(id, Leak { number, path, waits });
     }
 
     pub(super) fn remove(&self, id: LeakId) -> Option<Path> {
-        self.0.lock().leaked.remove(&id).map(|(_, path)| path)
+        self.0.lock().leaked.remove(&id).map(|leak| leak.path)
     }
 
-    /// Returns the paths of the leaked children below `path`, in the order in which they leaked.
+    /// Returns the paths of the leaked children below `path`, in the order in which they leaked, except those that only
+    /// wait for a thread.
     pub(super) fn below(&self, path: &Path) -> Vec<Path> {
         let mut below: Vec<_> = {
             let table = self.0.lock();
@@ -202,8 +232,9 @@ impl Leaks {
                 return Vec::new();
             }
             let prefix = format!("{path}/");
-            let leaked = table.leaked.values();
-            leaked.filter(|(_, path)| path.as_str().starts_with(&prefix)).cloned().collect()
+            let below = |leak: &&Leak| !leak.waits && leak.path.as_str().starts_with(&prefix);
+            let leaked = table.leaked.values().filter(below);
+            leaked.map(|leak| (leak.number, leak.path.clone())).collect()
         };
         below.sort_unstable_by_key(|&(number, _)| number);
         below.into_iter().map(|(_, path)| path).collect()

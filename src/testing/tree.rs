@@ -406,7 +406,12 @@ impl TestTree {
                 }
                 stuck => format!("`{}` did not stop: {stuck}", self.path),
             })?;
-            result.map_err(|error| format!("`{}` did not end well: {error}", self.path))?;
+            // A child that hangs on purpose is killed.
+            let killed =
+                matches!(&result, Err(RunError::Forced { leaked, .. }) if leaked.is_empty());
+            if !killed {
+                result.map_err(|error| format!("`{}` did not end well: {error}", self.path))?;
+            }
             self.check_left_over()
         })
     }
@@ -430,7 +435,9 @@ impl TestTree {
                     return Err(self.with_status(text).await);
                 }
             };
-            if !matches!(result, Err(RunError::Leaked { .. })) {
+            let leaks =
+                matches!(&result, Err(RunError::Forced { leaked, .. }) if !leaked.is_empty());
+            if !leaks {
                 self.check_left_over()?;
             }
             Ok(result)

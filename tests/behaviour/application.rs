@@ -21,13 +21,13 @@ fn secs(secs: u64) -> Duration {
 
 /// Entries, each with the seconds since the application was asked to stop, 1 s after the diary was created.
 #[derive(Clone)]
-struct Diary {
+pub(crate) struct Diary {
     began: Instant,
     entries: Arc<Mutex<Vec<(f64, String)>>>,
 }
 
 impl Diary {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { began: Instant::now() + secs(1), entries: Arc::default() }
     }
 
@@ -36,14 +36,14 @@ impl Diary {
     }
 
     /// Returns all entries as text: `5 a cancelled, 10 a gone`.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let entries = self.entries.lock().unwrap();
         let entries = entries.iter().map(|(at, what)| format!("{at} {what}"));
         entries.collect::<Vec<_>>().join(", ")
     }
 
     /// Returns a child that ignores its cancellation.
-    fn deaf(&self, name: &str) -> ChildSpec {
+    pub(crate) fn deaf(&self, name: &str) -> ChildSpec {
         self.child(name, None)
     }
 
@@ -71,7 +71,7 @@ impl Diary {
         })
     }
 
-    fn hook(&self, name: &'static str, takes: Duration) -> Hook {
+    pub(crate) fn hook(&self, name: &'static str, takes: Duration) -> Hook {
         let diary = self.clone();
         hook(name, move |cause: Arc<str>| async move {
             diary.note(format!("{name} begins ({cause})"));
@@ -91,7 +91,7 @@ async fn run(app: Application) -> ExitCode {
 }
 
 #[track_caller]
-fn assert_code(code: ExitCode, expected: u8) {
+pub(crate) fn assert_code(code: ExitCode, expected: u8) {
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(expected)));
 }
 
@@ -193,6 +193,31 @@ async fn the_default_grace_of_a_dynamic_supervisor_is_announced_once() {
     let many = DynamicSupervisor::builder("many").defaults(|child| child.shutdown(secs(60)));
     let bounded = Supervisor::builder("app").child(many.into_child().shutdown(secs(3)));
     assert_eq!(announced(bounded).await, [format!("{bound} graces=3s")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn graces_that_fit_into_the_stages_are_no_warning_even_if_they_add_up_to_more() {
+    let warns = async |stages: &StopStages, children: &[(u64, i8)]| {
+        let log = Log::at(LevelFilter::WARN);
+        let app =
+            children.iter().enumerate().fold(Supervisor::builder("app"), |app, (n, child)| {
+                let spec = Diary::new().slow(&format!("c{n}"), secs(0));
+                app.child(spec.shutdown(secs(child.0)).stop_order(child.1))
+            });
+        assert_code(run(Application::new(app).stages(stages.clone())).await, 0);
+        !log.lines().is_empty()
+    };
+    let closing = StopStages::new([Stage::Closing(secs(5))]);
+    // In parallel: 4 s. A child with a different stop order waits for the other.
+    assert!(!warns(&closing, &[(4, 0), (4, 0)]).await);
+    assert!(warns(&closing, &[(4, 1), (4, 0)]).await);
+    assert!(warns(&closing, &[(6, 0)]).await);
+    // Of six children with 5 s each, two have theirs in *closing*.
+    let default = StopStages::default();
+    assert!(!warns(&default, &[(5, 0); 6]).await);
+    assert!(warns(&default, &[(15, 0); 2]).await);
+    assert!(warns(&default, &[(26, 0)]).await);
+    assert!(!warns(&default, &[(25, 0)]).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -444,7 +469,7 @@ async fn in_closing_a_supervisor_below_obeys_its_own_stop_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_future_that_panics_stops_the_tree_in_order() {
+async fn a_stop_future_that_panics_stops_the_tree_in_order_with_exit_code_1() {
     async fn fails() -> String {
         sleep(secs(1)).await;
         panic!("no file")
@@ -454,7 +479,7 @@ async fn a_stop_future_that_panics_stops_the_tree_in_order() {
         .after_stop(diary.hook("after", secs(0)))
         .stop_on(fails());
     let app = app.listen_to_signals(false).exit_grace(Duration::MAX);
-    assert_code(app.run().await, 0);
+    assert_code(app.run().await, 1);
     assert_eq!(
         diary.text(),
         "0 a cancelled, 1 a gone, 1 after begins (panicked: no file), 1 after ends"

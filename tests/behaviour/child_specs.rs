@@ -112,7 +112,7 @@ async fn a_renamed_nested_supervisor_has_its_new_name_everywhere() {
     let first = events.next().await.unwrap().path;
     assert_eq!(first.as_str(), "app/north/db");
     match tree.wait().await {
-        Err(RunError::GaveUp { path, child, reason }) => {
+        Err(RunError::GaveUp { path, child, reason, .. }) => {
             assert_eq!((path.as_str(), child.as_str()), ("app", "app/north"));
             assert!(reason.to_string().starts_with("escalated: child app/north/db: "), "{reason}");
         }

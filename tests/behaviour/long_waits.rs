@@ -11,7 +11,7 @@ use verger::{
     SupervisorBuilder, SupervisorHandle, worker, worker_with,
 };
 
-use crate::common::settle;
+use crate::common::{killed, settle};
 use crate::log::Log;
 
 fn secs(secs: u64) -> Duration {
@@ -154,7 +154,7 @@ async fn the_root_is_shown_as_deactivating_while_it_stops() {
     });
     settle().await;
     assert_eq!(lifecycle().await, Lifecycle::Deactivating);
-    stop.await.unwrap().unwrap();
+    stop.await.unwrap().or_else(killed).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

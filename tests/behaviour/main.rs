@@ -19,6 +19,7 @@ mod memory;
 #[cfg(all(feature = "metrics", feature = "periodic"))]
 mod metrics;
 mod names;
+mod one_stop;
 mod readiness;
 #[cfg(feature = "metrics")]
 mod recorder;

@@ -24,7 +24,8 @@ async fn a_guard_stops_the_tree_and_logs_a_source_that_fails_once() {
     let tree = Supervisor::builder("app").child(idle).build().unwrap();
 
     let start = Instant::now();
-    tree.with_graceful_shutdown(guard.watch().unwrap()).await.unwrap();
+    let error = tree.with_graceful_shutdown(guard.watch().unwrap()).await.unwrap_err();
+    assert_eq!(error.to_string(), "`app` was stopped: memory at 90 % of 100 MiB");
     // 50 % at the second look, 70, 80 and 90 % at the fourth, fifth and sixth.
     assert_eq!(start.elapsed(), Duration::from_secs(6));
     assert_eq!(
@@ -58,7 +59,8 @@ async fn an_application_stops_because_of_its_memory_and_children_see_the_cause()
     });
     let start = Instant::now();
     let app = Application::new(Supervisor::builder("app").child(idle)).listen_to_signals(false);
-    app.memory(full_after(3)).run_to_end().await.unwrap();
+    let error = app.memory(full_after(3)).run_to_end().await.unwrap_err();
+    assert!(matches!(error, RunError::StoppedFor { code: 4, .. }), "{error}");
     assert_eq!(start.elapsed(), Duration::from_secs(3));
 }
 

@@ -12,7 +12,7 @@ use verger::{
     mailbox_with_capacity, worker, worker_with_mailbox,
 };
 
-use crate::common::{End, FakeChildren, settle, start};
+use crate::common::{End, FakeChildren, killed, settle, start};
 use crate::recorder::Recorded;
 
 const fn secs(secs: u64) -> Duration {
@@ -109,7 +109,7 @@ async fn stops_are_timed_from_the_cancellation_to_the_end_of_each_child_and_of_t
     let app = start(Supervisor::builder("app").child(below).child(returns)).await;
     settle().await;
     assert_eq!(recorded.count("verger_exits_total path=app/returns reason=normal"), 1);
-    app.stop("enough").await.unwrap();
+    app.stop("enough").await.or_else(killed).unwrap();
     let stop = |path| recorded.histogram(&format!("verger_stop_seconds path={path}"));
     assert_eq!(stop("app/below/slow"), [2.0]);
     assert_eq!(stop("app/below/deaf"), [3.0]);

@@ -12,7 +12,7 @@ use verger::{
     SupervisorBuilder, SupervisorHandle, Waiting, worker,
 };
 
-use crate::common::{settle, start};
+use crate::common::{killed, settle, start};
 use crate::log::Log;
 
 fn secs(secs: u64) -> Duration {
@@ -92,7 +92,7 @@ async fn a_heartbeat_keeps_a_child_alive_and_the_last_one_counts() {
     assert_eq!(seen(&tree, "a").await.incarnation, 1);
     sleep(millis(1)).await;
     assert_eq!(seen(&tree, "a").await.incarnation, 2);
-    tree.stop("done").await.unwrap();
+    tree.stop("done").await.or_else(killed).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +121,7 @@ async fn a_hung_child_is_aborted_after_its_grace() {
     let child = seen(&tree, "a").await;
     assert_eq!((child.incarnation, child.lifecycle), (2, Lifecycle::Active));
     assert_eq!(child.last_exit.unwrap().to_string(), "hung: no heartbeat for 30s");
-    tree.stop("done").await.unwrap();
+    tree.stop("done").await.or_else(killed).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,7 +165,7 @@ async fn a_child_is_watched_once_it_is_ready() {
     assert_eq!((child.incarnation, child.lifecycle), (1, Lifecycle::Active));
     sleep(millis(1)).await;
     assert_eq!(seen(&tree, "a").await.incarnation, 2);
-    tree.stop("done").await.unwrap();
+    tree.stop("done").await.or_else(killed).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -618,7 +618,7 @@ async fn a_blocking_closure_that_outlives_a_stop_is_reported_as_leaked() {
     });
     begun.await.unwrap();
     let error = app.stop("enough").await.unwrap_err();
-    let RunError::Leaked { children } = &error else { panic!("{error}") };
+    let RunError::Forced { leaked: children, .. } = &error else { panic!("{error}") };
     assert_eq!(children.iter().map(verger::Path::as_str).collect::<Vec<_>>(), ["app/tasks/hash#2"]);
     assert!(matches!(task.await, Err(TaskError::Stopped { .. })));
     drop(release);

@@ -114,7 +114,7 @@ async fn start(app: SupervisorBuilder) -> SupervisorHandle {
 
 fn expect_leaks(result: Result<(), RunError>, count: usize) {
     let error = result.unwrap_err();
-    let RunError::Leaked { children } = &error else { panic!("{error}") };
+    let RunError::Forced { leaked: children, .. } = &error else { panic!("{error}") };
     assert_eq!(children.len(), count, "{error}");
 }
 

@@ -186,8 +186,12 @@ async fn a_panic_in_the_future_of_a_graceful_shutdown_stops_the_tree_in_order() 
             Cause
         };
         let run = tokio::spawn(async move { app.with_graceful_shutdown(shutdown).await });
-        in_time(run, "run").await.unwrap().unwrap();
+        let error = in_time(run, "run").await.unwrap().unwrap_err();
         let cause = if in_cause { "panicked: in the cause" } else { "panicked: in the future" };
+        assert_eq!(
+            (error.to_string(), error.exit_code()),
+            (format!("`app` was stopped: {cause}"), 1)
+        );
         assert_eq!(seen.recv().unwrap().as_deref(), Some(cause));
         settle().await;
         assert_eq!(tasks(), before);

@@ -18,6 +18,7 @@ use verger::{
     Shutdown, Supervisor, SupervisorBuilder, mailbox_with_capacity, worker, worker_with_mailbox,
 };
 
+use crate::common::killed;
 use crate::probe::in_time;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -90,7 +91,7 @@ async fn refused_or_works(probe: &str, tree: SupervisorBuilder) {
         }
     }
     match in_time(app.stop("done"), probe).await {
-        Ok(()) | Err(RunError::GaveUp { .. }) => {}
+        Ok(()) | Err(RunError::GaveUp { .. } | RunError::Forced { .. }) => {}
         Err(error) => panic!("{probe}: {error}"),
     }
 }
@@ -358,6 +359,6 @@ async fn a_shutdown_of_any_length_ends_with_the_child() {
         let tree = app().child(slow.shutdown(Shutdown::Timeout(duration)));
         let tree = tree.build().unwrap();
         let run = async { tree.with_graceful_shutdown(sleep(SECOND)).await };
-        in_time(run, &probe).await.unwrap();
+        in_time(run, &probe).await.or_else(killed).unwrap();
     }
 }

@@ -66,7 +66,7 @@ async fn a_child_leaked_by_a_stop_is_named() {
     let mut events = app.events();
     drop(release_c);
     let error = app.stop("done").await.unwrap_err();
-    let RunError::Leaked { children } = &error else { panic!("{error}") };
+    let RunError::Forced { leaked: children, .. } = &error else { panic!("{error}") };
     let mut names: Vec<_> = children.iter().map(verger::Path::as_str).collect();
     // The scheduler decides whether the released child still exits in time.
     names.retain(|&name| name != "app/c");

@@ -15,7 +15,7 @@ use verger::{
     worker,
 };
 
-use crate::common::settle;
+use crate::common::{killed, settle};
 
 /// Longer than any grace and any callback here. The clock of the tests is paused.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -113,8 +113,8 @@ pub(crate) async fn assert_works(app: &SupervisorHandle, probe: &str) {
         let sibling = app.which_child("sibling").await.unwrap();
         assert_eq!((sibling.lifecycle, sibling.incarnation), (Lifecycle::Active, 1), "{probe}");
         app.start_child(idle("late")).await.unwrap_or_else(|error| panic!("{probe}: {error}"));
-        app.stop("done").await.unwrap_or_else(|error| panic!("{probe}: {error}"));
-        app.wait().await.unwrap_or_else(|error| panic!("{probe}: {error}"));
+        app.stop("done").await.or_else(killed).unwrap_or_else(|error| panic!("{probe}: {error}"));
+        app.wait().await.or_else(killed).unwrap_or_else(|error| panic!("{probe}: {error}"));
     };
     in_time(works, probe).await;
 }

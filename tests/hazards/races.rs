@@ -276,7 +276,7 @@ async fn leaked_incarnations_of_one_child_are_distinguished() {
     assert_eq!(next(&mut events, LEAK_ENDED).await, 1);
 
     let end = app.stop("done").await;
-    assert!(matches!(&end, Err(RunError::Leaked { children }) if children.len() == 1), "{end:?}");
+    assert!(matches!(&end, Err(RunError::Forced { leaked, .. }) if leaked.len() == 1), "{end:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -299,7 +299,7 @@ async fn a_child_that_blocks_below_a_leaked_supervisor_is_named() {
     }
 
     let end = app.stop("done").await;
-    let Err(RunError::Leaked { children }) = &end else { panic!("{end:?}") };
+    let Err(RunError::Forced { leaked: children, .. }) = &end else { panic!("{end:?}") };
     assert_eq!(
         children.iter().map(|path| path.as_str()).collect::<Vec<_>>(),
         ["app/conns/mid#1/a"]

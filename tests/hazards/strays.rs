@@ -12,7 +12,7 @@ use verger::{
     mailbox, worker, worker_with, worker_with_mailbox,
 };
 
-use crate::common::{FakeChildren, NextStart, settle};
+use crate::common::{FakeChildren, NextStart, killed, settle};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -136,7 +136,7 @@ async fn a_child_that_waits_for_the_end_of_its_own_tree_is_aborted_after_its_gra
         Ok(ctx.parent().stop("for myself").await?)
     });
     let began = Instant::now();
-    Supervisor::builder("app").child(waiting).build().unwrap().run().await.unwrap();
+    Supervisor::builder("app").child(waiting).build().unwrap().run().await.or_else(killed).unwrap();
     assert_eq!(began.elapsed(), secs(1 + 5));
 }
 

@@ -4,6 +4,7 @@ use verger::mailbox::Closing;
 use verger::{Strategy, worker};
 
 use super::*;
+use crate::common::killed;
 
 #[tokio::test(start_paused = true)]
 async fn seed4_44_a_mailbox_closed_at_once_yields_its_messages_and_then_the_end() {
@@ -119,7 +120,7 @@ async fn a_child_that_stops_with_its_group_leaves_the_rest_to_its_next_incarnati
     settle().await;
 
     assert_eq!(reader.log(), ["start#2", "1#2"]);
-    tree.stop("enough").await.unwrap();
+    tree.stop("enough").await.or_else(killed).unwrap();
     assert!(letters.next().await.is_none());
 }
 

@@ -78,7 +78,7 @@ async fn an_adopted_task_that_blocks_is_a_leak_of_the_child() {
     let app = start(adopt("task", task)).await;
     begins.await.unwrap();
     let mut events = app.events();
-    assert!(matches!(app.stop("enough").await, Err(RunError::Leaked { .. })));
+    assert!(matches!(app.stop("enough").await, Err(RunError::Forced { .. })));
     assert_eq!(until(&mut events, LEAKED).await, ("app/task".to_owned(), 1));
     drop(release);
 }

@@ -254,7 +254,7 @@ async fn a_blocked_thread_is_reported_as_leaked_and_the_stop_still_ends_within_i
     let log = Log::at(LevelFilter::WARN);
     let (app, release) = start_blocked(|child| child).await;
     let mut events = app.events();
-    let Err(RunError::Leaked { children }) = app.stop("enough").await else {
+    let Err(RunError::Forced { leaked: children, .. }) = app.stop("enough").await else {
         panic!("the child has leaked")
     };
     let line = "ERROR verger::shutdown: leaked: aborted, and still running; does it block its thread? \
@@ -384,7 +384,7 @@ fn without_threads() {
 async fn with_a_paused_clock_a_leak_is_reported_after_a_second_of_real_time() {
     let (app, release) = start_blocked(|child| child).await;
     let mut events = app.events();
-    assert!(matches!(app.stop("enough").await, Err(RunError::Leaked { .. })));
+    assert!(matches!(app.stop("enough").await, Err(RunError::Forced { .. })));
     until(&mut events, LEAKED).await;
     drop(release);
 }

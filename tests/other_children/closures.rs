@@ -84,7 +84,7 @@ async fn a_closure_that_outlives_an_abort_is_a_leak_of_its_child() {
     let app = start(child.shutdown(Duration::ZERO)).await;
     tokio::task::spawn_blocking(move || begins.recv().unwrap()).await.unwrap();
     let mut events = app.events();
-    let Err(RunError::Leaked { children }) = app.stop("enough").await else {
+    let Err(RunError::Forced { leaked: children, .. }) = app.stop("enough").await else {
         panic!("the child has leaked")
     };
     assert_eq!(children[0].as_str(), "app/sum");

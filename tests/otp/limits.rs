@@ -74,7 +74,7 @@ async fn otp_62_a_child_that_never_restarts_ends_its_supervisor_whatever_the_lim
         fakes.end("a", End::Error).await;
 
         let ended = pool.wait().await.unwrap_err();
-        let RunError::GaveUp { path, child, reason } = ended else { panic!("{ended:?}") };
+        let RunError::GaveUp { path, child, reason, .. } = ended else { panic!("{ended:?}") };
         assert_eq!((path.as_str(), child.as_str()), ("app/pool", "app/pool/a#1"));
         assert_eq!(reason.to_string(), "activation failed: no start");
         let mut acts = vec!["start a", "end a"];

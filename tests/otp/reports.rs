@@ -3,7 +3,7 @@
 //! OTP writes several lines with fields for each. verger emits events with fields, and their
 //! subscriber decides on length and size limits.
 
-use crate::common::{End, FakeChildren, NextStart, settle, start};
+use crate::common::{End, FakeChildren, NextStart, killed, settle, start};
 use crate::journal::{ignores_cancellation, seconds};
 use crate::log::Log;
 use tokio::time::sleep;
@@ -237,7 +237,7 @@ async fn a_child_stopped_at_a_shutdown_is_shown_as_stopped_with_its_supervisor()
     sleep(seconds(1)).await;
     let child = tree.which_child("a").await.unwrap();
     assert_eq!(child.why, Some("stopped with its supervisor"));
-    stop.await.unwrap().unwrap();
+    stop.await.unwrap().or_else(killed).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,7 +275,7 @@ async fn otp_92_an_aborted_child_is_logged_with_its_grace() {
     let tree = start(app().child(ignores_cancellation("deaf").shutdown(seconds(3)))).await;
     let log = Log::at(LevelFilter::INFO);
 
-    tree.stop("enough").await.unwrap();
+    tree.stop("enough").await.or_else(killed).unwrap();
 
     assert_eq!(
         log.lines(),

@@ -65,7 +65,7 @@ async fn active<const N: usize>(tree: &SupervisorHandle, paths: [&str; N]) -> [u
 async fn gave_up(tree: &SupervisorHandle, culprit: &str) -> ExitReason {
     let ended = tokio::time::timeout(Duration::from_secs(3600), tree.wait()).await;
     match ended.expect("it has not given up") {
-        Err(RunError::GaveUp { path, child, reason }) => {
+        Err(RunError::GaveUp { path, child, reason, .. }) => {
             assert_eq!((path.as_str(), child.as_str()), ("app", culprit));
             reason
         }

@@ -361,7 +361,7 @@ async fn an_exit_goes_through_every_supervisor_whatever_its_policies_are() {
     fakes.end("leaf", End::Error).await;
 
     assert_eq!(fakes.actions(), ["end leaf", "stop beside", "stop before", "stop other"]);
-    let RunError::Exited { path, code, child, reason } = tree.wait().await.unwrap_err() else {
+    let RunError::Exited { path, code, child, reason, .. } = tree.wait().await.unwrap_err() else {
         panic!("it ended otherwise")
     };
     assert_eq!((path.as_str(), code, child.as_str()), ("app", 4, "app/mid/inner/leaf"));

@@ -135,19 +135,20 @@ fn seed4_42_a_program_whose_memory_is_nearly_used_up_stops_in_order() {
     kernel.uses(99);
     kernel.uses(100);
     let (code, printed) = program.end();
-    assert_eq!(code, Some(0));
+    assert_eq!(code, Some(4));
     let expected = [
         format!(" INFO verger::shutdown: stage begins cause={CAUSE:?} stage=\"polite\" length=20s"),
         format!(" INFO verger::shutdown: shutting down child=app cause={CAUSE:?}"),
         format!("stopping because of {CAUSE}"),
         " INFO verger::shutdown: stopped child=app".to_owned(),
+        format!("Error: `app` was stopped: {CAUSE}"),
     ];
     assert_eq!(printed, expected);
 }
 
 #[test]
 fn seed4_42_after_a_stop_because_of_the_memory_one_signal_is_ignored() {
-    for (second, code) in [(None, 0), (Some("TERM"), 143), (Some("INT"), 130)] {
+    for (second, code) in [(None, 4), (Some("TERM"), 143), (Some("INT"), 130)] {
         let kernel = FakeKernel::new(&format!("{second:?}"));
         let mut program = kernel.start("stubborn memory");
         kernel.uses(100);
@@ -204,11 +205,11 @@ fn seed4_42_a_program_that_leaks_stops_in_order_before_the_kernel_kills_it() {
     command.env(GROUP, &group.0);
     let (code, printed) = Program::start_by(command, "leaking memory", 1).end();
     let text = printed.join("\n");
-    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(code, Some(4), "{text}");
     assert!(text.contains("shutting down child=app cause=\"memory at 5"), "{text}");
     assert!(text.contains(" % of 128 MiB (cgroup v1)\""), "{text}");
     assert!(text.contains("stopped while it had much"), "{text}");
-    assert!(text.ends_with("stopped child=app"), "{text}");
+    assert!(text.contains("stopped child=app\nError: `app` was stopped: memory at 5"), "{text}");
 }
 
 // --- systemd -------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use tokio::runtime::{self, Runtime};
 use tokio::sync::Notify;
-#[cfg(feature = "process")]
 use verger::Application;
 #[cfg(feature = "process")]
 use verger::app::{Stage, StopStages};
@@ -61,6 +60,13 @@ fn program() {
         "with a process" => runtime(threads).block_on(with_a_process(true)),
         #[cfg(feature = "process")]
         "blocked with a process" => runtime(threads).block_on(with_a_process(false)),
+        "blocked by a poll" => runtime(threads).block_on(blocked_by_a_poll()),
+        #[cfg(feature = "config")]
+        "blocked configuration" => runtime(threads).block_on(blocked_configuration()),
+        "blocked beside another child" => runtime(threads).block_on(blocked_beside(false)),
+        "blocked for a while" => runtime(threads).block_on(blocked_beside(true)),
+        #[cfg(feature = "health")]
+        "probes" => runtime(threads).block_on(probed()),
         "leaking" => runtime(threads).block_on(leaking()),
         "failing and leaking" => runtime(threads).block_on(failing_and_leaking()),
         "main that fails" => runtime(threads).block_on(main_that_fails()).report(),
@@ -195,6 +201,100 @@ async fn with_a_process(awaits: bool) -> ExitCode {
     }
 }
 
+/// A child whose first poll blocks the thread.
+async fn blocked_by_a_poll() -> ExitCode {
+    let child = worker("a", async |_ctx| -> Exit {
+        let (_keep, never) = mpsc::channel::<()>();
+        // A poll is called blocked after a second.
+        let _ = never.recv_timeout(Duration::from_millis(1200));
+        eprintln!("blocked for a second");
+        let _ = never.recv();
+        Ok(())
+    });
+    Application::new(app().child(child)).run().await
+}
+
+/// Reads its configuration for ever.
+#[cfg(feature = "config")]
+async fn blocked_configuration() -> ExitCode {
+    let app = Application::new(app()).config(|| {
+        eprintln!("reading");
+        let (_keep, never) = mpsc::channel::<()>();
+        let _ = never.recv();
+        verger::config::Config::new()
+    });
+    app.exit_grace(Duration::from_millis(50)).run().await
+}
+
+/// A log that tells when the leaked child `app/blocks` has ended.
+struct TellsOfEnd(mpsc::Sender<()>);
+
+impl std::io::Write for TellsOfEnd {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        if text.contains("leaked child has ended") && text.contains("app/blocks") {
+            let _ = self.0.send(());
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A child that blocks its thread when it is cancelled, after it has woken another child there. `unblocks`: until the
+/// tree has ended.
+async fn blocked_beside(unblocks: bool) -> ExitCode {
+    let woken = std::sync::Arc::new(Notify::new());
+    let waits = std::sync::Arc::clone(&woken);
+    let innocent = worker("innocent", move |ctx: Context| {
+        let waits = std::sync::Arc::clone(&waits);
+        async move {
+            eprintln!("up");
+            waits.notified().await;
+            ctx.cancelled().await;
+        }
+    });
+    let (unblock, blocked) = mpsc::channel::<()>();
+    let blocked = std::sync::Mutex::new(Some(std::sync::Mutex::new(blocked)));
+    let blocks = worker("blocks", move |ctx: Context| {
+        let (woken, blocked) = (std::sync::Arc::clone(&woken), blocked.lock().unwrap().take());
+        async move {
+            eprintln!("up");
+            ctx.cancelled().await;
+            // In the slot for the next task of this thread, which no other thread takes.
+            woken.notify_one();
+            let _ = blocked.unwrap().lock().unwrap().recv();
+        }
+    });
+    let grace = Duration::from_millis(100);
+    let tree = app().child(innocent.shutdown(grace)).child(blocks.shutdown(grace));
+    let (tells, ended) = mpsc::channel();
+    if unblocks {
+        let log = tracing_subscriber::fmt().with_env_filter("verger::shutdown=info");
+        log.with_writer(std::sync::Mutex::new(TellsOfEnd(tells))).init();
+    }
+    let unblock = verger::app::hook("unblock", move |_| async move {
+        if unblocks {
+            drop(unblock);
+            tokio::task::block_in_place(|| ended.recv()).unwrap();
+        } else {
+            std::mem::forget(unblock);
+        }
+    });
+    let app = Application::new(tree).after_stop(unblock);
+    app.exit_grace(Duration::from_millis(500)).run().await
+}
+
+/// Prints the address of its probes.
+#[cfg(feature = "health")]
+async fn probed() -> ExitCode {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    eprintln!("{}", listener.local_addr().unwrap());
+    Application::new(app()).probes_on(listener).run().await
+}
+
 /// A child that blocks a thread of its own and survives its abort.
 async fn leaking() -> ExitCode {
     let child = worker("a", async |_ctx| -> Exit {
@@ -327,6 +427,22 @@ impl Program {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
+    /// Sends these signals, one immediately after the other.
+    pub(crate) fn signals(&self, names: &[&str]) {
+        let pid = self.process.id();
+        let kills: Vec<_> = names.iter().map(|name| format!("kill -s {name} {pid}")).collect();
+        assert!(Command::new("sh").args(["-c", &kills.join(" && ")]).status().unwrap().success());
+    }
+
+    /// Sends a signal until the program has ended, because one soon after the first is taken for the same. Returns
+    /// what [`end`](Self::end) does.
+    pub(crate) fn end_by(mut self, name: &str) -> (Option<i32>, Vec<String>) {
+        while self.process.try_wait().unwrap().is_none() {
+            self.signal(name);
+        }
+        self.end()
+    }
+
     /// Returns the exit code and the remaining lines.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>) {
         let mut rest = Vec::new();
@@ -347,7 +463,7 @@ impl Drop for Program {
 
 #[test]
 fn seed4_40_a_signal_stops_the_tree_in_order_and_the_program_exits_with_0() {
-    for signal in ["INT", "TERM"] {
+    for signal in ["HUP", "INT", "TERM"] {
         for threads in [1, 2] {
             let mut program = Program::start("polite", threads);
             program.wait_for(&["listening", "a up", "b up"]);
@@ -385,9 +501,12 @@ fn seed4_49_a_second_signal_exits_at_once_even_if_every_thread_is_blocked() {
             program.wait_for(&["listening", "up"]);
             program.signal(first);
             program.wait_for(&["blocking", "blocking"][..threads]);
-            program.signal(second);
             let late = format!("verger: second SIG{second}: ending at once, still running: app/a");
-            assert_eq!(program.end(), (Some(code), vec![late]), "{first}, {second}, {threads}");
+            assert_eq!(
+                program.end_by(second),
+                (Some(code), vec![late]),
+                "{first}, {second}, {threads}"
+            );
         }
     }
 }
@@ -400,9 +519,8 @@ fn no_os_process_outlives_a_program_that_ends_at_once() {
     program.wait_for(&["listening", "running"]);
     program.signal("TERM");
     program.wait_for(&["stopping"]);
-    program.signal("INT");
     let late = "verger: second SIGINT: ending at once, still running: app/late".to_owned();
-    assert_eq!(program.end(), (Some(130), vec![late]));
+    assert_eq!(program.end_by("INT"), (Some(130), vec![late]));
 
     let mut program = Program::start("blocked with a process", 1);
     program.wait_for(&["running"]);
@@ -417,18 +535,119 @@ fn no_os_process_outlives_a_program_that_ends_at_once() {
 fn a_program_that_was_blocked_before_the_first_signal_is_ended_by_the_second() {
     let mut program = Program::start("blocked", 1);
     program.wait_for(&["listening", "blocking"]);
-    // The signals differ, because the system merges equal pending signals. The system also decides
-    // which of them comes first.
     program.signal("INT");
+    // The stop hasn't reached the tree, and no child blocks the thread, so only the root is named.
+    let late = "verger: second SIGTERM: ending at once, still running: app".to_owned();
+    assert_eq!(program.end_by("TERM"), (Some(143), vec![late]));
+}
+
+#[test]
+fn a_child_that_has_blocked_the_only_thread_before_the_first_signal_is_named() {
+    let mut program = Program::start("blocked by a poll", 1);
+    program.wait_for(&["blocked for a second"]);
     program.signal("TERM");
-    let (code, printed) = program.end();
-    // The stop hasn't reached the tree, so only the root is named.
-    let late = |second| format!("verger: second {second}: ending at once, still running: app");
-    match code {
-        Some(130) => assert_eq!(printed, [late("SIGINT")]),
-        Some(143) => assert_eq!(printed, [late("SIGTERM")]),
-        other => panic!("{other:?}: {printed:?}"),
+    let late = "verger: second SIGTERM: ending at once, still running: app/a".to_owned();
+    assert_eq!(program.end_by("TERM"), (Some(143), vec![late]));
+}
+
+#[test]
+fn a_signal_while_the_configuration_is_read_stops_the_program_in_order() {
+    // SIGHUP would reload the configuration.
+    for signal in ["INT", "TERM"] {
+        let mut program = Program::start("blocked configuration", 1);
+        program.wait_for(&["reading"]);
+        program.signal(signal);
+        let (code, lines) = program.end();
+        // The thread that reads doesn't end, so the process doesn't wait for it.
+        let last = "verger: ending the process with code 0: it doesn't end by itself".to_owned();
+        assert_eq!((code, lines), (Some(0), vec![last]), "{signal}");
     }
+}
+
+#[test]
+fn a_different_signal_soon_after_the_first_is_taken_for_the_same() {
+    for signals in [["INT", "TERM"], ["TERM", "INT"], ["HUP", "TERM"]] {
+        let mut program = Program::start("polite", 1);
+        program.wait_for(&["listening", "a up", "b up"]);
+        program.signals(&signals);
+        let lines = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
+        assert_eq!(program.end(), (Some(0), lines.to_vec()), "{signals:?}");
+    }
+}
+
+/// Returns what the program logs as the cause of its stop.
+fn cause(program: Program) -> String {
+    let (code, lines) = program.end();
+    assert_eq!(code, Some(0), "{lines:?}");
+    let mut causes = lines.iter().filter_map(|line| line.split_once("shutting down"));
+    causes.next().unwrap().1.trim().to_owned()
+}
+
+#[test]
+fn a_closed_terminal_stops_a_program_unless_it_was_started_to_outlive_it() {
+    for (launcher, signal) in [("env", "SIGHUP"), ("setsid", "SIGHUP"), ("nohup", "SIGTERM")] {
+        let mut command = Command::new(launcher);
+        command.arg(std::env::current_exe().unwrap()).stdin(Stdio::null());
+        let mut program = Program::start_by(command, "logging", 1);
+        program.wait_for(&["listening"]);
+        program.signals(&["HUP", "TERM"]);
+        assert_eq!(cause(program), format!("child=app cause=\"{signal}\""), "{launcher}");
+    }
+}
+
+#[cfg(feature = "process")]
+#[test]
+fn no_os_process_outlives_a_program_whose_terminal_is_closed() {
+    let mut program = Program::start("with a process", 2);
+    program.wait_for(&["listening", "running"]);
+    program.signal("HUP");
+    program.wait_for(&["stopping"]);
+    let late = "verger: second SIGHUP: ending at once, still running: app/late".to_owned();
+    assert_eq!(program.end_by("HUP"), (Some(129), vec![late]));
+}
+
+#[test]
+fn a_child_that_only_waits_for_a_blocked_thread_has_not_leaked() {
+    let mut program = Program::start("blocked beside another child", 2);
+    program.wait_for(&["up", "up"]);
+    program.signal("TERM");
+    let error = "Error: stopped, but killed at the end of their grace: `app/innocent`; still running after they were \
+                 aborted: `app/blocks`";
+    let last = "verger: ending the process with code 3: a thread is blocked: app/blocks";
+    assert_eq!(program.end(), (Some(3), [error, last].map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn a_leaked_child_that_has_exited_since_does_not_run_any_more_when_the_program_ends() {
+    let mut program = Program::start("blocked for a while", 2);
+    program.wait_for(&["up", "up"]);
+    program.signal("TERM");
+    let error =
+        "Error: stopped, but killed at the end of their grace: `app/innocent`, `app/blocks`";
+    assert_eq!(program.end(), (Some(3), vec![error.to_owned()]));
+}
+
+#[cfg(feature = "health")]
+#[test]
+fn idle_connections_keep_no_probe_out() {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"ulimit -n 64 && exec "$0" "$@""#]);
+    command.arg(std::env::current_exe().unwrap());
+    let mut program = Program::start_by(command, "probes", 1);
+    let address = program.lines.next().unwrap().unwrap();
+    let idle: Vec<_> = (0..120).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let mut probe = TcpStream::connect(&address).unwrap();
+    probe.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    probe.write_all(b"GET /livez HTTP/1.1\r\nhost: app\r\n\r\n").unwrap();
+    let mut status = [0; 12];
+    probe.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    drop(idle);
+    program.signal("TERM");
+    assert_eq!(program.end(), (Some(0), vec![]));
 }
 
 #[test]
@@ -470,10 +689,8 @@ fn a_program_with_a_leak_exits_and_names_the_leak() {
 
     let (code, printed) = Program::start("failing and leaking", 2).end();
     assert_eq!(code, Some(1));
-    assert!(
-        printed.contains(&"Error: `app` gave up on `app/b`: failed: no".to_owned()),
-        "{printed:?}"
-    );
+    let error = "Error: `app` gave up on `app/b`: failed: no; still running after they were aborted: `app/a`";
+    assert!(printed.contains(&error.to_owned()), "{printed:?}");
 }
 
 #[test]

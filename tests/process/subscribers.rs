@@ -116,7 +116,8 @@ async fn restarts_delivers_and_stops() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(tree.which_child("flaky").await.unwrap().incarnation, 3);
     assert_eq!(tree.otp().count_children().await.unwrap().active, 3);
-    tree.stop("done").await.unwrap();
+    let stopped = tree.stop("done").await.unwrap_err().to_string();
+    assert_eq!(stopped, "stopped, but killed at the end of their grace: `app/below/deaf`");
     let letter = letters.next().await.unwrap();
     assert_eq!((letter.target.as_str(), letter.take::<u32>()), ("app/reads", Some(7)));
     assert_eq!(starts.load(Ordering::Relaxed), 3);

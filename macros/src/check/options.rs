@@ -29,8 +29,10 @@ pub(super) fn dynamic(args: &Args, errors: &mut Errors) {
 
 fn any_supervisor(args: &Args, errors: &mut Errors) {
     limits(args, errors);
+    graces(args, errors);
     if let Some(defaults) = args.group("defaults") {
         limits(defaults, errors);
+        graces(defaults, errors);
     }
     if let Some(itself) = args.group("child") {
         child(itself, errors);
@@ -40,8 +42,17 @@ fn any_supervisor(args: &Args, errors: &mut Errors) {
 /// Checks the options of a child.
 pub(super) fn child(args: &Args, errors: &mut Errors) {
     limits(args, errors);
+    graces(args, errors);
     significant(args, errors);
     config(args, errors);
+}
+
+/// Refuses two graces of one child.
+fn graces(args: &Args, errors: &mut Errors) {
+    errors.each(
+        args.ident("drain").filter(|_| args.get("shutdown").is_some()),
+        "`drain` sets the same as `shutdown`; remove one of the two",
+    );
 }
 
 fn limits(args: &Args, errors: &mut Errors) {

@@ -56,6 +56,11 @@ fn call(args: &Args, arg: &Arg, krate: &Krate) -> TokenStream {
             let restarts = Ident::new("restarts", ident.span());
             quote!(.#restarts(#max, #period))
         }
+        (value, "drain") => {
+            let (shutdown, grace) = (Ident::new("shutdown", ident.span()), value_of(value, krate));
+            let drain = krate.item_at("Shutdown::Drain", generated_at(ident.span()));
+            quote!(.#shutdown(#drain(#grace)))
+        }
         (value, "backoff") if args.place == Place::Supervisor => {
             let value = value_of(value, krate);
             quote!(.defaults(|__child| __child.#ident(#value)))

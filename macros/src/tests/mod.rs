@@ -291,6 +291,17 @@ fn seed3_13_an_unknown_strategy_or_backoff_is_refused_where_it_is_declared() {
 }
 
 #[test]
+fn a_drain_is_a_shutdown_and_excludes_another_one() {
+    let spec = work(r#"drain = "10s""#, "async fn tunnel(ctx: Context) {}");
+    let drain = ".shutdown(::verger::Shutdown::Drain(::core::time::Duration::from_secs(10)))";
+    assert!(spec.replace(char::is_whitespace, "").contains(drain), "{spec}");
+
+    let both = tokens(r#"struct App { #[child(drain = "10s", shutdown = "5s")] tunnel: Tunnel }"#);
+    let both = supervisor::attribute(tokens(""), both);
+    assert_eq!(errors(&both), ["`drain` sets the same as `shutdown`; remove one of the two"]);
+}
+
+#[test]
 fn several_mistakes_are_reported_at_once_and_the_struct_keeps_its_methods() {
     let expansion = supervisor::attribute(
         tokens(r#"strategi = "one_for_all", strategy = "x", period = 5"#),

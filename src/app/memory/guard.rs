@@ -233,6 +233,10 @@ impl StopCause for MemoryPressure {
     fn cause(&self) -> Cow<'_, str> {
         Cow::Owned(format!("memory at {self}"))
     }
+
+    fn exit_code(&self) -> u8 {
+        4
+    }
 }
 
 /// How long the guard waits after it has restarted a child.

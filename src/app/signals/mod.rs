@@ -12,7 +12,8 @@
 //! 2. A future listens from the moment it is made until it is dropped, and no other future changes that.
 //! 3. The first signal resolves all futures, also those that are made later. If no future exists at
 //!    that moment, the signal ends the process.
-//! 4. A signal after the first one ends the process, even if every thread of the runtime is blocked, a
+//! 4. SIGHUP has no effect here while a [`HangupClaim`] exists, or if it was ignored when the handlers were installed.
+//! 5. A signal after the first one ends the process, even if every thread of the runtime is blocked, a
 //!    subscriber of `tracing` blocks, or a source of [`Listeners::on_second`] blocks or panics.
 
 mod listeners;
@@ -27,10 +28,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
-
-use async_trait::async_trait;
 
 use self::listeners::{Listeners, SignalRegistration};
 #[cfg(unix)]
@@ -38,27 +38,31 @@ use self::unix::Handlers;
 #[cfg(windows)]
 use self::windows::Handlers;
 use crate::app::companion::{Companion, RunStart};
-use crate::app::run::StopCause;
-use crate::error::RunError;
-use crate::spec::Supervisor;
+use crate::app::run::{StopCause, long_polls};
+use crate::child::PollWatch;
+use crate::path::Path;
+use crate::runtime::SupervisorShared;
 
 /// What listens in this process.
 static LISTENERS: LazyLock<Arc<Listeners>> = LazyLock::new(Arc::default);
 
 /// Returns a future that resolves at the first signal that stops the program.
 ///
-/// On Unix these are SIGINT (Ctrl-C) and SIGTERM; on Windows, Ctrl-C, Ctrl-Break, the closing of the
+/// On Unix these are SIGINT (Ctrl-C), SIGTERM and SIGHUP (a terminal was closed); on Windows, Ctrl-C, Ctrl-Break, the closing of the
 /// console window and the shutdown of the system. The output is the signal. Pass the future to
 /// [`Supervisor::with_graceful_shutdown`](crate::Supervisor::with_graceful_shutdown), or await it
 /// anywhere.
 ///
 /// The future listens from the moment it is made, whether or not it has been polled. Any number of
-/// futures can exist at once; the first signal resolves all of them. A future that is made after the
-/// first signal resolves at once, because the program is stopping.
+/// futures can exist at the same time; the first signal resolves all of them. A future that is made after the
+/// first signal resolves immediately, because the program is stopping.
+///
+/// SIGHUP is left alone if it was ignored when the first future was made (on Linux), as `nohup` does, and while it
+/// reloads the configuration of an [`Application`](crate::Application).
 ///
 /// The first call installs the handlers and starts a thread, `verger-signals`, which both last as long
 /// as the process. It needs no tokio runtime. While no future exists, a signal does what it would do
-/// without handlers: it ends the process, with exit code 130 (SIGINT) or 143 (SIGTERM).
+/// without handlers: it ends the process, with exit code 129 (SIGHUP), 130 (SIGINT) or 143 (SIGTERM).
 ///
 /// If the handlers can't be installed, for example because the process has too many open files, an
 /// error is logged once, and no future of this process resolves. Signals then end the process as
@@ -66,15 +70,16 @@ static LISTENERS: LazyLock<Arc<Listeners>> = LazyLock::new(Arc::default);
 ///
 /// # The second signal
 ///
-/// After the first signal has resolved a future, the next signal ends the process at once, with exit
-/// code 130 or 143, even if every thread of the runtime is blocked and whether or not a future still
-/// exists. The same signal within 100 ms of the first is ignored: `timeout`, for example, sends one
-/// signal both to the process and to its process group.
+/// After the first signal has resolved a future, the next signal ends the process immediately, with exit
+/// code 129, 130 or 143, even if every thread of the runtime is blocked and whether or not a future still
+/// exists. Signals within 100 ms of the first are ignored, because they are taken for the same one: `timeout`, for
+/// example, sends one signal both to the process and to its process group, and some launchers send a different one.
 ///
 /// One line names the children that were late, of each [`Application`](crate::Application) and each
 /// tree in [`with_graceful_shutdown`](crate::Supervisor::with_graceful_shutdown): those that the ordered
-/// stop waits for, and those that have leaked. If none is known, for example in the stage *closing*,
-/// which cancels all children at once, the root is named. The line is logged as an error with the target
+/// stop waits for, those that have leaked, and those that have blocked a thread for more than a second, as far as
+/// [`Application::run`](crate::Application::run) watches for that. If none is known, for example in the stage *closing*,
+/// which cancels all children at the same time, the root is named. The line is logged as an error with the target
 /// `verger::shutdown`:
 ///
 /// ```text
@@ -147,6 +152,7 @@ impl fmt::Debug for Signals {
 ///
 /// | signal | name | received on | exit code of a second one |
 /// | --- | --- | --- | ---: |
+/// | `Hangup` | `SIGHUP` | Unix | 129 |
 /// | `Interrupt` | `SIGINT` | Unix, Windows | 130 |
 /// | `Terminate` | `SIGTERM` | Unix | 143 |
 /// | `Break` | `CTRL_BREAK` | Windows | 149 |
@@ -167,6 +173,10 @@ impl fmt::Debug for Signals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OsSignal {
+    /// SIGHUP: the terminal of the program was closed.
+    ///
+    /// Received on Unix only.
+    Hangup,
     /// SIGINT: a user pressed Ctrl-C.
     Interrupt,
     /// SIGTERM: a service manager, such as systemd or Kubernetes, stops the program.
@@ -203,7 +213,8 @@ const fn row(signal: OsSignal, name: &'static str, number: i32, unix: bool, wind
     Row { signal, name, number, unix, windows }
 }
 
-const TABLE: [Row; 5] = [
+const TABLE: [Row; 6] = [
+    row(OsSignal::Hangup, "SIGHUP", 1, true, false),
     row(OsSignal::Interrupt, "SIGINT", 2, true, true),
     row(OsSignal::Terminate, "SIGTERM", 15, true, false),
     row(OsSignal::Break, "CTRL_BREAK", 21, false, true),
@@ -244,40 +255,60 @@ impl StopCause for OsSignal {
     }
 }
 
-/// See the [module](self).
-pub(super) struct StopSignals {
-    /// Whether they stop the tree even if no future of the user's is one of theirs.
-    listens: bool,
-    received: Option<Signals>,
-    registrations: Vec<SignalRegistration>,
-}
+/// How many configurations SIGHUP reloads.
+static HANGUP_CLAIMS: AtomicUsize = AtomicUsize::new(0);
 
-impl StopSignals {
-    pub(super) fn new(listens: bool) -> Self {
-        Self { listens, received: None, registrations: Vec::new() }
+/// SIGHUP reloads a configuration, and stops nothing, until this is dropped.
+#[cfg(all(unix, feature = "config"))]
+#[must_use]
+pub(super) struct HangupClaim(());
+
+#[cfg(all(unix, feature = "config"))]
+impl HangupClaim {
+    pub(super) fn new() -> Self {
+        HANGUP_CLAIMS.fetch_add(1, Ordering::Relaxed);
+        Self(())
     }
 }
 
-#[async_trait]
+#[cfg(all(unix, feature = "config"))]
+impl Drop for HangupClaim {
+    fn drop(&mut self) {
+        HANGUP_CLAIMS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a signal stops nothing, because it is claimed.
+fn is_claimed(signal: OsSignal) -> bool {
+    signal == OsSignal::Hangup && HANGUP_CLAIMS.load(Ordering::Relaxed) > 0
+}
+
+/// What signals lead to beside the stop of the tree; the program has the future that stops it.
+#[derive(Default)]
+pub(super) struct StopSignals(Vec<SignalRegistration>);
+
 impl Companion for StopSignals {
-    async fn prepare(&mut self, _tree: &mut Supervisor) -> Result<(), RunError> {
-        self.received = self.listens.then(signals);
-        Ok(())
-    }
-
     fn start(&mut self, run: &mut RunStart<'_>) {
-        if let Some(received) = self.received.take() {
-            run.stop_on(received);
-        }
         let root = Arc::clone(&run.root.shared);
-        self.registrations.push(LISTENERS.on_second(Arc::new(move || root.still_running())));
+        self.0.push(LISTENERS.on_second(Arc::new(move || still_running(&root))));
         // A signal that stops something else in the process says nothing about this tree.
         if run.program.on.iter().any(|(future, _)| *future == TypeId::of::<Signals>()) {
             let calls = run.on_signal.drain(..);
             let register = |call: Box<_>| LISTENERS.on_first(Arc::new(move |_| call()));
-            self.registrations.extend(calls.map(register));
+            self.0.extend(calls.map(register));
         }
     }
+}
+
+/// Returns what the stop of a tree waits for: the children that block a thread, as far as that is watched, and the
+/// children that its supervisors wait for. If no child is known, the root.
+fn still_running(root: &SupervisorShared) -> Vec<Path> {
+    let mut paths = long_polls(&PollWatch::new());
+    paths.extend(root.still_running());
+    if paths.is_empty() {
+        paths.push(root.path().clone());
+    }
+    paths
 }
 
 #[cfg(test)]
@@ -287,9 +318,10 @@ mod tests {
 
     #[test]
     fn every_signal_has_its_row() {
-        let all = [Interrupt, Terminate, Break, Close, Shutdown];
+        let all = [Hangup, Interrupt, Terminate, Break, Close, Shutdown];
         let codes = all.map(|signal| (signal.name(), signal.exit_code()));
         let expected = [
+            ("SIGHUP", 129),
             ("SIGINT", 130),
             ("SIGTERM", 143),
             ("CTRL_BREAK", 149),
@@ -313,6 +345,6 @@ mod tests {
             TABLE.iter().filter(|row| row.windows).map(|row| row.signal).collect();
         assert_eq!(windows, [Interrupt, Break, Close, Shutdown]);
         let unix: Vec<_> = TABLE.iter().filter(|row| row.unix).map(|row| row.signal).collect();
-        assert_eq!(unix, [Interrupt, Terminate]);
+        assert_eq!(unix, [Hangup, Interrupt, Terminate]);
     }
 }

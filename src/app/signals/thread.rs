@@ -18,15 +18,15 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::listeners::StillRunning;
-use super::{Handlers, LISTENERS, OsSignal};
+use super::{Handlers, LISTENERS, OsSignal, is_claimed};
 use crate::app::exit_thread::exit_process;
 use crate::clock::now;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::subscriber;
 
-/// A signal that repeats within this time is ignored: `timeout`, a shell or a terminal may send one
-/// signal both to the process and to its process group.
+/// How long after the first signal another one is taken for the same: `timeout`, a shell or a terminal may send one
+/// signal both to the process and to its process group, and a launcher may send a different one to it.
 const ECHO: Duration = Duration::from_millis(100);
 
 /// Starts the thread if that was not tried before, and returns whether it receives signals.
@@ -71,24 +71,29 @@ fn install() -> io::Result<(Runtime, Handlers)> {
 
 /// Reports the first signal to the listeners, and ends the process at the second.
 async fn receive(mut handlers: Handlers) -> ! {
-    let first = handlers.next().await;
+    let first = next(&mut handlers).await;
     if !LISTENERS.first(first) {
         exit_process(first.exit_code());
     }
-    let different = async {
+    let echoes = async {
         loop {
-            let next = handlers.next().await;
-            if next != first {
-                break next;
-            }
+            next(&mut handlers).await;
         }
     };
-    let second = match timeout(ECHO, different).await {
-        Ok(different) => different,
-        Err(_) => handlers.next().await,
-    };
+    let _ = timeout(ECHO, echoes).await;
+    let second = next(&mut handlers).await;
     report(second, LISTENERS.sources()).await;
     exit_process(second.exit_code());
+}
+
+/// Waits for the next signal that stops the program.
+async fn next(handlers: &mut Handlers) -> OsSignal {
+    loop {
+        let signal = handlers.next().await;
+        if !is_claimed(signal) {
+            return signal;
+        }
+    }
 }
 
 /// How long the sources may take, and then the line.

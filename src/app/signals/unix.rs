@@ -13,9 +13,14 @@ pub(super) struct Handlers(Vec<(OsSignal, Signal)>);
 
 impl Handlers {
     /// Installs the handlers, within a tokio runtime.
+    ///
+    /// SIGHUP that is ignored stays so: `nohup` is for programs that outlive their terminal.
     pub(super) fn install() -> io::Result<Self> {
+        let ignored = std::fs::read_to_string("/proc/self/status").ok();
+        let hangs_up = !ignored.is_some_and(|status| is_ignored(&status, OsSignal::Hangup));
+        let received = OsSignal::unix().filter(|&(name, _)| name != OsSignal::Hangup || hangs_up);
         let install = |(name, number)| Ok((name, signal(SignalKind::from_raw(number))?));
-        OsSignal::unix().map(install).collect::<io::Result<_>>().map(Self)
+        received.map(install).collect::<io::Result<_>>().map(Self)
     }
 
     /// Waits for the next signal. Of several at once, the first of the table comes first.
@@ -29,5 +34,29 @@ impl Handlers {
             Poll::Pending
         })
         .await
+    }
+}
+
+/// Whether a process with this `/proc/self/status` ignores the signal.
+fn is_ignored(status: &str, signal: OsSignal) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal.row().number - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signals_that_a_process_ignores_are_the_bits_of_a_line_of_its_status() {
+        let status =
+            |mask| format!("Name:\tapp\nSigBlk:\tffffffffffffffff\nSigIgn:\t{mask}\nSigCgt:\t1\n");
+        assert!(is_ignored(&status("0000000000000001"), OsSignal::Hangup));
+        assert!(is_ignored(&status("0000000000001001"), OsSignal::Hangup));
+        assert!(!is_ignored(&status("0000000000001002"), OsSignal::Hangup));
+        assert!(is_ignored(&status("0000000000004000"), OsSignal::Terminate));
+        assert!(!is_ignored(&status("many"), OsSignal::Hangup));
+        assert!(!is_ignored("Name:\tapp\n", OsSignal::Hangup));
     }
 }

@@ -100,6 +100,10 @@ fn keys_that_exclude_or_need_each_other_are_mistakes() {
             "2:1 a.max_restarts: `max_restarts` and `intensity` set the same limit; remove one of them",
         ),
         (
+            "[a]\nshutdown = \"5s\"\ndrain = \"10s\"",
+            "3:1 a.drain: `drain` and `shutdown` set the same grace; remove one of them",
+        ),
+        (
             "[a]\nperiod = \"1s\"",
             "2:1 a.period: `period` needs `max_restarts`; add max_restarts = 5, for example",
         ),

@@ -8,7 +8,7 @@ use crate::child::{ChildSpec, Context};
 use crate::config::{Change, Config, Effect};
 use crate::handle::SupervisorHandle;
 use crate::policy::option_table::{OPTIONS, OptionInfo, OptionOf, OptionText, TakesEffect};
-use crate::policy::{AutoShutdown, OnExhausted, OnLeak, RestartType, Start, Strategy};
+use crate::policy::{AutoShutdown, OnExhausted, OnLeak, RestartType, Shutdown, Start, Strategy};
 use crate::spec::{DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 use crate::worker;
 
@@ -112,6 +112,12 @@ fn case(key: &str) -> Case {
         "shutdown" => {
             (vec![Child(|it| it.shutdown(secs(7)))], "\"7s\"", "shutdown = \"8s\"", "\"8s\"")
         }
+        "drain" => (
+            vec![Child(|it| it.shutdown(Shutdown::Drain(secs(7))))],
+            "\"7s\"",
+            "drain = \"8s\"",
+            "\"8s\"",
+        ),
         "activation_timeout" => (
             vec![Child(|it| it.activation_timeout(secs(7)))],
             "\"7s\"",
@@ -285,6 +291,6 @@ async fn a_duration_can_be_zero_where_the_reference_says_so() {
         assert_eq!(app.plan(&zero).await.is_ok(), can_be_zero, "{}", option.key);
         compared += 1;
     }
-    assert_eq!(compared, 6, "durations of the table");
+    assert_eq!(compared, 7, "durations of the table");
     app.stop("the test is over").await.expect("it stops");
 }

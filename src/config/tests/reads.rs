@@ -83,3 +83,19 @@ fn a_path_that_is_written_twice_is_a_mistake() {
     assert_eq!(mistakes.len(), 1);
     assert!(config.sections("other").1.is_empty());
 }
+
+#[test]
+fn a_drain_replaces_a_grace_of_a_lower_section_and_a_grace_a_drain() {
+    let json = r#"{
+        "common": { "shutdown": "1s" },
+        "a/*": { "drain": "2s" },
+        "a/b": { "shutdown": "3s" }
+    }"#;
+    let config: Config = serde_json::from_str(json).unwrap();
+    config.check().unwrap();
+    let shutdown = |path: &str| {
+        let section = Section::read(&merged(&config, path), path).unwrap();
+        section.child.shutdown.unwrap().to_string()
+    };
+    assert_eq!([shutdown("c"), shutdown("a/new"), shutdown("a/b")], ["1s", "drain 2s", "3s"]);
+}

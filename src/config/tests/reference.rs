@@ -60,6 +60,7 @@ pub(super) fn written(key: &str) -> &'static str {
         "leak_timeout" | "activation_timeout" | "watchdog" | "run_time_limit" | "min_backoff"
         | "failing_for" => "a duration above zero",
         "stop_deadline" | "max_backoff" | "auto_reset" => "a duration such as `\"5s\"`",
+        "drain" => "a duration such as `\"10s\"`, in place of `shutdown`",
         "max_children" | "min_ready" | "max_retries" | "consecutive_restarts" => "a whole number",
         "restart" | "when" => "a restart type such as `\"on_failure\"`, or a table",
         "shutdown" => "a duration, `\"brutal_kill\"`, `\"infinity\"`",

@@ -49,7 +49,7 @@ impl Children {
                 cx.push(Effect::Cancel { key });
                 None
             }
-            Shutdown::Timeout(grace) => {
+            Shutdown::Timeout(grace) | Shutdown::Drain(grace) => {
                 cx.push(Effect::Cancel { key });
                 Some(grace)
             }

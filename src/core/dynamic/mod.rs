@@ -22,7 +22,7 @@ use super::{
     StopReason, Timer,
 };
 use crate::clock::later;
-use crate::policy::{ChildRules, Rules, Shutdown};
+use crate::policy::{ChildRules, Rules};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -232,7 +232,7 @@ impl Dynamic {
             PassAction::Stop => self.cancel(key, cx),
             PassAction::Close { all } => self.children.close(key, all, cx),
             PassAction::Expire(grace) => {
-                if self.children.shutdown(key) == Shutdown::Timeout(grace) {
+                if self.children.shutdown(key).grace() == Some(grace) {
                     self.children.abort(key, cx);
                 }
             }

@@ -86,17 +86,20 @@ impl FromStr for Shutdown {
         match text {
             "brutal_kill" => Ok(Self::BrutalKill),
             "infinity" => Ok(Self::Infinity),
-            _ => duration::parse(text)
-                .map(Self::Timeout)
-                .map_err(|_| UnknownShutdown { text: text.to_owned() }),
+            _ => {
+                let grace = text.strip_prefix("drain ");
+                let shutdown = if grace.is_some() { Self::Drain } else { Self::Timeout };
+                duration::parse(grace.unwrap_or(text))
+                    .map(shutdown)
+                    .map_err(|_| UnknownShutdown { text: text.to_owned() })
+            }
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Shutdown {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected =
-            "a time with a unit in quotes, such as \"5s\", \"brutal_kill\" or \"infinity\"";
+        let expected = "a time with a unit in quotes, such as \"5s\", \"drain 5s\", \"brutal_kill\" or \"infinity\"";
         duration::parsed(deserializer, expected, str::parse)
     }
 }
@@ -110,11 +113,13 @@ impl<'de> Deserialize<'de> for Shutdown {
 ///
 /// assert_eq!("1m 30s".parse(), Ok(Shutdown::Timeout(Duration::from_secs(90))));
 /// let error = "soon".parse::<Shutdown>().unwrap_err();
-/// let advice = "unknown shutdown `soon`; write a time such as `5s`, `brutal_kill` or `infinity`";
+/// let advice = "unknown shutdown `soon`; write a time such as `5s`, `drain 5s`, `brutal_kill` or `infinity`";
 /// assert_eq!(error.to_string(), advice);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown shutdown `{text}`; write a time such as `5s`, `brutal_kill` or `infinity`")]
+#[error(
+    "unknown shutdown `{text}`; write a time such as `5s`, `drain 5s`, `brutal_kill` or `infinity`"
+)]
 pub struct UnknownShutdown {
     text: String,
 }
@@ -200,6 +205,7 @@ mod tests {
             ("5s", Shutdown::DEFAULT),
             ("1s 500ms", Shutdown::Timeout(Duration::from_millis(1_500))),
             ("1m 30s", Shutdown::Timeout(Duration::from_secs(90))),
+            ("drain 1m 30s", Shutdown::Drain(Duration::from_secs(90))),
         ] {
             assert_eq!(text.parse(), Ok(shutdown));
             let json = serde_json::to_value(shutdown).unwrap();
@@ -207,7 +213,7 @@ mod tests {
             assert_eq!(serde_json::from_value::<Shutdown>(json).unwrap(), shutdown);
         }
         let error = serde_json::from_str::<Shutdown>("\"5\"").unwrap_err().to_string();
-        let expected = "unknown shutdown `5`; write a time such as `5s`, `brutal_kill` or \
+        let expected = "unknown shutdown `5`; write a time such as `5s`, `drain 5s`, `brutal_kill` or \
                         `infinity`";
         assert!(error.starts_with(expected), "{error}");
     }

@@ -55,6 +55,7 @@ use crate::core::{
 };
 use crate::exit::{ExitKind, ExitReason};
 use crate::path::Path;
+use crate::policy::Shutdown;
 use crate::status::ChildInfo;
 
 /// What an attachment sees of its supervisor, in one step of the machine.
@@ -107,13 +108,17 @@ impl<'a> StepView<'a> {
         self.step.exit.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
     }
 
-    /// Whether an edge is the end of a child that was killed because it missed its grace. A supervisor that was aborted
-    /// reports its own children.
-    pub(super) fn is_killed(&self, report: &Report) -> bool {
+    /// Returns the grace of a child that was aborted at the end of it, if the edge is about that. A supervisor that was
+    /// aborted reports its own children.
+    pub(super) fn killed(&self, report: &Report) -> Option<Shutdown> {
         // A leak was logged when it was found.
-        report.ending == Some(Ending::Exit(ExitKind::Killed))
-            && !self.machine.is_brutally_killed(report.key)
-            && !self.leaked.contains(&(report.key, report.incarnation))
+        if report.ending != Some(Ending::Exit(ExitKind::Killed))
+            || self.leaked.contains(&(report.key, report.incarnation))
+        {
+            return None;
+        }
+        let shutdown = self.machine.rules_of(report.key)?.shutdown;
+        (shutdown != Shutdown::BrutalKill).then_some(shutdown)
     }
 }
 

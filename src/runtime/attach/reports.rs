@@ -52,7 +52,7 @@ fn tell_edge(report: &Report, restarted: Option<Key>, view: &StepView<'_>) {
     let reason = exit.map(|it| Arc::clone(&it.reason));
     if view.step.logged {
         let cause = view.children.incarnation(key).map(|it| it.start_cause);
-        let (at_debug, killed) = (cause == Some(StartCause::Manual), view.is_killed(report));
+        let (at_debug, killed) = (cause == Some(StartCause::Manual), view.killed(report));
         let bounds = &view.shared.tree.log_bounds;
         let in_group = cause == Some(StartCause::Group);
         let restarted = restarted.filter(|_| in_group).map(|key| view.path(key));

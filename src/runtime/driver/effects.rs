@@ -29,12 +29,13 @@ impl Driver {
                 let incarnation = self.children.incarnation(key);
                 self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
             }
-            Effect::Abort { key } => self.abort(key),
+            Effect::Abort { key } => self.abort(key, now),
             Effect::Report(
                 ref report @ Report { ending: Some(Ending::Exit(ExitKind::Killed)), .. },
             ) => {
-                if self.attached(step, now).1.is_killed(report) {
-                    self.shared.tree.missed_grace();
+                let killed = self.attached(step, now).1.killed(report);
+                if killed.is_some_and(|shutdown| !shutdown.expects_abort()) {
+                    self.missed_grace(report.key, now);
                 }
             }
             Effect::Report(_) => {}
@@ -153,26 +154,41 @@ impl Driver {
         })
     }
 
-    pub(super) fn abort(&mut self, key: Key) {
+    pub(super) fn abort(&mut self, key: Key, now: Instant) {
         if self.machine.is_supervisor(key) {
             self.children.raise_below(key, StopLevel::Abort);
         } else {
             // Its end was reported when it failed, and is not reported as killed.
-            let is_failing = self.machine.is_failing(key) && self.machine.is_ending();
-            if is_failing && !self.machine.is_brutally_killed(key) {
-                self.shared.tree.missed_grace();
+            if self.machine.is_failing(key) && !self.machine.expects_abort(key) {
+                self.missed_grace(key, now);
             }
             self.aborts.has_stopped = true;
             self.children.abort(key);
         }
     }
 
+    /// Notes that a worker was aborted because it missed its grace, if that is part of a stop. A supervisor notes those
+    /// below it itself.
+    fn missed_grace(&self, key: Key, now: Instant) {
+        if self.machine.is_ending() && !self.machine.is_supervisor(key) {
+            self.shared.progress.stopping(now);
+            self.shared.note_killed(&self.children.path(key));
+        }
+    }
+
     fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
+        let waits = self
+            .machine
+            .rules_of(key)
+            .is_some_and(|rules| self.children.waits_for_thread(key, rules.leak_timeout));
+        if waits && !self.machine.expects_abort(key) {
+            self.missed_grace(key, now);
+        }
         // A supervisor that doesn't end has leaked what is below it. Its own task can go.
         self.aborts.has_stopped = true;
         self.children.abort(key);
         self.leaked.insert((key, incarnation));
-        self.shared.leaked(now, self.children.path(key), key, incarnation);
+        self.shared.leaked(now, self.children.path(key), (key, incarnation), waits);
     }
 
     fn remove(&mut self, key: Key) {
@@ -221,9 +237,9 @@ impl Driver {
 fn phases(rules: &ChildRules) -> Phases {
     let is_supervisor = rules.is_supervisor();
     let grace = match rules.shutdown {
-        Shutdown::Timeout(grace) if !is_supervisor => Some(grace),
-        Shutdown::BrutalKill if !is_supervisor => Some(Duration::ZERO),
-        _ => None,
+        _ if is_supervisor => None,
+        Shutdown::BrutalKill => Some(Duration::ZERO),
+        shutdown => shutdown.grace(),
     };
     Phases { signals_ready: !rules.spec.facts.signals_itself, is_supervisor, grace }
 }

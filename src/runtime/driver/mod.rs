@@ -173,7 +173,7 @@ impl Driver {
         }
         for (key, incarnation) in postponed {
             if self.children.incarnation(key).is_some_and(|it| it.number == incarnation) {
-                self.abort(key);
+                self.abort(key, now);
             }
         }
         for _ in 0..REQUESTS {
@@ -376,7 +376,7 @@ impl Driver {
     fn finish(&mut self, end: End) -> End {
         log::stopped(&self.shared.tree.log_bounds, self.shared.path());
         self.discard_events();
-        end.leaving(self.shared.leaked_below())
+        end
     }
 
     /// Discards the events that are left. Messages that children have lost are reported nevertheless.
@@ -420,7 +420,7 @@ impl Driver {
             let (key, number) = (incarnation.key, incarnation.number);
             let is_worker = self.machine.rules_of(key).is_some_and(|it| !it.is_supervisor());
             if is_worker && self.leaked.insert((key, number)) {
-                self.shared.leaked(now, self.children.path(key), key, number);
+                self.shared.leaked(now, self.children.path(key), (key, number), false);
             }
         }
     }

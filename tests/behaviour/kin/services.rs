@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use super::{at_once, eager, endings, lifecycle, runs, secs, start};
-use crate::common::{End, FakeChildren, settle};
+use crate::common::{End, FakeChildren, killed, settle};
 use tokio::time::{Instant, sleep};
 use verger::policy::{AutoShutdown, Intensity, OnExhausted};
 use verger::status::EventKind;
@@ -37,7 +37,7 @@ async fn kin_117_a_child_that_ignores_its_cancellation_is_aborted_and_reported()
     let app = start(eager("app").child(fakes.child("hung").shutdown(secs(3)))).await;
     let mut events = app.events();
     let called = Instant::now();
-    app.stop("done").await.unwrap();
+    app.stop("done").await.or_else(killed).unwrap();
     // A value that ignores its cancellation has three quarters of its grace.
     assert_eq!(called.elapsed(), secs(3) / 4 * 3);
     assert_eq!(endings(&mut events), ["app/hung#1 killed"]);
@@ -62,7 +62,7 @@ async fn kin_117_a_child_that_cannot_be_aborted_is_reported_as_leaked_and_the_tr
     let app = start(tree.child(hung)).await;
     let mut events = app.events();
     let error = app.stop("done").await.unwrap_err();
-    let RunError::Leaked { children, .. } = &error else { panic!("{error}") };
+    let RunError::Forced { leaked: children, .. } = &error else { panic!("{error}") };
     let children: Vec<_> = children.iter().map(ToString::to_string).collect();
     assert_eq!(children, ["app/hung"]);
     let leaked = std::iter::from_fn(|| events.try_next());
@@ -179,7 +179,7 @@ async fn kin_121_a_service_can_be_added_while_the_supervisor_runs_and_not_afterw
     settle().await;
     let error = app.start_child(fakes.child("late")).await.unwrap_err();
     assert_eq!(error.to_string(), "`app` is shutting down");
-    stop.await.unwrap().unwrap();
+    stop.await.unwrap().or_else(killed).unwrap();
     let error = app.start_child(fakes.child("later")).await.unwrap_err();
     assert_eq!(error.to_string(), "`app` has ended");
 }
@@ -229,7 +229,7 @@ async fn kin_122_a_removal_returns_when_the_service_is_gone_however_it_ended() {
         app.stop("done").await
     });
     assert_eq!(called.elapsed(), secs(6));
-    stopped.unwrap();
+    stopped.or_else(killed).unwrap();
     removed.unwrap();
     assert_eq!(endings(&mut events), ["app/other#1 killed"]);
     let error = app.stop_child("other").await.unwrap_err();
@@ -265,7 +265,7 @@ async fn kin_124_a_stop_names_exactly_the_aborted_children() {
     let app = start(eager("app").child(fakes.child("hung1")).child(fakes.child("a")).child(mid));
     let app = app.await;
     let mut events = app.events();
-    app.stop("done").await.unwrap();
+    app.stop("done").await.or_else(killed).unwrap();
     let mut killed = endings(&mut events);
     killed.retain(|ending| ending.ends_with("killed"));
     assert_eq!(killed, ["app/mid/hung2#1 killed", "app/hung1#1 killed"]);

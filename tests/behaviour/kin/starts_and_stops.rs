@@ -14,7 +14,7 @@ use verger::{
 };
 
 use super::{lifecycle, limited, secs, start};
-use crate::common::{End, FakeChildren, NextStart, settle};
+use crate::common::{End, FakeChildren, NextStart, killed, settle};
 use crate::log::Log;
 
 fn idle(name: &str) -> ChildSpec {
@@ -207,14 +207,14 @@ async fn kin_148_nothing_is_deactivated_once_the_time_to_stop_is_over() {
         "test"
     };
     let app = Application::new(app).listen_to_signals(false).stages(StopStages::new([]));
-    app.stop_on(stop).run_to_end().await.unwrap();
+    app.stop_on(stop).run_to_end().await.or_else(killed).unwrap();
     assert_eq!(fakes.actions(), ["activate a", "activate b"]);
 
     let app = Supervisor::builder("app").stop_deadline(secs(3)).child(part(&fakes, "a", None));
     let app = start(app.child(part(&fakes, "b", Some("never")).shutdown(secs(60)))).await;
     fakes.log();
     let began = Instant::now();
-    app.stop("done").await.unwrap();
+    app.stop("done").await.or_else(killed).unwrap();
     assert_eq!((began.elapsed(), fakes.actions()), (secs(3), vec![]), "`b` used up all of it");
 }
 

@@ -214,7 +214,7 @@ async fn seed3_27_a_supervisor_that_gives_up_is_a_failure_for_its_parent() {
     });
     fakes.end("leaf", End::Error).await;
     let error = end.await.unwrap().unwrap_err();
-    let RunError::GaveUp { path, child, reason } = &error else { panic!("{error}") };
+    let RunError::GaveUp { path, child, reason, .. } = &error else { panic!("{error}") };
     assert_eq!((path.as_str(), child.as_str(), reason.kind()), ("app", "app/mid", "escalated"));
     assert_eq!(
         error.to_string(),

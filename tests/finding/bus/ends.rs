@@ -11,7 +11,7 @@ use verger::dead_letter::{DeadLetter, DeadLetterStore};
 use verger::{Backoff, Context, Exit, RestartType, Supervisor, once, worker};
 
 use super::{Double, Journal, Order, Refund, described, member, reader, start};
-use crate::common::settle;
+use crate::common::{killed, settle};
 
 /// A handler that never comes to an end, and notes when it is dropped.
 fn stuck(ctx: &Context, journal: &Journal, capacity: usize) -> verger::bus::Registration {
@@ -101,7 +101,7 @@ async fn a_handler_ends_before_the_next_incarnation_registers_its_own() {
     settle().await;
     assert_eq!(journal.taken(), ["1 took 1", "2 took 3"]);
     assert_eq!(described(&mut letters), ["no_handler app Order"], "while the child was down");
-    app.stop("enough").await.unwrap();
+    app.stop("enough").await.or_else(killed).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::{Endpoint, Recorder, Region, eager};
-use crate::common::{End, FakeChildren, settle, start};
+use crate::common::{End, FakeChildren, killed, settle, start};
 use tokio::sync::Notify;
 use verger::policy::FailureDecision;
 use verger::{ChildSpec, Context, Exit, ExitReason, Strategy, worker};
@@ -51,7 +51,7 @@ async fn a_context_that_outlives_its_incarnation_keeps_its_properties() {
         kept.iter().map(|ctx| ctx.property::<Endpoint>().map(|endpoint| endpoint.0)).collect()
     };
     assert_eq!(endpoints, [None, Some(1), Some(2)]);
-    app.stop("done").await.unwrap();
+    app.stop("done").await.or_else(killed).unwrap();
 }
 
 /// SignalPy changes properties under `one_for_one` only. There, too, a change is merged into the
