@@ -10,7 +10,7 @@ use std::{fmt, io};
 use async_trait::async_trait;
 use tokio::time::sleep;
 
-use super::usage::{KernelFiles, MemorySource, MemoryUsage};
+use super::usage::{KernelFiles, MemoryLimit, MemorySource, MemoryUsage};
 use crate::Application;
 use crate::app::companion::{Companion, RunStart, companion};
 use crate::app::run::StopCause;
@@ -154,7 +154,9 @@ impl MemoryGuard {
     /// Returns a future that resolves when the usage reaches the threshold.
     ///
     /// The guard looks first after one period. A usage that can't be read is logged once, with target
-    /// `verger::memory`, and tried again after each period. The output is a [`StopCause`].
+    /// `verger::memory`, and tried again after each period. The memory of the [machine](MemoryLimit::Machine) is an
+    /// estimate of the kernel, so it has to reach the threshold twice in a row. The output is a [`StopCause`] with exit
+    /// code 4.
     ///
     /// # Errors
     ///
@@ -168,14 +170,18 @@ impl MemoryGuard {
     ) -> Result<impl Future<Output = MemoryPressure> + Send + 'static, MemoryGuardProblem> {
         self.check()?;
         Ok(async move {
-            let mut failed = false;
+            let (mut failed, mut reached) = (false, false);
             loop {
                 tokio::time::sleep(self.period).await;
                 match self.usage() {
                     Ok(usage) if usage.ratio() >= self.threshold => {
-                        return MemoryPressure { usage };
+                        // One wrong estimate must not stop a service.
+                        let is_estimate = usage.found == MemoryLimit::Machine;
+                        if !is_estimate || std::mem::replace(&mut reached, true) {
+                            return MemoryPressure { usage };
+                        }
                     }
-                    Ok(_) => {}
+                    Ok(_) => reached = false,
                     Err(error) if !failed => {
                         failed = true;
                         let (error, retry_after) = (error.to_string(), self.period);
@@ -246,8 +252,9 @@ impl Application {
     /// Guards the memory: when its usage reaches a part of the limit, the tree is stopped in its stages, or a
     /// part of it is [restarted](MemoryGuard::restart).
     ///
-    /// The cause of the stop is the usage: `memory at 92 % of 512 MiB (cgroup v2)`. The first signal after that is
-    /// ignored, and the next one ends the process. Default: no guard.
+    /// The cause of the stop is the usage: `memory at 92 % of 512 MiB (cgroup v2)`. The exit code is then 4, so that a
+    /// service manager which restarts the program after failures does so. The first signal after that is ignored, and
+    /// the next one ends the process. Default: no guard.
     pub fn memory(mut self, guard: MemoryGuard) -> Self {
         self.companions.memory = companion(guard);
         self
@@ -337,6 +344,18 @@ mod tests {
         let source = script(&looks, &[Err("no such file"), Err("panic"), Ok(0), Ok(1000)]);
         let (after, text) = watched(MemoryGuard::new().source(source)).await;
         assert_eq!((after.as_secs(), &*text), (12, "100 % of 1000 B"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_estimate_of_the_machine_is_not_enough() {
+        let looks = AtomicUsize::new(0);
+        let source = move || {
+            let used = [1000, 0, 950, 1000, 0];
+            let used = used[looks.fetch_add(1, Ordering::Relaxed)];
+            Ok(MemoryUsage { used, limit: 1000, found: MemoryLimit::Machine })
+        };
+        let expected = (Duration::from_secs(12), "100 % of 1000 B (machine)".to_owned());
+        assert_eq!(watched(MemoryGuard::new().source(source)).await, expected);
     }
 
     #[test]

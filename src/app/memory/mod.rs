@@ -24,14 +24,14 @@
 //! 3. The memory of the machine: `MemTotal`, of which `MemAvailable` is unused.
 //!
 //! Of several groups with a limit, the fullest one counts: its limit is reached first. A limit above the
-//! memory of the machine is ignored. Page cache that the kernel reclaims before it kills a process
-//! (`inactive_file`) is not counted as used. All of these files exist on Linux only. Elsewhere, set a
+//! memory of the machine is ignored. Page cache and kernel objects that the kernel takes back before it kills a process
+//! (`inactive_file`, `active_file`, `slab_reclaimable`) are not counted as used. All of these files exist on Linux only. Elsewhere, set a
 //! [`source`](MemoryGuard::source).
 //!
 //! # Invariants
 //!
 //! 1. A guard reads nothing before one period has passed, and then once in each period.
-//! 2. The memory is under pressure if `used / limit >= threshold`.
+//! 2. The memory is under pressure if `used / limit >= threshold`; that of the machine, if it is so twice in a row.
 //! 3. A source that fails or panics never ends the guard. Its first failure is logged, and it is called
 //!    again after each period.
 

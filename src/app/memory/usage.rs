@@ -153,21 +153,23 @@ struct Controller {
     found: MemoryLimit,
     limit: &'static str,
     used: &'static str,
-    /// The field of `memory.stat` that also counts the groups below, as `used` does.
-    reclaimable: &'static str,
+    /// The fields of `memory.stat` with memory that the kernel takes back before it kills a process: page cache, and
+    /// kernel objects such as cached directory entries. They also count the groups below, as `used` does.
+    reclaimable: &'static [&'static str],
 }
 
 const V2: Controller = Controller {
     found: MemoryLimit::CgroupV2,
     limit: "memory.max",
     used: "memory.current",
-    reclaimable: "inactive_file",
+    reclaimable: &["inactive_file", "active_file", "slab_reclaimable"],
 };
 const V1: Controller = Controller {
     found: MemoryLimit::CgroupV1,
     limit: "memory.limit_in_bytes",
     used: "memory.usage_in_bytes",
-    reclaimable: "total_inactive_file",
+    // Its file doesn't say how much of the kernel's memory is reclaimable.
+    reclaimable: &["total_inactive_file", "total_active_file"],
 };
 
 /// A file of the kernel's that doesn't contain what it should.
@@ -259,12 +261,11 @@ impl Controller {
         let Some(used) = read(&file)?.filter(|_| limit <= total) else { return Ok(None) };
         let used = number(&file, &used)?;
         let file = directory.join("memory.stat");
-        let reclaimable =
-            match read(&file)?.as_deref().and_then(|stat| field(stat, self.reclaimable)) {
-                Some(bytes) => number(&file, bytes)?,
-                None => 0,
-            };
-        // The kernel drops page cache that is not in use before it kills a process.
+        let stat = read(&file)?.unwrap_or_default();
+        let mut reclaimable: u64 = 0;
+        for bytes in self.reclaimable.iter().filter_map(|name| field(&stat, name)) {
+            reclaimable = reclaimable.saturating_add(number(&file, bytes)?);
+        }
         let used = used.saturating_sub(reclaimable);
         Ok(Some(MemoryUsage { used, limit, found: self.found }))
     }

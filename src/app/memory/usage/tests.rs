@@ -62,10 +62,11 @@ fn seed4_42_a_limit_of_the_group_is_preferred_to_the_memory_of_the_machine() {
 }
 
 #[test]
-fn page_cache_that_is_not_in_use_does_not_count() {
+fn memory_that_the_kernel_takes_back_is_not_used() {
     let group = "sys/fs/cgroup/app.slice/app.service";
     for (stat, used) in [
-        ("anon 1\ninactive_file 300\nactive_file 50\n", "600/1000 cgroup v2"),
+        ("anon 1\ninactive_file 300\nactive_file 50\nslab_reclaimable 25\n", "525/1000 cgroup v2"),
+        ("active_file 300\nslab_unreclaimable 50\nslab 75\n", "600/1000 cgroup v2"),
         ("total_inactive_file 300\ninactive_files 1\n", "900/1000 cgroup v2"),
         ("inactive_file 901\n", "0/1000 cgroup v2"),
         ("", "900/1000 cgroup v2"),
@@ -125,7 +126,10 @@ fn cgroup_v1_is_read_where_v2_has_no_limit() {
             ("sys/fs/cgroup/unified/cgroup.procs", ""),
             ("sys/fs/cgroup/memory/app:1/memory.limit_in_bytes", limit),
             ("sys/fs/cgroup/memory/app:1/memory.usage_in_bytes", "70"),
-            ("sys/fs/cgroup/memory/app:1/memory.stat", "inactive_file 1\ntotal_inactive_file 20\n"),
+            (
+                "sys/fs/cgroup/memory/app:1/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 15\ntotal_active_file 5\n",
+            ),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "99999\n"),
         ]
