@@ -11,6 +11,7 @@
 //! | `reload` | reads the configuration again when that is requested (feature `config`) |
 //! | `reload_signals` | requests it at a signal (features `config` and `signal`) |
 //! | `listen` | where an application listens (features `health` and `console`) |
+//! | `connections` | the connections there, which a client can't exhaust (the same) |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
 //! | `exit_thread` | ends the process if the program doesn't |
 //! | `memory` | guards that act before the kernel kills the process |
@@ -20,6 +21,8 @@
 
 pub(crate) mod application;
 pub(crate) mod companion;
+#[cfg(any(feature = "health", feature = "console"))]
+pub(crate) mod connections;
 mod exit_thread;
 #[cfg(any(feature = "health", feature = "console"))]
 pub(crate) mod listen;

@@ -16,8 +16,10 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::companion::{Companion, RunStart, companion};
+use super::connections::Connections;
 use super::listen::ListenAddress;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
@@ -28,6 +30,8 @@ use crate::{Application, subscriber};
 
 /// How long a supervisor may take for a turn of its loop.
 const TURN: Duration = Duration::from_secs(5);
+/// The most connections: a few clients send one request every few seconds.
+const MOST: usize = 32;
 /// How long a snapshot may take.
 const SNAPSHOT: Duration = Duration::from_secs(2);
 
@@ -148,7 +152,12 @@ impl Application {
 
     fn probed_at(mut self, address: ListenAddress) -> Self {
         let address = Some(address);
-        self.companions.probes = companion(ProbeServer { address, listener: None, task: None });
+        self.companions.probes = companion(ProbeServer {
+            address,
+            listener: None,
+            task: None,
+            end: CancellationToken::new(),
+        });
         self
     }
 }
@@ -160,6 +169,8 @@ struct ProbeServer {
     /// `None` once it is served.
     listener: Option<TcpListener>,
     task: Option<OwnedTask<io::Result<()>>>,
+    /// Ends all connections.
+    end: CancellationToken,
 }
 
 #[async_trait]
@@ -176,7 +187,8 @@ impl Companion for ProbeServer {
         if let Ok(address) = listener.local_addr() {
             subscriber::info!(target: "verger::lifecycle", %address, "serving probes");
         }
-        let serve = axum::serve(listener, probes(&run.handle())).into_future();
+        let connections = Connections::new(listener, MOST, self.end.clone());
+        let serve = axum::serve(connections, probes(&run.handle())).into_future();
         self.task = Some(OwnedTask::spawn("verger probes", serve));
     }
 
@@ -184,5 +196,6 @@ impl Companion for ProbeServer {
         if let Some(task) = self.task {
             task.stop().await;
         }
+        self.end.cancel();
     }
 }
