@@ -19,7 +19,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::program::Program;
-use crate::child::StopLevel;
+use crate::child::{ExplicitGraces, StopLevel};
 use crate::exit::{Exit, Outcome};
 use crate::named_task::OwnedTask;
 use crate::panic::CatchPanic;
@@ -73,9 +73,9 @@ impl Stage {
 /// | *abort* | one `leak_timeout`, 1 s | all that is left is aborted; what still runs then is named as leaked |
 ///
 /// So by default a termination takes 26 s at most, which is below the 30 s after which Kubernetes kills a
-/// pod. The stages don't apply to [`SupervisorHandle::stop`](crate::SupervisorHandle::stop), which takes
-/// as long as the children do, or until the tree's
-/// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline).
+/// pod. They apply to every stop of the root, whoever requests it, but not to trees that were started with
+/// [`start`](crate::Supervisor::start) or [`run`](crate::Supervisor::run), or to a supervisor below the root: those obey
+/// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline) only.
 ///
 /// ```
 /// use std::time::Duration;
@@ -131,6 +131,12 @@ impl StopStages {
     pub fn total(&self) -> Duration {
         let stages = self.stages().map(Stage::length);
         stages.fold(self.drain, Duration::saturating_add)
+    }
+
+    /// Returns how long the tree stops in order at most: until the first closing stage.
+    fn polite(&self) -> Duration {
+        let polite = self.stages().take_while(|stage| matches!(stage, Stage::Polite(_)));
+        polite.map(Stage::length).fold(Duration::ZERO, Duration::saturating_add)
     }
 
     /// The stages after the drain, which has shortened the first polite one.
@@ -338,9 +344,11 @@ pub(super) struct StopBounds {
     pub(super) total: Duration,
     /// All stages, without the hooks before them and the abort.
     in_stages: Duration,
-    /// The graces that were set explicitly, one after the other as far as children stop so. Of children that
-    /// are started later, only the default grace of their dynamic supervisor is known.
-    graces: Duration,
+    /// The stages before which a child is stopped in order.
+    polite: Duration,
+    /// The graces that were set explicitly. Of children that are started later, only the default grace of their
+    /// dynamic supervisor is known.
+    graces: ExplicitGraces,
 }
 
 impl StopBounds {
@@ -356,17 +364,23 @@ impl StopBounds {
             stages: format!("{stages}, abort {abort:?}"),
             total: total.into_iter().fold(Duration::ZERO, Duration::saturating_add),
             in_stages: stages.total().saturating_sub(drain),
-            graces: blueprint.graces.sum,
+            polite: stages.polite(),
+            graces: blueprint.graces,
         }
     }
 
     /// Logs the bounds, if `announces`, and warns of what exceeds them.
     pub(super) fn report(&self, announces: bool, limit: Option<Duration>) {
-        let Self { stages, total, in_stages, graces } = self;
+        let Self { stages, total, in_stages, polite, graces } = self;
+        // Without a polite stage, all that have the same stop order stop at the same time.
+        let needed = if polite.is_zero() { graces.closing } else { graces.sum };
+        // A child that is cut off has less than its grace left when the polite stages expire, at the latest.
+        let is_cut = needed > *in_stages && graces.closing > in_stages.saturating_sub(*polite);
+        let graces = needed;
         if announces {
             subscriber::info!(target: "verger::shutdown", at_most = ?total, stages, ?graces, "time for a stop");
         }
-        if graces > in_stages {
+        if is_cut {
             subscriber::warn!(
                 target: "verger::shutdown", ?graces, available = ?in_stages,
                 "the graces add up to more than the stages: the children that stop last have less than theirs"

@@ -428,13 +428,15 @@ pub(crate) struct ExplicitGraces {
     pub(crate) sum: Duration,
     /// The longest single one.
     pub(crate) longest: Duration,
+    /// All of them in the stage *closing*, in which only children with different stop orders stop one after the other.
+    pub(crate) closing: Duration,
     /// The longest `leak_timeout`, which all supervisors wait for at once after an abort.
     pub(crate) leak_timeout: Duration,
 }
 
 impl ExplicitGraces {
     pub(crate) fn of(grace: Duration) -> Self {
-        Self { sum: grace, longest: grace, leak_timeout: Duration::ZERO }
+        Self { sum: grace, longest: grace, closing: grace, leak_timeout: Duration::ZERO }
     }
 
     /// Adds children that stop before or after these.
@@ -447,6 +449,7 @@ impl ExplicitGraces {
         Self {
             sum: self.sum.max(other.sum),
             longest: self.longest.max(other.longest),
+            closing: self.closing.max(other.closing),
             leak_timeout: self.leak_timeout.max(other.leak_timeout),
         }
     }

@@ -216,9 +216,21 @@ impl Blueprint {
     pub(crate) fn explicit_graces(&self) -> ExplicitGraces {
         let leak_timeout = self.rules.leak_timeout;
         let none = ExplicitGraces { leak_timeout, ..ExplicitGraces::default() };
-        let graces = self.children.iter().map(|child| self.explicit_grace(child));
         if !self.dynamic {
-            return graces.fold(none, ExplicitGraces::then);
+            let (mut all, mut last, mut closing) =
+                (none, (i8::MAX, Duration::ZERO), Duration::ZERO);
+            for child in self.children.iter() {
+                let grace = self.explicit_grace(child);
+                all = all.then(grace);
+                // A child stops no later than the children before it. Children of one order stop at the same time.
+                let order = child.options.stop_order.min(last.0);
+                if order < last.0 {
+                    closing = closing.saturating_add(last.1);
+                    last = (order, Duration::ZERO);
+                }
+                last.1 = last.1.max(grace.closing);
+            }
+            return ExplicitGraces { closing: closing.saturating_add(last.1), ..all };
         }
         let later = match self.rules.defaults.values.shutdown {
             Some(Shutdown::Timeout(grace) | Shutdown::Drain(grace)) => {
@@ -226,6 +238,7 @@ impl Blueprint {
             }
             Some(Shutdown::BrutalKill | Shutdown::Infinity) | None => none,
         };
+        let graces = self.children.iter().map(|child| self.explicit_grace(child));
         graces.fold(later, ExplicitGraces::beside)
     }
 
