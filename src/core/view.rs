@@ -273,8 +273,8 @@ pub(crate) enum WaitReason {
     Decision,
     /// The child was cancelled. `None`: it has no grace that ends.
     Stop { left: Option<Duration> },
-    /// The child was aborted.
-    Abort,
+    /// The child was aborted this long ago.
+    Abort { since: Duration },
 }
 
 impl Machine {
@@ -349,7 +349,10 @@ impl Children {
                 WaitReason::Restart(left(Timer::Group).unwrap_or_default())
             }
             ChildState::AwaitingDecision { .. } => WaitReason::Decision,
-            ChildState::Stopping { aborted: true, .. } => WaitReason::Abort,
+            ChildState::Stopping { aborted: true, .. } => {
+                let left = left(Timer::Child(key)).unwrap_or_default();
+                WaitReason::Abort { since: entry.rules.leak_timeout.saturating_sub(left) }
+            }
             ChildState::Stopping { aborted: false, .. } => {
                 let shared = || self.shutdown(key).grace().and_then(|it| left(Timer::Grace(it)));
                 let own = left(Timer::Child(key)).or_else(shared);

@@ -360,7 +360,7 @@ pub(super) fn waiting(child: &Path, reason: WaitReason, requires: Option<&Path>,
             let grace_left = left.map(|left| field::debug(rounded(left)));
             warn!(target: "verger::shutdown", %child, grace_left, ?waited, "waiting for the child to stop");
         }
-        WaitReason::Abort => {
+        WaitReason::Abort { .. } => {
             warn!(target: "verger::shutdown", %child, ?waited, "waiting for the aborted child to end");
         }
     }

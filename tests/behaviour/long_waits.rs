@@ -100,6 +100,54 @@ async fn a_stop_names_each_child_with_what_is_left_of_its_grace() {
     );
 }
 
+/// Returns what is logged in a minute about the stop of a child with this grace that runs on after its abort.
+async fn runs_on(grace: Duration) -> Vec<String> {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(Some(released));
+    let child = worker("a", move |ctx: Context| {
+        let released = released.lock().unwrap().take().unwrap();
+        async move { ctx.spawn_blocking(move || drop(released.recv())).await }
+    });
+    let app = Supervisor::builder("app").leak_timeout(secs(90)).child(child.shutdown(grace));
+    let app = app.build().unwrap().start().await.unwrap();
+    settle().await;
+    let log = Log::at(LevelFilter::WARN);
+    let stopping = app.clone();
+    let stopping = tokio::spawn(async move { stopping.stop("enough").await });
+    // The closure keeps the paused clock from advancing alone.
+    for _ in 0..60 {
+        settle().await;
+        tokio::time::advance(secs(1)).await;
+    }
+    settle().await;
+    let lines = log.lines();
+    drop(release);
+    let _ = stopping.await;
+    lines
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_an_aborted_child_is_measured_from_its_abort() {
+    let aborted = "WARN verger::shutdown: waiting for the aborted child to end child=app/a waited=";
+    // The lines of the stop are due after 10 s and after 40 s.
+    let late =
+        "WARN verger::shutdown: waiting for the child to stop child=app/a grace_left=1s waited=10s";
+    assert_eq!(runs_on(secs(11)).await, [late.to_owned(), format!("{aborted}29s")]);
+    // 2 s are too short a wait after 10 s, so the line comes 8 s later.
+    assert_eq!(runs_on(secs(8)).await, [format!("{aborted}10s"), format!("{aborted}40s")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_killed_after_ten_seconds_was_not_waited_for_after_its_abort() {
+    let app = Supervisor::builder("app").child(deaf("a").shutdown(secs(10)));
+    let app = app.build().unwrap().start().await.unwrap();
+    settle().await;
+    let log = Log::at(LevelFilter::WARN);
+    stopped(&app, secs(50)).await;
+    let killed = "WARN verger::shutdown: killed child=app/a incarnation=1 took=10s";
+    assert_eq!(log.lines(), [killed]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_many_children_ten_are_named() {
     let app = DynamicSupervisor::builder("app").build().unwrap().start().await.unwrap();

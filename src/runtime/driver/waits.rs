@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A line is due 10 s after the operation began, and then every 30 s.
+//! 1. Lines are due 10 s after the operation began, and then every 30 s.
+//! 2. An aborted child is named once it has been waited for that long since its abort, and with that time.
 
 use std::time::{Duration, Instant};
 
@@ -17,12 +18,16 @@ const NAMED: usize = 10;
 impl Driver {
     /// Reports what the operation under way waits for, if that is due.
     pub(super) fn report_waits(&mut self, now: Instant) {
-        if let Some(waited) = self.waits.note(self.machine.operation(), now) {
-            self.log_waits(waited, now);
+        if let Some(waited) = self.waits.note(self.machine.operation(), now)
+            && let Some(later) = self.log_waits(waited, now)
+        {
+            self.waits.again_within(later, now);
         }
     }
 
-    fn log_waits(&self, waited: Duration, now: Instant) {
+    /// Returns when the next child is to be named, if that is before the next lines are due.
+    fn log_waits(&self, waited: Duration, now: Instant) -> Option<Duration> {
+        let mut later = None;
         let mut waits = self.machine.waits(now, NAMED + 1);
         let more = waits.len() > NAMED;
         waits.truncate(NAMED);
@@ -30,11 +35,20 @@ impl Driver {
             // A supervisor that starts or stops reports what is below it.
             let reports = matches!(
                 reason,
-                WaitReason::Readiness | WaitReason::Stop { .. } | WaitReason::Abort
+                WaitReason::Readiness | WaitReason::Stop { .. } | WaitReason::Abort { .. }
             );
             if reports && self.machine.is_supervisor(key) {
                 continue;
             }
+            let waited = match reason {
+                WaitReason::Abort { since } if since < FIRST => {
+                    let left = FIRST.saturating_sub(since);
+                    later = Some(later.map_or(left, |later: Duration| later.min(left)));
+                    continue;
+                }
+                WaitReason::Abort { since } => since,
+                _ => waited,
+            };
             let requires = match reason {
                 WaitReason::Requirement(Some(provider)) => Some(self.children.path(provider)),
                 _ => None,
@@ -44,6 +58,7 @@ impl Driver {
         if more {
             log::waiting_for_more(self.shared.path(), waited);
         }
+        later
     }
 }
 
@@ -57,6 +72,13 @@ pub(super) struct WaitReport(Option<(Operation, Instant, Instant)>);
 impl WaitReport {
     pub(super) fn next(&self) -> Option<Instant> {
         self.0.map(|(_, _, next)| next)
+    }
+
+    /// Makes the next lines due within this time.
+    fn again_within(&mut self, within: Duration, now: Instant) {
+        if let Some((_, _, next)) = &mut self.0 {
+            *next = (*next).min(later(now, within));
+        }
     }
 
     /// Notes which operation is under way. Returns how long it has been, if that is to be reported.
