@@ -476,8 +476,9 @@ where
     T: Send + 'static,
     E: From<ControlError> + Send + 'static,
 {
-    #[expect(clippy::disallowed_methods, reason = "ends by itself, within the graces of children")]
-    let task = named_task::spawn(|| format!("{} (configuration)", tree.path()), future);
+    // Not on the caller's runtime, which may end in the middle. The task ends within the graces of children.
+    let name = || format!("{} (configuration)", tree.path());
+    let task = named_task::spawn_on(&tree.runtime(), name, future);
     task.await.map_err(|error| ended(tree, error))?
 }
 

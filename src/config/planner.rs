@@ -16,7 +16,7 @@ use super::checks::{check_child, check_general, check_keys};
 use super::child_config::Reader;
 use super::draft::{AppliedRecord, ConfigChange, Difference, Draft, Recorded, Toggled};
 use super::facts::{Facts, Found, KnownChild, split};
-use super::mistake::Mistake;
+use super::mistake::{KEPT, Mistake};
 use super::node::{ValueNode, join};
 use super::plan::Change;
 use super::section::{Section, keys};
@@ -326,7 +326,11 @@ impl<'a> Planner<'a> {
     /// Notes that there is nothing at a path. After an error in a header, keys belong to other sections.
     fn no_such_path(&mut self, written: &Written<'_>, path: &str) {
         if self.config.syntax.is_empty() {
-            self.mistake(written, self.unknown(path));
+            // A message that isn't shown needs no suggestion.
+            let is_shown = self.mistakes.len() < KEPT;
+            let message =
+                if is_shown { self.unknown(path) } else { "there is no such path".to_owned() };
+            self.mistake(written, message);
         }
     }
 
@@ -336,11 +340,16 @@ impl<'a> Planner<'a> {
         let paths: Vec<_> = self.facts.paths().collect();
         let paths: Vec<_> = paths.iter().map(String::as_str).collect();
         // The supervisor is forgotten, more often than a name is misspelt.
-        let name = split(path).map_or("", |(_, name)| name);
+        let (above, name) = split(path).unwrap_or_default();
         let same = paths.iter().filter(|known| split(known).is_some_and(|it| it.1 == name));
         let mut near: Vec<_> = same.copied().take(3).collect();
-        if near.is_empty() {
+        if near.is_empty() && self.facts.supervisors.contains_key(above) {
             near = nearest(path, &paths, 3);
+        } else if near.is_empty() {
+            // No path is near one whose supervisor doesn't exist, except that of the supervisor.
+            let supervisors = self.facts.supervisors.keys().map(String::as_str);
+            let supervisors: Vec<_> = supervisors.filter(|path| !path.is_empty()).collect();
+            near = nearest(above, &supervisors, 3);
         }
         let near: Vec<_> = near.iter().map(|path| format!("`{}`", self.facts.full(path))).collect();
         match &near[..] {

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::route::SupervisorHandle;
 use crate::core::ChildRequest;
 use crate::error::ControlError;
@@ -17,6 +19,11 @@ impl SupervisorHandle {
     /// Returns the values of the tree.
     pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.supervisor.tree.settings
+    }
+
+    /// Returns the runtime of the tree.
+    pub(crate) fn runtime(&self) -> Handle {
+        self.supervisor.tree.runtime()
     }
 
     /// Returns the supervisor that runs at `path`.

@@ -275,6 +275,48 @@ async fn a_path_with_a_pattern_or_a_serial_number_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_path_below_a_misspelt_supervisor_is_answered_with_the_supervisor() {
+    let group = |name| Supervisor::builder(name).child(worker("writer", idle));
+    let tree = start(app().child(worker("watcher", idle)).child(group("storage"))).await;
+    let error = refused(&tree, "[\"storge/wirter\"]\nshutdown = \"9s\"").await;
+    let expected =
+        "app.toml:1:2: there is no `app/storge/wirter`; the nearest paths are `app/storage`";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn a_plan_is_carried_out_on_the_runtime_of_its_tree() {
+    let own = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let own = own.unwrap();
+    let (checks, mut checked) = tokio::sync::mpsc::unbounded_channel();
+    let (go, going) = tokio::sync::watch::channel(false);
+    let check = ChildConfig::<Server>::new().validate(move |_| {
+        let (checks, mut going) = (checks.clone(), going.clone());
+        async move {
+            checks.send(()).unwrap();
+            going.wait_for(|going| *going).await.map(drop)
+        }
+    });
+    let tree = own.block_on(start(app().child(worker("a", idle).config(check))));
+    let text = "[a]\nshutdown = \"9s\"\nconfig = { port = 7 }";
+    let caller = tree.clone();
+    other.block_on(async {
+        drop(tokio::spawn(async move { apply(&caller, text).await }));
+        checked.recv().await.unwrap();
+    });
+    // The runtime of the caller ends in the middle of the plan.
+    drop(other);
+    go.send(true).unwrap();
+    own.block_on(async {
+        // It waits for the plan before.
+        assert_eq!(apply(&tree, text).await, [""; 0]);
+        assert_eq!(tree.child_spec("a").await.unwrap().shutdown, secs(9).into());
+        tree.stop("done").await.unwrap();
+    });
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_path_without_its_supervisor_is_answered_with_the_whole_one() {
     let group = Supervisor::builder("storage").child(worker("writer", idle));
     let tree = start(app().child(worker("watcher", idle)).child(group)).await;
