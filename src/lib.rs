@@ -114,7 +114,7 @@
 //! | `signal` (default) | [`signals`], which resolves at the first SIGINT or SIGTERM | | | 3 |
 //! | `bus` | the module `bus`: events and requests, `Context::bus` | | | 0 |
 //! | `config` | the module `config`: policies and settings by path, from any format that serde reads, and their reload | `serde` | `humantime-serde`, `serde` | 5 |
-//! | `config-file` | configuration files in TOML: `Application::config_file` | `config`, `serde` | `humantime-serde`, `serde`, `toml` | 10 |
+//! | `config-file` | configuration files in TOML: `Application::config_file` | `config`, `serde` | `humantime-serde`, `rustix`, `serde`, `toml` | 13 |
 //! | `console` | the module `console`, `Application::console` | `config`, `json`, `log-lines`, `serde` | `axum`, `humantime-serde`, `serde`, `serde_json`, `tracing-subscriber` | 39 |
 //! | `cron` | `cron`: children that run at the times of a cron expression | `periodic` | `croner`, `jiff` | 15 |
 //! | `full` | all of these | `bus`, `config`, `config-file`, `console`, `cron`, `health`, `json`, `lease`, `log-lines`, `macros`, `mailbox`, `metrics`, `periodic`, `process`, `resilience`, `serde`, `service`, `signal`, `systemd`, `task`, `testing` | `axum`, `croner`, `humantime-serde`, `jiff`, `metrics`, `rustix`, `sd-notify`, `serde`, `serde_json`, `toml`, `tracing-subscriber`, `verger-macros` | 69 |

@@ -36,7 +36,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     }
 }
 
-/// Spawns a task on this runtime, whichever one the caller runs on.
+/// Spawns a task on this runtime. The caller may run on a different one.
 pub(crate) fn spawn_on<T: Send + 'static>(
     runtime: &Handle,
     name: impl FnOnce() -> String,

@@ -69,7 +69,7 @@ impl Context {
     /// # drop(consumer);
     /// ```
     ///
-    /// The helper runs on the runtime of its tree, also if this is called on a different one, or on a thread without
+    /// The helper runs on the runtime of its tree, even if this is called on a different one, or on a thread without
     /// one.
     pub fn spawn<F>(&self, future: F) -> Helper
     where
@@ -330,7 +330,7 @@ impl Helpers {
         }
     }
 
-    /// Whether this helper is expected to end by itself: nothing has aborted it.
+    /// Whether nothing has aborted this helper, so that it exits with a result.
     fn expects(&self, id: HelperId) -> bool {
         let state = self.state.lock();
         !state.closed && state.running.get(&id).is_some_and(Option::is_some)

@@ -104,7 +104,7 @@ fn opened(path: &Path) -> Result<String, String> {
     })
 }
 
-/// Refuses what can't be read to its end.
+/// Refuses anything but a file, whose bytes have a last one.
 fn ordinary(metadata: io::Result<Metadata>) -> Result<(), String> {
     let metadata = metadata.map_err(|error| unreadable(&error))?;
     // Some systems open a directory as a file.
@@ -247,7 +247,7 @@ mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("app.toml");
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-        // What follows once the path has been found to be that of a file.
+        // The step after the path has been found to lead to a file.
         let refused = opened(&path).unwrap_err();
         std::fs::remove_dir_all(&directory).unwrap();
         let expected =

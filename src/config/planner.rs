@@ -346,7 +346,7 @@ impl<'a> Planner<'a> {
         if near.is_empty() && self.facts.supervisors.contains_key(above) {
             near = nearest(path, &paths, 3);
         } else if near.is_empty() {
-            // No path is near one whose supervisor doesn't exist, except that of the supervisor.
+            // Without its supervisor, a path is compared with the supervisors only.
             let supervisors = self.facts.supervisors.keys().map(String::as_str);
             let supervisors: Vec<_> = supervisors.filter(|path| !path.is_empty()).collect();
             near = nearest(above, &supervisors, 3);

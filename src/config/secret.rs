@@ -26,7 +26,7 @@ pub(super) fn take_was_read() -> bool {
     WAS_READ.replace(false)
 }
 
-/// The texts of the secrets in a value. Whatever is shown about the value passes [`hide`](Self::hide).
+/// The texts of the secrets in a value. Each message about the value passes [`hide`](Self::hide).
 #[derive(Clone, Debug, Default)]
 pub(super) struct SecretTexts(Vec<String>);
 

@@ -28,7 +28,7 @@ use crate::path::Path;
 /// the second. `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` are expressions as well. The crate `croner`
 /// describes [all that it reads](https://docs.rs/croner).
 ///
-/// The times are those of UTC, unless [`in_tz`](Cron::in_tz) names a time zone. Where clocks are changed, the expression
+/// The times are in UTC, unless [`in_tz`](Cron::in_tz) names a time zone. Where clocks are changed, the expression
 /// decides what becomes of the local times that don't exist or occur twice:
 ///
 /// | expression | a local time that doesn't exist | a local time that occurs twice |

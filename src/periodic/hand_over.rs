@@ -1,7 +1,7 @@
 //! A calendar whose child has a lease: the last planned time belongs to the job, and not to one process.
 //!
-//! The memo of the lease has the time up to which the plan is settled: that of the last run that has begun, whichever
-//! process has begun it.
+//! The memo of the lease has the time up to which the plan is settled: the planned time of the last run that a process
+//! has begun.
 //!
 //! # Invariants
 //!
@@ -71,7 +71,7 @@ async fn settled(held: &HeldLease, ctx: &Context, now: SystemTime) -> SystemTime
             },
             Err(error) => error,
         };
-        log(held, ctx, "the last run isn't known: no run begins", problem.into());
+        log(held, ctx, problem.into());
         tokio::time::sleep(RETRY).await;
     }
 }
@@ -102,15 +102,18 @@ async fn note(held: &HeldLease, ctx: &Context, planned: SystemTime) -> bool {
     loop {
         match held.write_memo(&memo_of(planned)).await {
             Ok(written) => return written == MemoWrite::Stored,
-            Err(error) => log(held, ctx, "a run waits until its time is stored", error.into()),
+            Err(error) => log(held, ctx, error.into()),
         }
         tokio::time::sleep(RETRY).await;
     }
 }
 
-fn log(held: &HeldLease, ctx: &Context, what: &'static str, error: ExitError) {
+fn log(held: &HeldLease, ctx: &Context, error: ExitError) {
     let (child, lease, error) = (ctx.path(), &**held.name(), error.to_string());
-    warn!(target: "verger::periodic", %child, lease, error, waits_for = what, "the lease's memo can't be used");
+    warn!(
+        target: "verger::periodic",
+        %child, lease, error, "the time of the last run can't be read or stored: runs wait"
+    );
 }
 
 fn memo_of(time: SystemTime) -> Memo {

@@ -249,7 +249,7 @@ impl Rate {
         now: Instant,
         draw: Draw<'_>,
     ) -> (u64, Instant) {
-        // The tick at this very instant is due as well.
+        // The tick at this very instant is due.
         let count = self.pass(state, tick, later(now, Duration::from_nanos(1)), draw);
         let last = self.before_next(state, tick);
         let jitter = if count > 1 { draw(self.jitter) } else { Duration::ZERO };

@@ -164,9 +164,9 @@ pub(super) fn register<T: AsRawFd>(file: T, interest: Interest) -> io::Result<As
 
 /// Handles `SIGCHLD` from now on. Call it before a process is started.
 ///
-/// A program whose parent ignores the signal, ignores it as well. The system then discards how its processes end.
+/// A program inherits from its parent that the signal is ignored. The system then discards how its processes have ended.
 pub(super) fn handle_ends() {
-    // tokio's handler stays installed. Without it, the end of the process is an error that says so.
+    // tokio's handler stays installed. Without it, the exit of the process is an error that names it.
     let _ = signal(SignalKind::child());
 }
 

@@ -211,7 +211,7 @@ impl Life<'_> {
 
     fn judge(&self, status: std::process::ExitStatus, is_orderly: bool) -> Exit {
         if is_orderly {
-            // Whatever its restart type says, it isn't restarted in a stop.
+            // Not restarted in a stop, with any restart type.
             return Err(ExitError::ignore());
         }
         if self.options.successes.include(status, self.stopped) {

@@ -58,7 +58,7 @@ pub(crate) struct Circuit {
     reset_after: Duration,
     /// Consecutive failures.
     failures: u32,
-    /// When the next probe is admitted, also while one is in progress; `None` while the circuit is closed.
+    /// When the next probe is admitted, even while one is in progress; `None` while the circuit is closed.
     opens: Option<Instant>,
     probe: bool,
     /// The number of state changes.

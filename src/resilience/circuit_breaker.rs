@@ -314,7 +314,7 @@ pub enum CallError<E> {
     Open {
         /// The name of the breaker.
         name: String,
-        /// The time until the next probe is let through, also while a probe is in progress: that one may hang.
+        /// The time until the next probe is let through, even while a probe is in progress: that one may hang.
         retry_in: Duration,
     },
     /// The call took longer than its timeout, and was dropped.

@@ -6,7 +6,7 @@ use crate::book_tables::check;
 use crate::files::{files, read};
 
 /// The names of all fields, so that one thing has one name.
-const FIELDS: [&str; 70] = [
+const FIELDS: [&str; 71] = [
     "address",
     "at_most",
     "attempt",
@@ -64,6 +64,7 @@ const FIELDS: [&str; 70] = [
     "stream",
     "stuck",
     "supervisor",
+    "task",
     "then",
     "to",
     "token",
