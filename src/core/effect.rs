@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{ChildAnswer, ExceededLimit, IncarnationNumber, Key, Ticket, UserCode};
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{FailureLog, OnExhausted, PolicySource, RestartType, StartCause};
+use crate::policy::{AbortKind, FailureLog, OnExhausted, PolicySource, RestartType, StartCause};
 use crate::properties::Properties;
 
 /// Something the driver must do.
@@ -176,6 +176,8 @@ impl Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Exit(ExitKind),
+    /// Its supervisor aborted it in a stop.
+    Killed(AbortKind),
     /// It declined to run.
     Declined,
 }
@@ -185,6 +187,7 @@ impl Ending {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Exit(kind) => kind.word(),
+            Self::Killed(_) => ExitKind::Killed.word(),
             Self::Declined => "ignored",
         }
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildRules, Intensity, RestartPolicy, Strategy};
+use crate::policy::{AbortKind, ChildRules, Intensity, RestartPolicy, Strategy};
 
 /// The state of one child.
 #[derive(Clone, Debug)]
@@ -151,9 +151,10 @@ impl Machine {
         self.rules_of(key).is_some_and(|rules| rules.is_supervisor())
     }
 
-    /// Whether an abort of the child in a stop is expected.
-    pub(crate) fn expects_abort(&self, key: Key) -> bool {
-        self.rules_of(key).is_some_and(|rules| rules.shutdown.expects_abort())
+    /// Whether an abort of the child in a stop is a missed grace.
+    pub(crate) fn misses_grace(&self, key: Key) -> bool {
+        let rules = self.rules_of(key);
+        rules.is_some_and(|rules| rules.shutdown.abort_kind() == AbortKind::Missed)
     }
 
     pub(crate) fn view(&self, key: Key, now: Instant) -> Option<View> {

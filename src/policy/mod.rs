@@ -94,7 +94,7 @@ pub use self::restart_policy::RestartPolicy;
 #[cfg(feature = "serde")]
 pub use self::serde::duration::UnknownShutdown;
 pub(crate) use self::setters::{child_setters, policy_setters};
-pub(crate) use self::shutdown::Shutdown;
+pub(crate) use self::shutdown::{AbortKind, Shutdown};
 pub(crate) use self::start::Readiness;
 pub use self::start::{FirstStart, Start, StartCause};
 pub use self::strategy::AutoShutdown;

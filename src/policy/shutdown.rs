@@ -52,9 +52,13 @@ impl Shutdown {
         }
     }
 
-    /// Whether an abort of the child in a stop is what its owner wants, and no missed grace.
-    pub(crate) fn expects_abort(self) -> bool {
-        matches!(self, Self::BrutalKill | Self::Drain(_))
+    /// Returns what an abort of the child in a stop means.
+    pub(crate) fn abort_kind(self) -> AbortKind {
+        match self {
+            Self::BrutalKill => AbortKind::Brutal,
+            Self::Drain(_) => AbortKind::Drained,
+            Self::Timeout(_) | Self::Infinity => AbortKind::Missed,
+        }
     }
 
     /// Returns this, with a grace that isn't longer.
@@ -66,6 +70,17 @@ impl Shutdown {
             Self::Infinity => Self::Timeout(longest),
         }
     }
+}
+
+/// What an abort in a stop means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AbortKind {
+    /// The child has no grace.
+    Brutal,
+    /// The child missed its grace.
+    Missed,
+    /// The child had its time.
+    Drained,
 }
 
 /// Five seconds, the default of a worker.

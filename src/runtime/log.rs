@@ -17,7 +17,7 @@ use crate::core::{Decision, Ending, ExceededLimit, Report, WaitReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::policy::{FailureLog, LetterLine, LogLevel, OnExhausted, Shutdown};
+use crate::policy::{AbortKind, FailureLog, LetterLine, LogLevel, OnExhausted};
 use crate::runtime::log_bounds::{LineKind, LogBounds};
 use crate::runtime::request::CallNote;
 use crate::subscriber::{admits, as_tracing, debug, error, event, info, warn};
@@ -46,7 +46,7 @@ pub(super) fn report(
     report: &Report,
     child: &Path,
     at_debug: bool,
-    killed: Option<Shutdown>,
+    killed: Option<AbortKind>,
     cause: Option<&ExitReason>,
     restarted_with: Option<&Path>,
     now: Instant,
@@ -64,7 +64,7 @@ pub(super) fn report(
             %child, incarnation, restarted_with
         ),
         (Lifecycle::Deactivating, Lifecycle::Stopped)
-            if killed.is_some_and(Shutdown::expects_abort) =>
+            if killed == Some(AbortKind::Drained) =>
         {
             bounded!(
                 (bounds, child, Killed), INFO, target: "verger::shutdown",
@@ -72,7 +72,7 @@ pub(super) fn report(
                 %child, incarnation, took = ?report.after(now)
             );
         }
-        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed.is_some() => bounded!(
+        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed == Some(AbortKind::Missed) => bounded!(
             (bounds, child, Killed), WARN, target: "verger::shutdown", "killed",
             %child, incarnation, took = ?rounded(report.after(now))
         ),

@@ -9,7 +9,7 @@ use crate::core::{
     AfterFailing, ChildState, Children, Decision, Effect, Ending, Key, PastExit, StepCx,
     StopReason, Timer,
 };
-use crate::exit::ExitReason;
+use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::policy::Reset;
 
@@ -53,8 +53,11 @@ impl Children {
         // The end of a child that has failed was reported when it failed.
         if !matches!(why, StopReason::Failing { .. }) {
             let lived = self.push_ended(key, &reason, cx);
-            let ending = Some(Ending::Exit(reason.exit_kind()));
-            self.enter(key, Lifecycle::Stopped, ending, cx);
+            let ending = match reason.exit_kind() {
+                ExitKind::Killed => Ending::Killed(self.entry(key).rules.shutdown.abort_kind()),
+                kind => Ending::Exit(kind),
+            };
+            self.enter(key, Lifecycle::Stopped, Some(ending), cx);
             self.remember(key, &reason, lived, cx.now);
         }
         reason

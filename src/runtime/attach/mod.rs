@@ -53,9 +53,9 @@ use crate::child::{ChildId, ChildSpec, Context, MailboxControl};
 use crate::core::{
     Decision, Effect, Ending, IncarnationNumber, Key, Machine, MachineEvent, Report,
 };
-use crate::exit::{ExitKind, ExitReason};
+use crate::exit::ExitReason;
 use crate::path::Path;
-use crate::policy::Shutdown;
+use crate::policy::AbortKind;
 use crate::status::ChildInfo;
 
 /// What an attachment sees of its supervisor, in one step of the machine.
@@ -108,17 +108,17 @@ impl<'a> StepView<'a> {
         self.step.exit.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
     }
 
-    /// Returns the grace of a child that was aborted at the end of it, if the edge is about that. A supervisor that was
-    /// aborted reports its own children.
-    pub(super) fn killed(&self, report: &Report) -> Option<Shutdown> {
-        // A leak was logged when it was found.
-        if report.ending != Some(Ending::Exit(ExitKind::Killed))
-            || self.leaked.contains(&(report.key, report.incarnation))
-        {
-            return None;
+    /// Returns what it means that a child was aborted in a stop, if the edge is about that.
+    pub(super) fn killed(&self, report: &Report) -> Option<AbortKind> {
+        match report.ending {
+            // A leak was logged when it was found.
+            Some(Ending::Killed(kind))
+                if !self.leaked.contains(&(report.key, report.incarnation)) =>
+            {
+                Some(kind)
+            }
+            _ => None,
         }
-        let shutdown = self.machine.rules_of(report.key)?.shutdown;
-        (shutdown != Shutdown::BrutalKill).then_some(shutdown)
     }
 }
 

@@ -9,8 +9,8 @@ use crate::child::{Incarnation, Phases, StopLevel};
 use crate::core::{
     ConditionEffect, Decision, Effect, Ending, Finish, IncarnationNumber, Key, Report,
 };
-use crate::exit::{ExitKind, ExitReason};
-use crate::policy::{ChildRules, Shutdown, StartCause};
+use crate::exit::ExitReason;
+use crate::policy::{AbortKind, ChildRules, Shutdown, StartCause};
 use crate::runtime::attach::Step;
 use crate::runtime::outcome::{Cause, End};
 
@@ -30,11 +30,8 @@ impl Driver {
                 self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
             }
             Effect::Abort { key } => self.abort(key, now),
-            Effect::Report(
-                ref report @ Report { ending: Some(Ending::Exit(ExitKind::Killed)), .. },
-            ) => {
-                let killed = self.attached(step, now).1.killed(report);
-                if killed.is_some_and(|shutdown| !shutdown.expects_abort()) {
+            Effect::Report(ref report @ Report { ending: Some(Ending::Killed(_)), .. }) => {
+                if self.attached(step, now).1.killed(report) == Some(AbortKind::Missed) {
                     self.missed_grace(report.key, now);
                 }
             }
@@ -159,7 +156,7 @@ impl Driver {
             self.children.raise_below(key, StopLevel::Abort);
         } else {
             // Its end was reported when it failed, and is not reported as killed.
-            if self.machine.is_failing(key) && !self.machine.expects_abort(key) {
+            if self.machine.is_failing(key) && self.machine.misses_grace(key) {
                 self.missed_grace(key, now);
             }
             self.aborts.has_stopped = true;
@@ -181,7 +178,7 @@ impl Driver {
             .machine
             .rules_of(key)
             .is_some_and(|rules| self.children.waits_for_thread(key, rules.leak_timeout));
-        if waits && !self.machine.expects_abort(key) {
+        if waits && self.machine.misses_grace(key) {
             self.missed_grace(key, now);
         }
         // A supervisor that doesn't end has leaked what is below it. Its own task can go.
