@@ -241,7 +241,8 @@ mod tests {
         let (client, server) = duplex(pipe);
         let (slots, end) = (Arc::new(Semaphore::new(1)), CancellationToken::new());
         let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
-        let connection = Connection::new(server, end.clone(), slot);
+        let idle = Arc::new(AtomicBool::new(true));
+        let connection = Connection::new(server, idle, end.clone(), slot);
         Pair { client, connection, slots, end }
     }
 

@@ -378,7 +378,7 @@ fn a_misspelt_word_has_a_suggestion() {
         ),
         (
             "shutdown = 5",
-            "expected a time with a unit in quotes, such as \"5s\", \"brutal_kill\" or \"infinity\"",
+            "expected a time with a unit in quotes, such as \"5s\", \"drain 5s\", \"brutal_kill\" or \"infinity\"",
         ),
     ];
     for (line, expected) in table {

@@ -157,6 +157,7 @@ fn a_child(number: usize) -> impl Strategy<Value = FakeChild> {
         1 => Just(Shutdown::BrutalKill),
         1 => Just(Shutdown::Infinity),
         1 => Just(Shutdown::Timeout(Duration::ZERO)),
+        1 => Just(Shutdown::Drain(ms(200))),
         3 => select(&[100, 200, 500]).prop_map(|millis| Shutdown::Timeout(ms(millis))),
     ];
     let flags = any::<(bool, bool, bool, bool)>();

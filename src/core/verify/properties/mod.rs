@@ -58,7 +58,7 @@ fn bounds(sim: &Simulation) -> (Option<Duration>, Option<Duration>) {
     for (_, key) in sim.present() {
         let grace = match sim.machine.children().shutdown(key) {
             Shutdown::BrutalKill => Some(leak),
-            Shutdown::Timeout(grace) => Some(grace + leak),
+            Shutdown::Timeout(grace) | Shutdown::Drain(grace) => Some(grace + leak),
             Shutdown::Infinity => None,
         };
         let (sum, max) = bounds;
