@@ -63,19 +63,19 @@ pub(super) fn report(
             (bounds, child, Active), INFO, target: "verger::lifecycle", "active",
             %child, incarnation, restarted_with
         ),
-        (Lifecycle::Deactivating, Lifecycle::Stopped)
-            if killed == Some(AbortKind::Drained) =>
-        {
+        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed == Some(AbortKind::Drained) => {
             bounded!(
                 (bounds, child, Killed), INFO, target: "verger::shutdown",
                 "aborted at the end of its drain",
                 %child, incarnation, took = ?report.after(now)
             );
         }
-        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed == Some(AbortKind::Missed) => bounded!(
-            (bounds, child, Killed), WARN, target: "verger::shutdown", "killed",
-            %child, incarnation, took = ?rounded(report.after(now))
-        ),
+        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed == Some(AbortKind::Missed) => {
+            bounded!(
+                (bounds, child, Killed), WARN, target: "verger::shutdown", "killed",
+                %child, incarnation, took = ?rounded(report.after(now))
+            )
+        }
         (Lifecycle::Deactivating, Lifecycle::Stopped) => {
             let ending = report.ending.map(Ending::word);
             let took = rounded(report.after(now));

@@ -106,7 +106,7 @@ async fn runs_on(grace: Duration) -> Vec<String> {
     let released = std::sync::Mutex::new(Some(released));
     let child = worker("a", move |ctx: Context| {
         let released = released.lock().unwrap().take().unwrap();
-        async move { ctx.spawn_blocking(move || drop(released.recv())).await }
+        async move { ctx.spawn_blocking(move || _ = released.recv()).await }
     });
     let app = Supervisor::builder("app").leak_timeout(secs(90)).child(child.shutdown(grace));
     let app = app.build().unwrap().start().await.unwrap();

@@ -211,7 +211,8 @@ async fn children_that_are_killed_in_a_stop_are_named_by_all_that_answer_it() {
 #[tokio::test(start_paused = true)]
 async fn children_that_are_forgotten_as_they_stop_are_named_too() {
     let pool = DynamicSupervisor::builder("pool");
-    let brutal = DynamicSupervisor::builder("brutal").defaults(|it| it.shutdown(Shutdown::BrutalKill));
+    let brutal =
+        DynamicSupervisor::builder("brutal").defaults(|it| it.shutdown(Shutdown::BrutalKill));
     let temporary = deaf("job").restart(RestartType::Temporary);
     let app = Supervisor::builder("app").child(pool).child(brutal).child(temporary);
     let app = app.build().unwrap().start().await.unwrap();
@@ -224,9 +225,8 @@ async fn children_that_are_forgotten_as_they_stop_are_named_too() {
     let error = app.stop("test").await.unwrap_err();
     let text = "stopped, but killed at the end of their grace: `app/job`, `app/pool/conn#1`";
     assert_eq!(error.to_string(), text);
-    let lines = ["app/job", "app/pool/conn#1"].map(|child| {
-        format!("WARN verger::shutdown: killed child={child} incarnation=1 took=1s")
-    });
+    let lines = ["app/job", "app/pool/conn#1"]
+        .map(|child| format!("WARN verger::shutdown: killed child={child} incarnation=1 took=1s"));
     assert_eq!(log.lines(), lines);
 }
 

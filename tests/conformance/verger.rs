@@ -179,7 +179,9 @@ impl Runner {
                 let shutdown = match spec.shutdown {
                     Shutdown::BrutalKill => "brutal_kill".to_owned(),
                     Shutdown::Infinity => "infinity".to_owned(),
-                    Shutdown::Timeout(grace) => grace.as_millis().to_string(),
+                    Shutdown::Timeout(grace) | Shutdown::Drain(grace) => {
+                        grace.as_millis().to_string()
+                    }
                 };
                 let kind = if spec.kind == ChildKind::Worker { "worker" } else { "supervisor" };
                 format!("{} {shutdown} {kind} {}", spec.restart, spec.significant)

@@ -171,7 +171,6 @@ async fn otp_78_under_rest_for_one_children_before_a_restart_loop_run_and_later_
         .otp()
         .otp()
         .otp()
-        .otp()
         .which_children()
         .await
         .unwrap()

@@ -636,8 +636,8 @@ fn idle_connections_keep_no_probe_out() {
     let mut command = Command::new("sh");
     command.args(["-c", r#"ulimit -n 64 && exec "$0" "$@""#]);
     command.arg(std::env::current_exe().unwrap());
-    let mut program = Program::start_by(command, "probes", 1);
-    let address = program.lines.next().unwrap().unwrap();
+    let program = Program::start_by(command, "probes", 1);
+    let address = program.lines.recv().unwrap();
     let idle: Vec<_> = (0..120).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let mut probe = TcpStream::connect(&address).unwrap();
     probe.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
