@@ -168,9 +168,6 @@ async fn otp_78_under_rest_for_one_children_before_a_restart_loop_run_and_later_
     settle().await;
     let incarnations: Vec<_> = tree
         .otp()
-        .otp()
-        .otp()
-        .otp()
         .which_children()
         .await
         .unwrap()
