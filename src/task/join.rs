@@ -6,11 +6,12 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
+use tokio::task::coop::consume_budget;
 
 use super::place::Place;
 use super::report::{TaskError, TaskResult, TaskShared};
@@ -152,6 +153,8 @@ impl<T> Future for Task<T> {
                 },
                 TaskState::NotRunning(why) => TaskState::Refused(ready!(why.as_mut().poll(cx))),
                 TaskState::Refused(_) | TaskState::Unlinked(_) | TaskState::Over => {
+                    // Nothing was waited for: a loop that spawns tasks would never yield.
+                    ready!(pin!(consume_budget()).poll(cx));
                     let state = std::mem::replace(&mut self.state, TaskState::Over);
                     return Poll::Ready(Err(match state {
                         // It was stopped in the moment of its start.

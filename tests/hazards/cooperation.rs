@@ -112,6 +112,25 @@ async fn a_loop_over_calls_of_a_handle_yields() {
     assert_yields!("wait", app.wait().await.unwrap());
     assert_yields!("stop", app.stop("again").await.unwrap());
     assert_yields!("child, ended", app.child("active").await.unwrap_err());
+    assert_yields!("supervisor, ended", app.supervisor("mid").await.unwrap_err());
+    assert_yields!("status, ended", app.status().await.unwrap_err());
+    assert_yields!("subscribe_status, ended", drop(app.subscribe_status().await.unwrap_err()));
+    assert_yields!("which_children, ended", app.which_children().await.unwrap_err());
+    assert_yields!("which_child, ended", app.which_child("active").await.unwrap_err());
+    assert_yields!("count_children, ended", app.count_children().await.unwrap_err());
+    assert_yields!("child_spec, ended", app.child_spec("active").await.unwrap_err());
+    assert_yields!("restart, ended", app.restart("active").await.unwrap_err());
+    assert_yields!("resume, ended", app.resume("active").await.unwrap_err());
+    assert_yields!("hold, ended", app.hold("active").await.unwrap_err());
+    assert_yields!("start_child, ended", {
+        let child = verger::worker("new", async |ctx: Context| ctx.cancelled().await);
+        app.start_child(child).await.unwrap_err()
+    });
+    assert_yields!("set_policy, ended", {
+        app.set_policy("active", RestartPolicy::new()).await.unwrap_err()
+    });
+    assert_yields!("clear_policy, ended", app.clear_policy("active").await.unwrap_err());
+    assert_yields!("service of a handle, ended", app.service::<u32>().await.unwrap_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,6 +168,8 @@ async fn a_loop_over_tasks_and_partitions_yields() {
     assert_yields!("partition", partitions.partition(&1).await.unwrap());
     assert_yields!("try_partition", partitions.try_partition(&1).await.unwrap());
     let mut stream = tasks.map(0.., ready).stream();
+    assert_yields!("shutdown of a task", tasks.spawn("a/b", ready(())).shutdown().await.unwrap_err());
+    assert_yields!("a task", tasks.spawn("a/b", ready(())).await.unwrap_err());
     assert_yields!("stream", stream.next().await.unwrap().unwrap());
 }
 
