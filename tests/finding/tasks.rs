@@ -810,3 +810,57 @@ async fn a_shutdown_that_is_dropped_aborts_the_task() {
 fn a_stream_that_could_run_no_task_is_refused() {
     drop(TaskSupervisor::new("tasks").map([1], slow).concurrency(0));
 }
+
+/// Every exit of a task is one line.
+#[tokio::test(start_paused = true)]
+async fn each_exit_of_a_task_leaves_a_line() {
+    let tasks = TaskSupervisor::new("tasks");
+    let app = start(&tasks).await;
+    let log = Log::at(LevelFilter::INFO);
+    tasks.spawn("value", async {}).await.unwrap();
+    settle().await;
+    tasks.spawn("panic", async { panic!("no") }).await.unwrap_err();
+    settle().await;
+    drop(tasks.spawn("alone", async { panic!("nobody awaits it") }));
+    settle().await;
+    let aborted = tasks.spawn("aborted", pending::<()>());
+    settle().await;
+    aborted.abort();
+    settle().await;
+    let dropped = tasks.spawn("dropped", pending::<()>()).abort_on_drop();
+    settle().await;
+    drop(dropped);
+    settle().await;
+    // Before its child has begun.
+    drop(tasks.spawn("early", pending::<()>()).abort_on_drop());
+    settle().await;
+    let stopped = tasks.spawn("stopped", pending::<()>());
+    settle().await;
+    let _ = stopped.shutdown().await;
+    settle().await;
+    tasks.spawn("last", pending::<()>());
+    settle().await;
+    app.stop("enough").await.unwrap();
+    let lines = log.lines();
+    let ended = |name| {
+        format!("INFO verger::lifecycle: ended normally child=app/tasks/{name} incarnation=1 lived=0ns")
+    };
+    let panicked = |name, text| {
+        format!(
+            "WARN verger::restart: not restarted child=app/tasks/{name} incarnation=1 \
+             cause=\"panicked: {text}\" lived=0ns"
+        )
+    };
+    let called = "INFO verger::lifecycle: changed by a call child=app/tasks/stopped#7 \
+                  call=\"terminate_child\"";
+    let expected = [
+        ended("value#1"),
+        panicked("panic#2", "no"),
+        panicked("alone#3", "nobody awaits it"),
+        ended("aborted#4"),
+        ended("dropped#5"),
+        ended("early#6"),
+        called.to_owned(),
+    ];
+    assert_eq!(lines[..expected.len()], expected);
+}

@@ -21,10 +21,13 @@ pub(crate) fn program(name: &str, threads: usize) -> Option<ExitCode> {
             blocks_for_an_hour().listen_to_signals(false).stop_on(verger::signals())
         }
         "beats" => beats(),
+        "blocks from the start" => blocks_from_the_start(),
         _ => return None,
     };
-    if !name.ends_with("silently") {
-        log_to_stderr();
+    match name {
+        "beats" | "blocks from the start" => log_warnings(),
+        "blocks for an hour" => log_to_stderr(),
+        _ => {}
     }
     // Not dropped: `main` would wait for the blocked threads.
     let runtime = std::mem::ManuallyDrop::new(runtime(threads));
@@ -33,6 +36,16 @@ pub(crate) fn program(name: &str, threads: usize) -> Option<ExitCode> {
     // As at the end of `main`, whose runtime waits for its threads.
     drop(std::mem::ManuallyDrop::into_inner(runtime));
     Some(code)
+}
+
+/// Logs all lines from `WARN` up.
+fn log_warnings() {
+    tracing_subscriber::fmt()
+        .with_max_level(tracing::level_filters::LevelFilter::WARN)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .with_ansi(false)
+        .init();
 }
 
 /// A child that blocks its thread when it is cancelled, beside one that doesn't.
@@ -59,6 +72,27 @@ fn blocks_for_an_hour() -> Application {
 
 fn grace(spec: ChildSpec) -> ChildSpec {
     spec.shutdown(Shutdown::Timeout(Duration::from_millis(200)))
+}
+
+/// A child that blocks its thread. Another one says so once the status counts it.
+fn blocks_from_the_start() -> Application {
+    let blocks = worker("blocks", async |_ctx: Context| {
+        sleep(Duration::from_millis(10)).await;
+        let (_keep, never) = mpsc::channel::<()>();
+        let _ = never.recv_timeout(Duration::from_secs(3600));
+    });
+    let looks = worker("looks", async |ctx: Context| {
+        loop {
+            let child = ctx.parent().which_child("blocks").await.unwrap();
+            if child.long_polls > 0 {
+                eprintln!("long polls: {}", child.long_polls);
+                return ctx.cancelled().await;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    });
+    let tree = Supervisor::builder("app").child(blocks).child(looks);
+    Application::new(tree).stages(StopStages::new([])).exit_grace(Duration::from_millis(100))
 }
 
 /// A child that sends a heartbeat every 50 ms, and fails after a second without one.
@@ -88,6 +122,26 @@ fn a_child_that_blocks_its_thread_is_named_and_the_process_ends_with_3() {
     assert_eq!(code, Some(3));
     let last = "ERROR verger::shutdown: ending the process: a thread is blocked code=3 children=\"app/blocks\"";
     assert_eq!(lines.last().map(|line| line.trim()), Some(last), "{lines:?}");
+}
+
+#[test]
+fn a_child_that_blocks_one_of_two_threads_is_named_and_counted() {
+    let mut program = Program::start("blocks from the start", 2);
+    let line = " WARN verger::lifecycle: a poll of app/blocks has lasted 5s: does it block its thread? \
+                child=app/blocks incarnation=1";
+    program.wait_for(&[line, "long polls: 1"]);
+    program.signal("KILL");
+    program.end();
+}
+
+#[test]
+fn a_child_that_blocks_the_only_thread_is_named_in_one_line() {
+    let mut program = Program::start("blocks from the start", 1);
+    let line = "ERROR verger::lifecycle: the runtime is stalled supervisor=app waited=5s stuck=\"app/blocks for 5.";
+    let named = program.read_until_start(line);
+    assert!(!named.iter().any(|line| line.contains("has lasted")), "{named:?}");
+    program.signal("KILL");
+    program.end();
 }
 
 #[test]

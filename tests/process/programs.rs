@@ -408,6 +408,16 @@ impl Program {
         lines
     }
 
+    /// Reads until a line begins so. Returns all lines that were read.
+    pub(crate) fn read_until_start(&mut self, start: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        while !lines.last().is_some_and(|line: &String| line.starts_with(start)) {
+            let next = self.next(&start, &lines);
+            lines.push(next.unwrap_or_else(|| panic!("{start:?} did not come: {lines:?}")));
+        }
+        lines
+    }
+
     /// Reads until all these lines have been printed, in any order.
     pub(crate) fn wait_for(&mut self, expected: &[&str]) {
         let mut left = expected.to_vec();
