@@ -2,11 +2,11 @@
 //!
 //! As long as one worker thread is free, such children are reported as leaked in time, and other
 //! tasks run. On a runtime of N workers, N - 1 children block here until both were seen: all leaks,
-//! and a hundred ticks of a timer of another task. Where one of them is missing, the test hangs.
+//! and a hundred ticks of a timer of another task. Where one of them is missing, the test fails after [`PATIENCE`].
 
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -16,6 +16,9 @@ use verger::{
     Backoff, ChildSpec, Context, Exit, Readiness, RunError, Shutdown, Strategy, Supervisor,
     SupervisorBuilder, SupervisorHandle, worker, worker_with,
 };
+
+/// How long a test waits for stops and ticks that take less than a second.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const TICKS: usize = 100;
 const TICK: Duration = Duration::from_millis(4);
@@ -208,7 +211,7 @@ impl Drop for OpensOnDrop {
 fn stops_in_time(workers: usize, place: In, quick: usize, stops: Stops) {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(workers).enable_all().build().unwrap();
-    let gate = Arc::new(Gate::default());
+    let (ticked, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Gate::default()));
     let _opens = OpensOnDrop(Arc::clone(&gate));
     let blocking = workers - 1;
     let mut children = Vec::new();
@@ -218,21 +221,36 @@ fn stops_in_time(workers: usize, place: In, quick: usize, stops: Stops) {
             worker(format!("quick-{number}-{it}"), async |ctx: Context| ctx.cancelled().await)
         }));
     }
-    runtime.block_on(async {
-        let ticks = tokio::spawn({
-            let gate = Arc::clone(&gate);
-            async move {
-                let mut timer = tokio::time::interval(TICK);
-                let mut ticks = 0;
-                while ticks < TICKS {
-                    timer.tick().await;
-                    ticks += usize::from(gate.blocked.load(Ordering::SeqCst) == blocking);
-                }
+    let (done, is_done) = mpsc::channel();
+    let stopped = done.clone();
+    runtime.spawn({
+        let (gate, ticked) = (Arc::clone(&gate), Arc::clone(&ticked));
+        async move {
+            let mut timer = tokio::time::interval(TICK);
+            while ticked.load(Ordering::SeqCst) < TICKS {
+                timer.tick().await;
+                let blocked = gate.blocked.load(Ordering::SeqCst) == blocking;
+                ticked.fetch_add(usize::from(blocked), Ordering::SeqCst);
             }
-        });
-        stops(children, blocking).await.unwrap();
-        ticks.await.unwrap();
+            let _ = done.send("ticks");
+        }
     });
+    runtime.spawn(async move {
+        stops(children, blocking).await.unwrap();
+        let _ = stopped.send("stops");
+    });
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        // From this thread: the timers of the runtime may stand still.
+        let next = is_done.recv_timeout(PATIENCE);
+        seen.push(next.unwrap_or_else(|_| {
+            let (blocked, ticks) = (&gate.blocked, ticked.load(Ordering::SeqCst));
+            panic!(
+                "{workers} workers, {place:?}: only {seen:?} within {PATIENCE:?}; {blocked:?} of {blocking} block, \
+                 {ticks} ticks"
+            )
+        }));
+    }
 }
 
 /// With `quick` children behind each that blocks. They stop at once, and the last one's exit cancels it.
