@@ -82,7 +82,7 @@ pub(crate) trait AwaitedAnswer: Send + Sync {
 }
 
 /// A question that was asked on one thread.
-pub(super) struct Asked {
+pub(super) struct NotedQuestion {
     question: Weak<dyn AwaitedAnswer>,
     /// The child that was polled.
     child: Option<Weak<Incarnation>>,
@@ -100,7 +100,7 @@ pub(crate) struct LongQuestion {
     pub(crate) waited: Duration,
 }
 
-impl Asked {
+impl NotedQuestion {
     pub(super) fn new(question: Weak<dyn AwaitedAnswer>, child: Option<&Arc<Incarnation>>) -> Self {
         let child = child.map(Arc::downgrade);
         Self { question, child, seen: None, next: FIRST, shown: None }
@@ -156,7 +156,7 @@ mod tests {
     fn an_open_question_is_shown_by_the_second_look_and_logged_after_10_s_and_every_30() {
         let (question, child) = (Arc::new(Question), incarnation(1));
         let weak: Weak<dyn AwaitedAnswer> = Arc::downgrade(&question) as _;
-        let mut asked = Asked::new(weak, Some(&child));
+        let mut asked = NotedQuestion::new(weak, Some(&child));
         let began = Instant::now();
         let mut logged = Vec::new();
         for second in 0..=75 {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 use tracing::{Span, field};
 
-use super::awaiting::{Asked, AwaitedAnswer, LongQuestion};
+use super::awaiting::{AwaitedAnswer, LongQuestion, NotedQuestion};
 use super::cell::StopLevel;
 use super::context::Context;
 use super::helpers::Helpers;
@@ -323,7 +323,7 @@ thread_local! {
 #[derive(Default)]
 struct Slot {
     polled: Mutex<Option<(Arc<Incarnation>, Instant)>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<NotedQuestion>>,
 }
 
 /// Notes a question that has no answer yet, while a [`PollWatch`] exists.
@@ -333,7 +333,8 @@ pub(crate) fn note_question(question: Weak<dyn AwaitedAnswer>) {
     }
     let _ = SLOT.try_with(|slot| {
         let polled = slot.polled.lock();
-        let asked = Asked::new(question, polled.as_ref().map(|(incarnation, _)| incarnation));
+        let asked =
+            NotedQuestion::new(question, polled.as_ref().map(|(incarnation, _)| incarnation));
         drop(polled);
         slot.asked.lock().push(asked);
     });
@@ -432,7 +433,7 @@ impl PollWatch {
         for slot in slots {
             // Without the lock: a question may be the last owner of what it knows.
             let mut asked = std::mem::take(&mut *slot.asked.lock());
-            asked.retain(Asked::is_open);
+            asked.retain(NotedQuestion::is_open);
             long.extend(asked.iter_mut().filter_map(|asked| asked.look(now)));
             slot.asked.lock().append(&mut asked);
         }

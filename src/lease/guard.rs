@@ -34,7 +34,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 /// How often a standby asks an engine that fails, at the least.
 const SLOWEST: Duration = Duration::from_secs(10);
 
-/// After how long a standby that can't ask says so again, and then how often.
+/// After how long a standby that can't ask has another line, and then how often.
 const SAID_AGAIN: Duration = Duration::from_secs(10);
 const SAID_EVERY: Duration = Duration::from_secs(300);
 

@@ -118,11 +118,11 @@ pub(super) type OpenQuestion = Arc<dyn Refuse>;
 struct AnswerCell<R> {
     state: Mutex<AnswerState<R>>,
     /// The mailbox that the question was sent to.
-    asked: Weak<dyn Asked>,
+    asked: Weak<dyn AskedMailbox>,
 }
 
 /// A mailbox, as a question sees it.
-pub(super) trait Asked: Send + Sync {
+pub(super) trait AskedMailbox: Send + Sync {
     /// Returns the path of the child.
     fn path(&self) -> Option<Path>;
 }
@@ -176,7 +176,7 @@ pub(super) struct PendingAnswer<R> {
 
 /// Creates the three ends of a question: to answer it, to wait for the answer, and to refuse it.
 pub(super) fn ask<R: Send + 'static>(
-    asked: Weak<dyn Asked>,
+    asked: Weak<dyn AskedMailbox>,
 ) -> (Reply<R>, PendingAnswer<R>, Arc<dyn Refuse>) {
     let state = AnswerState { settled: None, answered: false, asker_gone: false, waker: None };
     let cell = Arc::new(AnswerCell { state: Mutex::new(state), asked });
@@ -334,13 +334,13 @@ mod loom_tests {
     /// A mailbox that is gone.
     struct Nobody;
 
-    impl Asked for Nobody {
+    impl AskedMailbox for Nobody {
         fn path(&self) -> Option<Path> {
             None
         }
     }
 
-    fn nobody() -> Weak<dyn Asked> {
+    fn nobody() -> Weak<dyn AskedMailbox> {
         Weak::<Nobody>::new()
     }
 

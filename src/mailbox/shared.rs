@@ -14,7 +14,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::address::SendError;
-use super::ask::{Asked, OpenQuestion};
+use super::ask::{AskedMailbox, OpenQuestion};
 use super::losses::{FunctionCall, Loss};
 use super::options::{Delay, IsFinal, MailboxOptions, WhileDown};
 use super::queue::{Envelope, MessageOrigin};
@@ -67,7 +67,7 @@ impl<M> MailboxShared<M> {
     }
 }
 
-impl<M: Send + 'static> Asked for MailboxShared<M> {
+impl<M: Send + 'static> AskedMailbox for MailboxShared<M> {
     fn path(&self) -> Option<Path> {
         MailboxShared::path(self)
     }

@@ -27,7 +27,7 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     // `cargo test` ignores this setting of a profile, so no test shows what it does.
     if cfg!(panic = "abort") {
         let warning = BuildWarning::PanicAborts { path };
-        // Once: a reload builds trees, too.
+        // Once, because a reload also builds trees.
         static LOGGED: Once = Once::new();
         LOGGED.call_once(|| subscriber::warn!(target: "verger::lifecycle", "{warning}"));
         warnings.push(warning);

@@ -843,7 +843,9 @@ async fn each_exit_of_a_task_leaves_a_line() {
     app.stop("enough").await.unwrap();
     let lines = log.lines();
     let ended = |name| {
-        format!("INFO verger::lifecycle: ended normally child=app/tasks/{name} incarnation=1 lived=0ns")
+        format!(
+            "INFO verger::lifecycle: ended normally child=app/tasks/{name} incarnation=1 lived=0ns"
+        )
     };
     let panicked = |name, text| {
         format!(

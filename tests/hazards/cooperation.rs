@@ -168,7 +168,10 @@ async fn a_loop_over_tasks_and_partitions_yields() {
     assert_yields!("partition", partitions.partition(&1).await.unwrap());
     assert_yields!("try_partition", partitions.try_partition(&1).await.unwrap());
     let mut stream = tasks.map(0.., ready).stream();
-    assert_yields!("shutdown of a task", tasks.spawn("a/b", ready(())).shutdown().await.unwrap_err());
+    assert_yields!(
+        "shutdown of a task",
+        tasks.spawn("a/b", ready(())).shutdown().await.unwrap_err()
+    );
     assert_yields!("a task", tasks.spawn("a/b", ready(())).await.unwrap_err());
     assert_yields!("stream", stream.next().await.unwrap().unwrap());
 }

@@ -6,7 +6,7 @@ use crate::book_tables::check;
 use crate::files::{files, read};
 
 /// The names of all fields, so that one thing has one name.
-const FIELDS: [&str; 71] = [
+const FIELDS: [&str; 72] = [
     "address",
     "at_most",
     "attempt",
@@ -42,9 +42,11 @@ const FIELDS: [&str; 71] = [
     "line",
     "lived",
     "location",
+    "lock",
     "lost_in",
     "missed",
     "name",
+    "of",
     "panic",
     "path",
     "pause",

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::{Dispatch, field};
 
-use self::progress::{Finding, LongPoll, LongPolls, Progress};
+use self::progress::{Finding, LongPoll, LongPolls, LoopProgress};
 use super::request::HandleRequest;
 use super::shared::SupervisorShared;
 use crate::child::awaiting::LongQuestion;
@@ -162,7 +162,7 @@ struct Watched {
     /// How often the loop has answered, and how often it was asked.
     answers: Arc<AtomicU64>,
     asked: u64,
-    progress: Progress,
+    progress: LoopProgress,
 }
 
 impl Watched {
@@ -175,7 +175,7 @@ impl Watched {
             polls: PollWatch::new(),
             answers: Arc::default(),
             asked: 0,
-            progress: Progress::new(bound, clock::real()),
+            progress: LoopProgress::new(bound, clock::real()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::path::Path;
 
 /// Whether a loop makes progress.
-pub(super) struct Progress {
+pub(super) struct LoopProgress {
     bound: Duration,
     /// When the loop was asked for progress, later by the time that isn't measured.
     asked: Instant,
@@ -21,7 +21,7 @@ pub(super) enum Finding {
     },
 }
 
-impl Progress {
+impl LoopProgress {
     pub(super) fn new(bound: Duration, now: Instant) -> Self {
         Self { bound, asked: now, stalled: false }
     }

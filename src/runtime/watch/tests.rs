@@ -23,7 +23,7 @@ type Look = (u64, u64, bool);
 
 fn findings(looks: impl IntoIterator<Item = Look>) -> Vec<(u64, Finding)> {
     let began = Instant::now();
-    let (mut now, mut progress) = (began, Progress::new(secs(5), began));
+    let (mut now, mut progress) = (began, LoopProgress::new(secs(5), began));
     let mut findings = Vec::new();
     for (after, late, answered) in looks {
         now += secs(after);
