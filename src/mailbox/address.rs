@@ -198,15 +198,15 @@ impl<M: Send + 'static> Address<M> {
     /// # }
     /// ```
     ///
+    /// In a tree that is [watched](crate::SupervisorBuilder::self_check), as every application is, the status of a
+    /// child that asks shows whose answer it waits for. A wait of 10 s is logged, and then every 30 s.
+    ///
     /// # Errors
     ///
     /// * [`AskError::Full`] and [`AskError::Closed`], as for [`try_send`](Self::try_send).
     /// * [`AskError::Undelivered`], if the question became a dead letter.
     /// * [`AskError::NoReply`], if the [`Reply`] was dropped without an answer, for example because the
     ///   child has failed.
-    ///
-    /// In a tree that is [watched](crate::SupervisorBuilder::self_check), as every application is, the status of a
-    /// child that asks shows whose answer it waits for. A wait of 10 s is logged, and then every 30 s.
     ///
     /// # Cancel safety
     ///
