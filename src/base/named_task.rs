@@ -42,9 +42,16 @@ pub(crate) fn spawn_on<T: Send + 'static>(
     name: impl FnOnce() -> String,
     task: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
-    let _entered = runtime.enter();
-    #[expect(clippy::disallowed_methods, reason = "the callers say why")]
-    spawn(name, task)
+    #[cfg(tokio_unstable)]
+    {
+        let spawned = tokio::task::Builder::new().name(&name()).spawn_on(task, runtime);
+        spawned.expect("a task that isn't blocking is always spawned")
+    }
+    #[cfg(not(tokio_unstable))]
+    {
+        drop(name);
+        runtime.spawn(task)
+    }
 }
 
 /// Spawns a task in a set.

@@ -454,6 +454,32 @@ impl Drop for HelperGuard {
     }
 }
 
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+    use crate::child::incarnation::orphan;
+
+    #[tokio::test]
+    async fn a_helper_that_something_else_aborts_fails_its_child() {
+        let incarnation = orphan::incarnation(1);
+        let ctx = Context::new(Arc::clone(&incarnation));
+        let failure = || incarnation.helpers().and_then(|helpers| helpers.take_failure());
+
+        let aborted = ctx.spawn(pending::<()>());
+        aborted.abort();
+        aborted.await;
+        assert!(failure().is_none(), "its handle has aborted it");
+
+        let helper = ctx.spawn(pending::<()>());
+        helper.0.as_ref().unwrap().task.abort();
+        helper.await;
+        let failure = failure().unwrap().to_string();
+        assert!(failure.starts_with("a helper was aborted from outside"), "{failure}");
+    }
+}
+
 #[cfg(all(test, verger_loom))]
 mod loom_tests {
     use loom::thread;

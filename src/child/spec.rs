@@ -236,6 +236,7 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
     }
 
     /// Whether a child with a lease keeps something in the lease's memo.
+    #[cfg(feature = "lease")]
     fn keeps_memo(&self) -> bool {
         false
     }

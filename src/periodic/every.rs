@@ -254,6 +254,7 @@ impl<F: RunFunction> ChildMeta for JobFactory<F> {
         let _ = (self.check)(path, warnings);
     }
 
+    #[cfg(feature = "lease")]
     fn keeps_memo(&self) -> bool {
         matches!(&self.job.plan, RunPlan::Calendar(calendar) if calendar.missed_within.is_some())
     }

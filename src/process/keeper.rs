@@ -115,7 +115,9 @@ fn keep(
     };
     let killed = kill.clone();
     let task = async move {
-        let status = keeper.until_nothing_is_left(killed).await;
+        let status = keeper.until_nothing_is_left(killed);
+        let status = named_task::reported("process", "its group is killed", status).await;
+        let status = status.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string())));
         // First the guard, so that the child doesn't wait for a helper when it knows how its process ended.
         drop(keeper.guard.take());
         drop(report.send(status));
