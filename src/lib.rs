@@ -111,7 +111,7 @@
 //! | feature | what it gives | turns on | direct dependencies | crates |
 //! | --- | --- | --- | --- | --- |
 //! | `macros` (default) | [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker), [`#[derive(Supervisor)]`](derive@Supervisor) | | `verger-macros` | 2 |
-//! | `signal` (default) | [`signals`], which resolves at the first SIGINT or SIGTERM | | | 3 |
+//! | `signal` (default) | [`signals`], which resolves at the first SIGINT, SIGTERM or SIGHUP | | | 3 |
 //! | `bus` | the module `bus`: events and requests, `Context::bus` | | | 0 |
 //! | `config` | the module `config`: policies and settings by path, from any format that serde reads, and their reload | `serde` | `humantime-serde`, `serde` | 5 |
 //! | `config-file` | configuration files in TOML: `Application::config_file` | `config`, `serde` | `humantime-serde`, `rustix`, `serde`, `toml` | 13 |

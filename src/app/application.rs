@@ -103,7 +103,7 @@ impl Application {
     /// see as their [`stop_reason`](crate::Context::stop_reason).
     ///
     /// A signal, such a future, [`stop`](SupervisorHandle::stop) of the root, the console and the memory guard stop the
-    /// tree in the same way; the first of them is the cause. Before the first child starts, there is nothing to stop,
+    /// tree in the same way; the first of them is the cause. While the configuration is read, there is nothing to stop,
     /// so no hook runs.
     ///
     /// If the future panics, the tree stops, too, and the exit code is 1.
@@ -369,11 +369,8 @@ async fn launch_here(app: Application, ends_process: bool) -> Result<Launched, R
     let prepared = {
         let mut preparing = pin!(prepare(tree, &mut companions, app.check_only));
         let stopped_or = |cx: &mut Context<'_>| match preparing.as_mut().poll(cx) {
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            polled => match program.poll_stop(cx) {
-                Poll::Ready(cause) => Poll::Ready(Ok(Err(cause))),
-                Poll::Pending => polled.map_ok(Ok),
-            },
+            Poll::Ready(result) => Poll::Ready(result.map(Ok)),
+            Poll::Pending => program.poll_stop(cx).map(|cause| Ok(Err(cause))),
         };
         poll_fn(stopped_or).await?
     };
@@ -381,8 +378,8 @@ async fn launch_here(app: Application, ends_process: bool) -> Result<Launched, R
         Ok(Some(tree)) => tree,
         Ok(None) => return Ok((Ok(()), None)),
         Err(cause) => {
-            let supervisor = path.as_str();
-            subscriber::info!(target: "verger::shutdown", supervisor, cause = %cause.text, "stopped before the start");
+            let (supervisor, reason) = (path.as_str(), &*cause.text);
+            subscriber::info!(target: "verger::shutdown", supervisor, cause = reason, "stopped before the start");
             // A thread that still reads the configuration must not keep the process.
             let exit_thread = ends_process.then(|| ExitThread::start(Vec::new));
             return Ok((cause.over(path, Ok(())), exit_thread));

@@ -137,7 +137,7 @@ fn a_child_that_blocks_one_of_two_threads_is_named_and_counted() {
 #[test]
 fn a_child_that_blocks_the_only_thread_is_named_in_one_line() {
     let mut program = Program::start("blocks from the start", 1);
-    let line = "ERROR verger::lifecycle: the runtime is stalled supervisor=app waited=5s stuck=\"app/blocks for 5.";
+    let line = "ERROR verger::lifecycle: the runtime is stalled child=app waited=5s stuck=\"app/blocks for 5.";
     let named = program.read_until_start(line);
     assert!(!named.iter().any(|line| line.contains("has lasted")), "{named:?}");
     program.signal("KILL");
