@@ -33,10 +33,10 @@ use crate::status::{ChildInfo, ChildKind};
 use crate::subscriber;
 
 /// A future that requests a stop, and resolves to the cause.
-type StopFuture = Pin<Box<dyn Future<Output = Cause> + Send>>;
+type StopFuture = Pin<Box<dyn Future<Output = ProgramCause> + Send>>;
 
 /// Why a tree stops, and the exit code of that.
-pub(super) struct Cause {
+pub(super) struct ProgramCause {
     pub(super) text: Arc<str>,
     code: u8,
 }
@@ -59,10 +59,10 @@ impl Program {
     {
         let cause = CatchPanic(Box::pin(async {
             let stop = stop.await;
-            Cause { text: stop.cause().into(), code: stop.exit_code() }
+            ProgramCause { text: stop.cause().into(), code: stop.exit_code() }
         }));
         let cause = async {
-            cause.await.unwrap_or_else(|panic| Cause {
+            cause.await.unwrap_or_else(|panic| ProgramCause {
                 text: format!("panicked: {panic}").into(),
                 code: 1,
             })
@@ -71,12 +71,12 @@ impl Program {
     }
 
     /// Polls the futures that request a stop.
-    pub(super) fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+    pub(super) fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<ProgramCause> {
         poll_first(&mut self.on, cx)
     }
 
     /// Runs the tree to its end, and returns why it has ended.
-    pub(super) async fn run(self, root: &Root, observe: Observer<'_>) -> Cause {
+    pub(super) async fn run(self, root: &Root, observe: Observer<'_>) -> ProgramCause {
         let Self { stages, mut on, before, after } = self;
         let handle = root.handle();
         let mut ended = pin!(handle.wait());
@@ -87,7 +87,7 @@ impl Program {
         let cause = match first.await {
             None => {
                 observe("its end", "hooks");
-                Cause { text: "ended".into(), code: 0 }
+                ProgramCause { text: "ended".into(), code: 0 }
             }
             Some(cause) => {
                 terminate(root, &stages, before, &cause.text, ended, observe).await;
@@ -99,7 +99,7 @@ impl Program {
     }
 }
 
-impl Cause {
+impl ProgramCause {
     /// Returns the result of a tree that was stopped for this cause, or has exited before. The tree's is `result`.
     pub(super) fn over(self, root: Path, result: Result<(), RunError>) -> Result<(), RunError> {
         let Self { text, code } = self;
@@ -134,7 +134,7 @@ pub(super) fn print(error: &RunError) -> u8 {
 }
 
 /// Returns the cause of the first future that resolves.
-fn poll_first(futures: &mut Vec<(TypeId, StopFuture)>, cx: &mut Context<'_>) -> Poll<Cause> {
+fn poll_first(futures: &mut Vec<(TypeId, StopFuture)>, cx: &mut Context<'_>) -> Poll<ProgramCause> {
     let ready = futures.iter_mut().enumerate().find_map(|(index, (_, future))| {
         let Poll::Ready(cause) = future.as_mut().poll(cx) else { return None };
         Some((index, cause))

@@ -115,9 +115,9 @@ async fn a_loop_over_calls_of_a_handle_yields() {
     assert_yields!("supervisor, ended", app.supervisor("mid").await.unwrap_err());
     assert_yields!("status, ended", app.status().await.unwrap_err());
     assert_yields!("subscribe_status, ended", drop(app.subscribe_status().await.unwrap_err()));
-    assert_yields!("which_children, ended", app.which_children().await.unwrap_err());
+    assert_yields!("children, ended", app.children().await.unwrap_err());
     assert_yields!("which_child, ended", app.which_child("active").await.unwrap_err());
-    assert_yields!("count_children, ended", app.count_children().await.unwrap_err());
+    assert_yields!("count_children, ended", app.otp().count_children().await.unwrap_err());
     assert_yields!("child_spec, ended", app.child_spec("active").await.unwrap_err());
     assert_yields!("restart, ended", app.restart("active").await.unwrap_err());
     assert_yields!("resume, ended", app.resume("active").await.unwrap_err());

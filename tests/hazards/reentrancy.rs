@@ -16,7 +16,7 @@ use verger::{
     SupervisorHandle, worker_with,
 };
 
-use crate::common::settle;
+use crate::common::{killed, settle};
 use crate::hook_places::{Message, PLACES, Place, World};
 use crate::hooks::{self, drive};
 use crate::log::register_second_subscriber;
@@ -186,7 +186,7 @@ async fn a_child_may_await_any_call_about_itself() {
         sleep(30 * SECOND).await;
         if call_name == "stop" && place != "cleanup" || app.status().await.is_err() {
             // A callback that waits for its own supervisor decides too late, which escalates.
-            let end = in_time(app.wait(), &name).await;
+            let end = in_time(app.wait(), &name).await.or_else(killed);
             let late = place == "on_child_failure" && matches!(end, Err(RunError::GaveUp { .. }));
             assert!(late || end.is_ok(), "{name}: {end:?}");
         } else {

@@ -9,7 +9,7 @@ use tracing::level_filters::LevelFilter;
 use verger::periodic::{Cron, Missed, Overrun, RunContext};
 use verger::{Exit, cron};
 
-use crate::common::start;
+use crate::common::{killed, start};
 use crate::diary::{Diary, eager, millis, runs_logged, secs, sleep};
 use crate::log::Log;
 
@@ -112,7 +112,7 @@ async fn a_run_that_takes_too_long_skips_or_queues_the_next() {
         let tree = start(eager().child(job)).await;
         sleep(secs(4 * 60)).await;
         assert_eq!(runs(&diary), expected, "{overrun:?}");
-        tree.stop("done").await.unwrap();
+        tree.stop("done").await.or_else(killed).unwrap();
     }
 }
 
@@ -127,7 +127,7 @@ async fn missed_once_within_also_makes_up_for_an_overrun() {
         let tree = start(eager().child(job)).await;
         sleep(secs(4 * 60)).await;
         assert_eq!(runs(&diary), expected, "{deadline}");
-        tree.stop("done").await.unwrap();
+        tree.stop("done").await.or_else(killed).unwrap();
     }
 }
 

@@ -4,7 +4,7 @@ use tracing::level_filters::LevelFilter;
 use verger::every;
 use verger::periodic::{Overrun, RunContext};
 
-use crate::common::start;
+use crate::common::{killed, start};
 use crate::diary::{Diary, eager, millis, runs_logged, secs, sleep};
 use crate::log::Log;
 
@@ -63,7 +63,7 @@ async fn a_run_that_is_never_done_is_replaced_each_time() {
     let tree = start(eager().child(job.overrun(Overrun::Replace))).await;
     sleep(secs(20)).await;
     assert_eq!(diary.text(), "0 run 1, 10 dropped 1, 10 run 2, 20 dropped 2, 20 run 3");
-    tree.stop("done").await.unwrap();
+    tree.stop("done").await.or_else(killed).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ use verger::{
     RunError, Supervisor, SupervisorBuilder, SupervisorHandle, worker, worker_with,
 };
 
+use crate::common::killed;
 use crate::gives_up_after;
 use crate::log::Log;
 
@@ -203,7 +204,7 @@ async fn a_pool_of_eight_senders_survives_an_endpoint_that_refuses_three_calls_o
     sleep(SOON).await;
     assert_eight_active(&app).await;
     assert_eq!(endpoint.done.load(Ordering::Relaxed), 200, "each job was sent");
-    app.stop("the test is over").await.unwrap();
+    app.stop("the test is over").await.or_else(killed).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +213,7 @@ async fn senders_that_report_each_success_are_not_given_up_however_often_they_fa
     let app = eight(|| worker_with("sender", endpoint.clone(), busy_sender)).await;
     sleep(secs(600) + SOON).await;
     assert_eight_active(&app).await;
-    app.stop("the test is over").await.unwrap();
+    app.stop("the test is over").await.or_else(killed).unwrap();
 }
 
 async fn broken(_ctx: Context) -> Exit {

@@ -31,7 +31,7 @@
 //! # Invariants
 //!
 //! 1. A guard reads nothing before one period has passed, and then once in each period.
-//! 2. The memory is under pressure if `used / limit >= threshold`; that of the machine, if it is so twice in a row.
+//! 2. The memory is under pressure if `used / limit >= threshold`. For the memory of the machine, twice in a row.
 //! 3. A source that fails or panics never ends the guard. Its first failure is logged, and it is called
 //!    again after each period.
 
