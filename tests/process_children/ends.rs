@@ -121,8 +121,8 @@ async fn a_field_of_a_supervisor_can_be_a_process() {
 #[test]
 fn the_exit_code_is_known_where_the_program_was_started_with_the_signal_about_it_ignored() {
     let helper = helper("exits");
-    let mut command = std::process::Command::new("/bin/sh");
-    command.args(["-c", "trap '' CHLD; exec \"$0\" \"$@\""]).arg(helper.get_program());
+    let mut command = std::process::Command::new("env");
+    command.arg("--ignore-signal=CHLD").arg(helper.get_program());
     command.args(helper.get_args());
     for (name, value) in helper.get_envs() {
         command.env(name, value.unwrap());
