@@ -213,7 +213,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use crate::app::application::{Application, install_panic_hook};
 pub use crate::app::run::{GracefulShutdown, StopCause};
 #[cfg(feature = "signal")]
-pub use crate::app::signals::{OsSignal, Signals, signals};
+pub use crate::app::signals::{HangupClaim, OsSignal, Signals, signals};
 pub use crate::child::{
     BlockingContext, BlockingHelper, Cancelled, Child, ChildConstructor, ChildDefaults, ChildSpec,
     Component, Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child,

@@ -39,6 +39,8 @@ const ACKED: u16 = 1 << 3;
 const FAILED: u16 = 1 << 4;
 /// The child is cancelled for good, as far as its supervisor knows.
 const FINAL: u16 = 1 << 5;
+/// The child is aborted without a grace, and so is everything below it.
+const BRUTAL: u16 = 1 << 10;
 /// The child has a watchdog, so that its heartbeats are noted.
 pub(super) const WATCHED: u16 = 1 << 6;
 /// The child has started a helper.
@@ -259,6 +261,15 @@ impl Incarnation {
     /// Marks the incarnation as cancelled because it failed.
     pub(crate) fn mark_failed(&self) {
         self.flags.fetch_or(FAILED, Ordering::AcqRel);
+    }
+
+    /// Marks a supervisor as aborted without a grace, as its spec wants it: that no child below had one is no failure.
+    pub(crate) fn mark_brutal(&self) {
+        self.flags.fetch_or(BRUTAL, Ordering::AcqRel);
+    }
+
+    pub(crate) fn is_brutal(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & BRUTAL != 0
     }
 
     /// Marks the incarnation as the last one.

@@ -135,6 +135,11 @@ impl Machine {
         matches!(self, Self::Ordered(_)) && self.children().rules.strategy != Strategy::OneForOne
     }
 
+    /// Whether the child is aborted without a grace whenever it is stopped.
+    pub(crate) fn is_brutally_killed(&self, key: Key) -> bool {
+        self.rules_of(key).is_some_and(|rules| rules.shutdown.abort_kind() == AbortKind::Brutal)
+    }
+
     /// Returns a chain from one of `keys` to a child that requires `id`, if there is one. Each child
     /// of the chain requires the next.
     pub(crate) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {

@@ -457,8 +457,9 @@ impl SupervisorHandle {
 /// Returns why a child isn't found, from the error about a supervisor above it.
 fn of_supervisor(error: ControlError, path: Path, nearest: Path) -> ControlError {
     match error {
-        ControlError::NotFound { similar, exit, .. } => {
-            ControlError::NotFound { path, similar, exit }
+        // The exit is that of the supervisor.
+        ControlError::NotFound { similar, .. } => {
+            ControlError::NotFound { path, similar, exit: None }
         }
         ControlError::Restarting { .. } => ControlError::Restarting { path },
         error @ ControlError::ShuttingDown { .. } => error,

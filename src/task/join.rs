@@ -16,6 +16,7 @@ use tokio::task::coop::consume_budget;
 use super::place::Place;
 use super::report::{TaskError, TaskResult, TaskShared};
 use crate::child::ChildSpec;
+use crate::core::ChildRequest;
 use crate::error::ControlError;
 use crate::exit::ExitReason;
 use crate::handle::control::admit;
@@ -259,6 +260,17 @@ impl PendingStart {
     /// Stops the child that was started, and waits until it has ended.
     pub(crate) async fn terminate(&self) {
         let Some(Some(Ok(child))) = &self.answer else { return };
-        let _ = SupervisorHandle::new(Arc::clone(&self.supervisor)).stop_child(child.name()).await;
+        // The supervisor of its start: the next incarnation may have a child of the same name.
+        let (segment, call) = (child.name().to_owned(), "stop_child");
+        let request = ChildRequest::Stop;
+        let _ = SupervisorHandle::new(Arc::clone(&self.supervisor))
+            .call(&self.supervisor, |answer| HandleRequest::Act {
+                segment,
+                call,
+                note: None,
+                request,
+                answer,
+            })
+            .await;
     }
 }

@@ -237,7 +237,9 @@ impl TestTree {
             let next = self.recorder.log().events.len();
             let text = |error: ControlError| format!("can't kill `{full}`: {error}");
             let incarnation = self.handle.which_child(path).await.map_err(text)?.incarnation;
-            self.handle.kill(path).await.map_err(text)?;
+            if !self.handle.kill(path).await.map_err(text)?.was_running {
+                return Err(format!("can't kill `{full}`: it isn't running"));
+            }
             let ends = |event: &Event| {
                 event.path.as_str() == full
                     && event.incarnation >= incarnation

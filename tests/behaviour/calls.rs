@@ -405,5 +405,6 @@ async fn a_child_is_killed_while_its_supervisor_stops() {
         app.kill("b").await
     });
     assert!(killed.unwrap().was_running);
-    stopped.unwrap();
+    let Err(verger::RunError::Forced { killed, .. }) = stopped else { panic!("{stopped:?}") };
+    assert_eq!(killed[0].as_str(), "app/b");
 }

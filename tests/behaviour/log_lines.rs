@@ -57,10 +57,10 @@ async fn the_lines_of_a_child_of_its_tasks_and_of_its_supervisor_about_it_are_fo
             "info : opening",
             "info : helper",
             "info : task",
-            "info verger::lifecycle: active child=app/db",
-            r#"info verger::shutdown: shutting down child=app/db cause="`app/db` stops""#,
-            "info verger::shutdown: stopped child=app/db",
-            r#"warn verger::restart: restarting cause="panicked: line\nbreak" attempt=1 delay=1s lived=0ns"#,
+            "info verger::lifecycle: active",
+            r#"info verger::shutdown: shutting down cause="`app/db` stops""#,
+            "info verger::shutdown: stopped",
+            r#"warn verger::restart: restarting cause="panicked: line\nbreak" attempt=1 delay=1s limit="1/12 in 5m" lived=0ns"#,
         ]
     );
     assert_eq!(
@@ -78,5 +78,5 @@ async fn the_lines_of_a_child_of_its_tasks_and_of_its_supervisor_about_it_are_fo
     let all = shown(&lines.below("app", 100));
     assert_eq!(all, shown(&lines.last(100)));
     assert_eq!(all.first().unwrap(), "info verger::lifecycle: active");
-    assert_eq!(all.last().unwrap(), "info verger::shutdown: stopped child=app");
+    assert_eq!(all.last().unwrap(), "info verger::shutdown: stopped");
 }

@@ -231,5 +231,5 @@ async fn a_start_that_fails_lists_every_reason_and_is_rolled_back_in_reverse() {
     let lines = log.lines();
     let stopped = lines.iter().filter(|line| line.contains(": stopped child"));
     let stopped: Vec<_> = stopped.filter_map(|line| line.split_whitespace().nth(3)).collect();
-    assert_eq!(stopped, ["child=app/b", "child=app/cache", "child=app/db"]);
+    assert_eq!(stopped, ["child=app/b", "child=app/cache", "child=app/db", "child=app"]);
 }

@@ -153,7 +153,7 @@ async fn a_child_is_found_once_it_is_active_and_not_before() {
     assert_eq!(try_child(&tree, "sub/a").await, "app/sub/a#3");
 
     fakes.end("a", End::Error).await;
-    let restarting = "`app/sub/a` is about to be restarted; wait, or use `terminate_child` first";
+    let restarting = "`app/sub/a` is about to be restarted; wait, or use `stop_child` first";
     assert_eq!(try_child(&tree, "sub/a").await, restarting);
     assert_eq!(child(&tree, "sub/a").await, "app/sub/a#4");
     tree.stop("done").await.unwrap();
@@ -185,7 +185,7 @@ async fn a_wait_goes_on_while_a_supervisor_above_restarts() {
     let waits = seek(&tree, "outer/inner/a").await;
     assert_eq!(
         try_child(&tree, "outer/inner/a").await,
-        "`app/outer/inner/a` is about to be restarted; wait, or use `terminate_child` first",
+        "`app/outer/inner/a` is about to be restarted; wait, or use `stop_child` first",
     );
     tree.kill("outer").await.unwrap();
     settle().await;
@@ -441,7 +441,10 @@ async fn otp_123_a_second_supervisor_with_a_taken_name_is_already_started_and_ru
     let second = named("sub").child(fakes.child("b")).child(fakes.child("c"));
     let error = tree.start_child(second).await.unwrap_err();
     assert!(matches!(error, ControlError::NameTaken { running: true, .. }), "{error}");
-    assert_eq!(error.to_string(), "`app/sub` is already started");
+    assert_eq!(
+        error.to_string(),
+        "there is already a child `app/sub`, which is running; use `replace_child` to put the new one in its place, or `remove` first"
+    );
     settle().await;
     assert_eq!(fakes.log(), [""; 0], "none of its children ran");
     assert_eq!(child(&tree, "sub").await, "app/sub#1");
@@ -465,7 +468,10 @@ async fn a_name_is_free_as_soon_as_its_child_is_gone() {
         let once = fakes.child("once").restart(RestartType::Temporary);
         assert_eq!(text(tree.start_child(once).await), "app/once#1");
         fakes.end("once", End::Error).await;
-        assert_eq!(child(&tree, "once").await, "there is no `app/once`");
+        assert_eq!(
+            child(&tree, "once").await,
+            "there is no `app/once` any more; its last exit: failed: once failed"
+        );
     }
     tree.stop("done").await.unwrap();
 }

@@ -197,7 +197,10 @@ async fn children_that_are_killed_in_a_stop_are_named_by_all_that_answer_it() {
         let inner = Supervisor::builder("inner").child(deaf("a"));
         let brutal = deaf("brutal").shutdown(Shutdown::BrutalKill);
         let drains = deaf("drains").shutdown(Shutdown::Drain(secs(1)));
-        Supervisor::builder("app").child(inner).child(brutal).child(drains).child(deaf("b"))
+        // Nothing below it has a grace that it could miss.
+        let below = Supervisor::builder("below").child(deaf("x")).into_child();
+        let app = Supervisor::builder("app").child(inner).child(brutal).child(drains);
+        app.child(below.shutdown(Shutdown::BrutalKill)).child(deaf("b"))
     };
     for (way, stopped) in ways(tree) {
         let error = stopped.await.unwrap_err();

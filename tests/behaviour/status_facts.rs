@@ -157,7 +157,7 @@ async fn a_child_that_an_operator_has_stopped_shows_the_caller_and_the_reason() 
             called.push(event.to_string());
         }
     }
-    assert_eq!(called, ["app/a terminate_child called by operator: disk swap"]);
+    assert_eq!(called, ["app/a stop_child called by operator: disk swap"]);
 
     operator.otp().restart_child("a").await.unwrap();
     assert_eq!(seen(&app, "a").await.explanation(), None);
@@ -223,7 +223,7 @@ async fn a_held_child_refuses_to_start_and_its_error_says_what_to_call() {
 
     assert!(!a.ready && !app.status().await.unwrap().is_ready(), "it is missing");
     let refused = app.otp().restart_child("a").await.unwrap_err();
-    assert_eq!(refused.to_string(), "`app/a` is held; call `release`");
+    assert_eq!(refused.to_string(), "`app/a` is held by operator for 9s; call `release`");
     assert!(matches!(refused, ControlError::Withheld { .. }));
     app.release("a").await.unwrap();
     assert_eq!((seen(&app, "a").await.incarnation, seen(&app, "a").await.held), (2, false));

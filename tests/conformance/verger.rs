@@ -128,7 +128,8 @@ impl Runner {
             }
             Step::Kill(path) => {
                 let killed = self.top.kill(&self.address(path)).await;
-                return killed.is_err().then(|| "nobody".to_owned());
+                let was_running = killed.is_ok_and(|it| it.was_running);
+                return (!was_running).then(|| "nobody".to_owned());
             }
             _ => {}
         }

@@ -160,7 +160,7 @@ async fn seed3_06_a_failing_dead_letter_handler_is_counted_and_makes_no_letter()
     assert_eq!(app.bus().failed_dead_letter_handlers(), 2);
     let line = |cause: &str| {
         format!(
-            "DEBUG child{{path=app/a incarnation=1}}: verger::dead_letter: a dead-letter handler has failed child=app/a cause=\"{cause}\""
+            "DEBUG child{{child=app/a incarnation=1}}: verger::dead_letter: a dead-letter handler has failed child=app/a cause=\"{cause}\""
         )
     };
     let mut lines = log.lines();

@@ -337,7 +337,7 @@ async fn calls_on_a_standby_say_that_it_waits_for_its_lease() {
     assert!(matches!(error, ControlError::Withheld { .. }), "{error}");
     assert_eq!(
         error.to_string(),
-        "`app/scheduler` is on standby; it starts when its lease is granted"
+        "`app/scheduler` is on standby for 0s; it starts when its lease is granted"
     );
     // It can be stopped, and be on standby again.
     tree.stop_child("scheduler").await.unwrap();

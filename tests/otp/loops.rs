@@ -215,7 +215,7 @@ async fn a_call_about_a_child_whose_siblings_are_in_a_restart_loop_is_answered()
 
     // At the end of the first attempt, which fails.
     assert_eq!(called.elapsed(), WAIT + ATTEMPT);
-    let expected = "`app/c` is about to be restarted; wait, or use `terminate_child` first";
+    let expected = "`app/c` is about to be restarted; wait, or use `stop_child` first";
     assert_eq!(added.unwrap_err().to_string(), expected);
     assert!(matches!(again, Err(ControlError::Restarting { path }) if path.as_str() == "app/b"));
 

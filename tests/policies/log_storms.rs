@@ -109,9 +109,9 @@ async fn ten_thousand_children_that_crash_in_a_loop_are_ten_lines_each_and_then_
     // Eleven failures of each in a minute.
     sleep(Duration::from_secs(59)).await;
     lines.assert_eq(&[
+        ("INFO active: app", 1),
         ("INFO active: many", 90_000),
         (&format!("{ACTIVE}: many"), 10_000),
-        ("INFO up: app", 1),
         ("WARN restarting: many", 90_000),
         (&format!("{LAST}: many"), 10_000),
     ]);
@@ -127,9 +127,9 @@ async fn a_pause_of_five_minutes_ends_with_a_summary() {
     let _tree = tree.build().unwrap().start().await.unwrap();
     sleep(Duration::from_millis(9_500)).await;
     lines.assert_eq(&[
+        ("INFO active: app", 1),
         ("INFO active: one", 9),
         (&format!("{ACTIVE}: one"), 1),
-        ("INFO up: app", 1),
         ("WARN restarting: one", 9),
         (&format!("{LAST}: one"), 1),
     ]);
@@ -148,7 +148,7 @@ async fn a_child_that_fails_nine_times_a_minute_is_always_logged() {
     let tree = app().child(worker("one", fails).backoff(every(7)));
     let _tree = tree.build().unwrap().start().await.unwrap();
     sleep(Duration::from_secs(7 * 100 - 1)).await;
-    let all = [("INFO active: one", 100), ("INFO up: app", 1), ("WARN restarting: one", 100)];
+    let all = [("INFO active: app", 1), ("INFO active: one", 100), ("WARN restarting: one", 100)];
     lines.assert_eq(&all);
 }
 
@@ -162,11 +162,11 @@ async fn a_group_that_restarts_all_the_time_is_ten_lines_for_each_child() {
     let _tree = tree.build().unwrap().start().await.unwrap();
     sleep(Duration::from_secs(59)).await;
     lines.assert_eq(&[
+        ("INFO active: app", 1),
         ("INFO active: many", 900),
         ("INFO active: one", 9),
         ("INFO active; no more are logged for a while: many", 100),
         ("INFO active; no more are logged for a while: one", 1),
-        ("INFO up: app", 1),
         ("WARN restarting: one", 9),
         (&format!("{LAST}: one"), 1),
     ]);
@@ -219,10 +219,10 @@ async fn a_child_that_is_unhealthy_every_other_second_is_ten_lines_of_each_kind(
     let _tree = app().child(flaps).build().unwrap().start().await.unwrap();
     sleep(Duration::from_secs(59)).await;
     lines.assert_eq(&[
+        ("INFO active: app", 1),
         ("INFO active: flaps", 1),
         ("INFO healthy again: flaps", 9),
         ("INFO healthy again; no more are logged for a while: flaps", 1),
-        ("INFO up: app", 1),
         ("WARN unhealthy: flaps", 9),
         ("WARN unhealthy; no more are logged for a while: flaps", 1),
     ]);

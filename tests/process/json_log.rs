@@ -70,7 +70,7 @@ fn each_line_is_an_object_with_its_fields_and_all_that_could_forge_another_is_es
     let child = "app/<script>\"a b\"";
     let verger = |level: &str, target: &str, fields: Value| json!({ "level": level, "target": target, "fields": fields });
     let own = |incarnation: u32| {
-        let span = json!({ "name": "child", "path": child, "incarnation": incarnation });
+        let span = json!({ "name": "child", "child": child, "incarnation": incarnation });
         let fields = json!({ "message": "two\nlines", "user": "\u{1b}]0;<script>\u{7}" });
         json!({ "level": "INFO", "target": "own", "fields": fields, "span": span, "spans": [span] })
     };
@@ -82,13 +82,13 @@ fn each_line_is_an_object_with_its_fields_and_all_that_could_forge_another_is_es
     let panic = "\"quoted\"\n\u{1b}[2J</script>";
     let expected = [
         active(1),
-        verger("INFO", "verger::lifecycle", json!({ "message": "up", "supervisor": "app" })),
+        verger("INFO", "verger::lifecycle", json!({ "message": "active", "child": "app" })),
         own(1),
         verger(
             "WARN",
             "verger::restart",
             json!({
-                "message": "restarting", "child": child, "incarnation": 1, "attempt": 1, "delay": "1s", "lived": "0ns",
+                "message": "restarting", "child": child, "incarnation": 1, "attempt": 1, "delay": "1s", "limit": "1/1 in 1m", "lived": "0ns",
                 "cause": "failed: can't <b>connect</b> \u{1b}[31m: no\n{\"route\"}: down",
             }),
         ),
@@ -105,12 +105,12 @@ fn each_line_is_an_object_with_its_fields_and_all_that_could_forge_another_is_es
             "ERROR",
             "verger::restart",
             json!({
-                "message": "giving up", "supervisor": "app", "child": child, "incarnation": 2, "lived": "0ns", "failing": "1s",
+                "message": "giving up", "child": child, "incarnation": 2, "lived": "0ns", "failing": "1s",
                 "restarts": 1, "limit": "1 in 1m for all children", "source": "supervisor", "then": "escalate",
                 "hint": "if the program can do without it, give it on_exhausted(OnExhausted::Pause(..))", "cause": format!("panicked at {location}: {panic}"),
             }),
         ),
-        verger("INFO", "verger::shutdown", json!({ "message": "stopped", "supervisor": "app" })),
+        verger("INFO", "verger::shutdown", json!({ "message": "stopped", "child": "app" })),
     ];
     assert_eq!(lines.len(), expected.len(), "{text}");
     for (line, expected) in lines.iter().zip(&expected) {

@@ -30,11 +30,11 @@ async fn the_end_by_the_stop_signal_is_orderly_whether_it_is_handled_or_not() {
     let marked = Marked::new();
     let mut log = Captured::new();
     for end in ["", "trap 'exit 0' TERM;", "trap 'exit 143' TERM;"] {
-        let child = script(&marked, &format!("{end} echo started; sleep 1000 & wait"));
+        let child = script(&marked, &format!("{end} sleep 1000 & echo started; wait"));
         let failure = stopped(child, &mut log).await;
         assert!(failure.is_none(), "{end}: {failure:?}");
     }
-    let child = script(&marked, "trap 'exit 3' TERM; echo started; sleep 1000 & wait");
+    let child = script(&marked, "trap 'exit 3' TERM; sleep 1000 & echo started; wait");
     let failure = stopped(child, &mut log).await.unwrap();
     assert_eq!(failure.to_string(), "failed: exited with code 3");
     marked.assert_gone();

@@ -65,6 +65,8 @@ async fn run(path: PathBuf, json: bool) -> Result<ExitCode, InputError> {
     let tree = tree::configured(&definition, &source).await?;
     let lines = log(json);
     let Settings { console, console_actions, probes, shutdown } = definition.settings;
+    // It reloads the file.
+    let _claim = verger::HangupClaim::new();
     let mut app = Application::new(tree).panic_hook().systemd();
     if let Some(address) = console {
         let console = Console::new().allow_actions(console_actions).log_lines(&lines);

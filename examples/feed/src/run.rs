@@ -62,7 +62,11 @@ pub(crate) async fn run(
     }
     let status = app.last_look();
     Ok(Ended {
-        gave_up: result.err().map(|error| error.to_string()),
+        // A child that hangs is killed in the stop, and what it has taken is stored by the next run.
+        gave_up: result
+            .err()
+            .filter(|error| !matches!(error, RunError::Forced { .. }))
+            .map(|error| error.to_string()),
         tree: status.as_ref().map_or(String::new(), ToString::to_string),
         restarts: status.map_or(0, |status| restarts(&status.root)),
         dead_letters,

@@ -255,23 +255,34 @@ impl StopCause for OsSignal {
     }
 }
 
-/// How many configurations SIGHUP reloads.
+/// How many claims exist.
 static HANGUP_CLAIMS: AtomicUsize = AtomicUsize::new(0);
 
-/// SIGHUP reloads a configuration, and stops nothing, until this is dropped.
-#[cfg(all(unix, feature = "config"))]
-#[must_use]
-pub(super) struct HangupClaim(());
+/// Until it is dropped, SIGHUP stops no tree of this process.
+///
+/// For a program that handles SIGHUP itself, for example with `tokio::signal::unix`. An [`Application`](crate::Application)
+/// whose configuration is reloaded by signals has a claim of this kind.
+///
+/// ```
+/// use verger::HangupClaim;
+///
+/// // SIGHUP reopens the log file of this program.
+/// let claim = HangupClaim::new();
+/// # drop(claim);
+/// ```
+#[must_use = "SIGHUP stops the tree again when it is dropped"]
+#[derive(Debug)]
+pub struct HangupClaim(());
 
-#[cfg(all(unix, feature = "config"))]
 impl HangupClaim {
-    pub(super) fn new() -> Self {
+    /// Claims SIGHUP.
+    #[expect(clippy::new_without_default, reason = "a claim that nobody keeps has no effect")]
+    pub fn new() -> Self {
         HANGUP_CLAIMS.fetch_add(1, Ordering::Relaxed);
         Self(())
     }
 }
 
-#[cfg(all(unix, feature = "config"))]
 impl Drop for HangupClaim {
     fn drop(&mut self) {
         HANGUP_CLAIMS.fetch_sub(1, Ordering::Relaxed);

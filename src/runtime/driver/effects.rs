@@ -153,6 +153,11 @@ impl Driver {
 
     pub(super) fn abort(&mut self, key: Key, now: Instant) {
         if self.machine.is_supervisor(key) {
+            if let Some(incarnation) = self.children.incarnation(key)
+                && (self.machine.is_brutally_killed(key) || self.is_brutal())
+            {
+                incarnation.mark_brutal();
+            }
             self.children.raise_below(key, StopLevel::Abort);
         } else {
             // Its end was reported when it failed, and is not reported as killed.
@@ -167,10 +172,15 @@ impl Driver {
     /// Notes that a worker was aborted because it missed its grace, if that is part of a stop. A supervisor notes those
     /// below it itself.
     fn missed_grace(&self, key: Key, now: Instant) {
-        if self.machine.is_ending() && !self.machine.is_supervisor(key) {
+        if self.machine.is_ending() && !self.machine.is_supervisor(key) && !self.is_brutal() {
             self.shared.progress.stopping(now);
             self.shared.note_killed(&self.children.path(key));
         }
+    }
+
+    /// Whether the supervisor above aborts this one without a grace.
+    fn is_brutal(&self) -> bool {
+        self.above.as_ref().is_some_and(|ctx| ctx.incarnation.is_brutal())
     }
 
     fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {

@@ -236,7 +236,7 @@ async fn a_child_that_is_not_running_can_neither_be_killed_nor_hang() {
     tree.kill("job").await;
 
     let table = [
-        ("db", "`app/db` is stopped, so `kill` has nothing to do", "it is stopped (shut down)"),
+        ("db", "it isn't running", "it is stopped (shut down)"),
         ("job", "there is no `app/job`", "there is no such child"),
         ("missing", "there is no `app/missing`", "there is no such child"),
     ];

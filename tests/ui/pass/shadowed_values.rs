@@ -92,6 +92,7 @@ pub(crate) async fn main() {
     let tree = app.builder().build().unwrap().start().await.unwrap();
     let root = tree.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!(root.max_restarts, Some(1));
-    tree.stop("the test is over").await.unwrap();
+    let stopped = tree.stop("the test is over").await.unwrap_err();
+    assert!(stopped.to_string().starts_with("stopped, but killed"), "{stopped}");
     assert_eq!(component("db", Db).name(), "db");
 }

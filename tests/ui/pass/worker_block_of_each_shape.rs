@@ -130,7 +130,8 @@ pub(crate) async fn main() {
     let tree = app.builder().build().unwrap().start().await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(tree.otp().count_children().await.unwrap().specs, 2, "the temporary one has failed");
-    tree.stop("the test is over").await.unwrap();
+    let stopped = tree.stop("the test is over").await.unwrap_err();
+    assert!(stopped.to_string().starts_with("stopped, but killed"), "{stopped}");
     let mut all = Vec::new();
     while let Ok(line) = lines.try_recv() {
         all.push(line);

@@ -171,7 +171,7 @@ command = ["true"]
              \"127.0.0.1:7007\"",
             "run.toml:7:43: `process.a.health.interval`: invalid value: string \"10\", expected a duration; write, \
              for example, health = { command = [\"pg_isready\"], interval = \"10s\" }",
-            "run.toml:8:1: `process.a.shutdown`: unknown shutdown `5`; write a time such as `5s`, `brutal_kill` or \
+            "run.toml:8:1: `process.a.shutdown`: unknown shutdown `5`; write a time such as `5s`, `drain 5s`, `brutal_kill` or \
              `infinity`",
             "run.toml:9:13: `process.a.restart.when`: unknown restart type `sometimes`; write `permanent`, `always`, \
              `transient`, `on_failure`, `temporary`, `never`, `no`, `on_stop`, `on_success`, `on_abnormal`, \

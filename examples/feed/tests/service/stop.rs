@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::feed::{Place, awkward, wait_until};
 
@@ -90,6 +90,9 @@ fn seed4_49_the_second_signal_ends_the_service_at_once_and_the_next_start_keeps_
         feed.stored(500);
         feed.signal(first);
         wait_until(|| feed.probe("/readyz") == Some(503));
+        // A different signal within 100 ms of the first is its echo.
+        let stopping = Instant::now();
+        wait_until(|| stopping.elapsed() > Duration::from_millis(200));
 
         feed.signal(second);
 

@@ -72,7 +72,7 @@ impl Service {
         service.metrics = service.address("serving metrics");
         service.probes = service.address("serving probes");
         service.http = service.address("listening");
-        service.line_where("up", |line| line["supervisor"] == "web");
+        service.line_where("active", |line| line["child"] == "web");
         service
     }
 
