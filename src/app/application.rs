@@ -378,8 +378,8 @@ async fn launch_here(app: Application, ends_process: bool) -> Result<Launched, R
         Ok(Some(tree)) => tree,
         Ok(None) => return Ok((Ok(()), None)),
         Err(cause) => {
-            let (supervisor, reason) = (path.as_str(), &*cause.text);
-            subscriber::info!(target: "verger::shutdown", supervisor, cause = reason, "stopped before the start");
+            let (child, reason) = (path.as_str(), &*cause.text);
+            subscriber::info!(target: "verger::shutdown", child, cause = reason, "stopped before the start");
             // A thread that still reads the configuration must not keep the process.
             let exit_thread = ends_process.then(|| ExitThread::start(Vec::new));
             return Ok((cause.over(path, Ok(())), exit_thread));

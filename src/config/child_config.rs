@@ -453,7 +453,7 @@ pub(super) async fn validate(
         if all.is_empty() {
             continue;
         }
-        // The functions run in the future, so that their panics are caught with those of their futures.
+        // The functions run in the future, so that a panic of either is caught.
         let check = async move {
             for check in all {
                 (check.shared())(value.clone()).await?;

@@ -90,7 +90,7 @@ pub(crate) enum Declaration {
     /// A new child, whose key is [`Machine::next_key`](super::Machine::next_key). The first
     /// [`MachineEvent::Tick`] starts it, or [`ChildRequest::StartNew`].
     ///
-    /// `place`: that of a child that was removed. Without one, the child is last in start order.
+    /// `place`: the place of a child that was removed. Without one, the child is last in start order.
     Child { rules: Arc<ChildRules>, links: Links, place: Option<Position> },
     /// What a child provides and requires from now on.
     Links { key: Key, links: Links },

@@ -457,7 +457,7 @@ impl SupervisorHandle {
 /// Returns why a child isn't found, from the error about a supervisor above it.
 fn of_supervisor(error: ControlError, path: Path, nearest: Path) -> ControlError {
     match error {
-        // The exit is that of the supervisor.
+        // It is the supervisor that has exited.
         ControlError::NotFound { similar, .. } => {
             ControlError::NotFound { path, similar, exit: None }
         }

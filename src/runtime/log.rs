@@ -405,7 +405,7 @@ pub(super) fn called(
     info!(target: "verger::lifecycle", %child, call, by, reason, remark, "changed by a call");
 }
 
-/// The root is active. Of a supervisor below, the supervisor above says so.
+/// The root is active. The supervisor above logs the same of a supervisor below it.
 pub(super) fn root_active(bounds: &LogBounds, child: &Path) {
     bounded!(
         (bounds, child, Active), INFO, target: "verger::lifecycle", "active",

@@ -6,7 +6,7 @@ use crate::book_tables::check;
 use crate::files::{files, read};
 
 /// The names of all fields, so that one thing has one name.
-const FIELDS: [&str; 72] = [
+const FIELDS: [&str; 74] = [
     "address",
     "at_most",
     "attempt",
@@ -54,7 +54,9 @@ const FIELDS: [&str; 72] = [
     "place",
     "problem",
     "reason",
+    "remark",
     "requires",
+    "restarted_with",
     "restarts",
     "retry_after",
     "service",
@@ -65,7 +67,6 @@ const FIELDS: [&str; 72] = [
     "still_running",
     "stream",
     "stuck",
-    "supervisor",
     "task",
     "then",
     "to",

@@ -110,7 +110,7 @@ impl Driver {
         }
     }
 
-    /// Returns those of these children that aren't up.
+    /// Returns which of these children aren't up.
     pub(super) fn lacks(&self, requires: &[String]) -> Vec<String> {
         let is_met = |name: &String| {
             self.children.find(name).is_some_and(|sibling| self.machine.is_met(sibling))
