@@ -151,7 +151,7 @@ impl SupervisorHandle {
     /// [stages](crate::app::StopStages), with the hooks before and after.
     ///
     /// A supervisor below the root has then ended normally, and by default is restarted. To leave it
-    /// stopped, call [`terminate_child`](Self::terminate_child) on the supervisor above.
+    /// stopped, call [`stop_child`](Self::stop_child) on the supervisor above.
     ///
     /// A child that awaits the end of its own supervisor here is aborted when its grace is over,
     /// because the supervisor waits for the child. Return from the child instead.
