@@ -39,24 +39,32 @@ macro_rules! bounded {
     };
 }
 
-/// An edge of a child's lifecycle, with the cause if the edge is the end of an incarnation, and with the sibling whose failure
-/// has restarted it.
+/// What is known of an edge beside the report.
+pub(super) struct EdgeFacts<'a> {
+    /// A call has started the child.
+    pub(super) by_call: bool,
+    pub(super) killed: Option<AbortKind>,
+    /// The cause, if the edge is the end of an incarnation.
+    pub(super) cause: Option<&'a ExitReason>,
+    /// The sibling that has failed, or that a call has restarted, and with which this child was restarted.
+    pub(super) restarted_with: Option<&'a Path>,
+}
+
+/// An edge of a child's lifecycle.
 pub(super) fn report(
     bounds: &LogBounds,
     report: &Report,
     child: &Path,
-    at_debug: bool,
-    killed: Option<AbortKind>,
-    cause: Option<&ExitReason>,
-    restarted_with: Option<&Path>,
+    facts: &EdgeFacts<'_>,
     now: Instant,
 ) {
+    let EdgeFacts { by_call, killed, cause, restarted_with } = *facts;
     let restarted_with = restarted_with.map(field::display);
     let incarnation = report.incarnation;
     let (from, to) = (report.from, report.to);
     match (from, to) {
         // As in OTP, a child that is started by a call isn't logged at `info`.
-        (_, Lifecycle::Active) if at_debug => {
+        (_, Lifecycle::Active) if by_call => {
             debug!(target: "verger::lifecycle", %child, incarnation, restarted_with, "active");
         }
         (_, Lifecycle::Active) => bounded!(

@@ -52,21 +52,15 @@ fn tell_edge(report: &Report, restarted: Option<Key>, view: &StepView<'_>) {
     let reason = exit.map(|it| Arc::clone(&it.reason));
     if view.step.logged {
         let cause = view.children.incarnation(key).map(|it| it.start_cause);
-        let (at_debug, killed) = (cause == Some(StartCause::Manual), view.killed(report));
-        let bounds = &view.shared.tree.log_bounds;
         let in_group = cause == Some(StartCause::Group);
         let restarted = restarted.filter(|_| in_group).map(|key| view.path(key));
-        let reason = reason.as_deref();
-        log::report(
-            bounds,
-            report,
-            &view.path(key),
-            at_debug,
-            killed,
-            reason,
-            restarted.as_ref(),
-            now,
-        );
+        let facts = log::EdgeFacts {
+            by_call: cause == Some(StartCause::Manual),
+            killed: view.killed(report),
+            cause: reason.as_deref(),
+            restarted_with: restarted.as_ref(),
+        };
+        log::report(&view.shared.tree.log_bounds, report, &view.path(key), &facts, now);
     }
     if view.step.published {
         let waits = report.to == Lifecycle::Restarting;
