@@ -83,7 +83,7 @@ async fn tree_in(state: &str) -> (SupervisorHandle, &'static str) {
                 FailureDecision::give_up()
             };
             let b = worker("b", fails_once);
-            let app = Supervisor::builder("app").on_child_failure(move |it| decide(it)).child(b);
+            let app = Supervisor::builder("app").on_child_failure(decide).child(b);
             let app = start(app).await;
             sleep(2 * SECOND).await;
             app

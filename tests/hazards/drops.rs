@@ -128,7 +128,9 @@ fn a_helper_runs_on_the_runtime_of_its_tree_wherever_it_is_spawned() {
                 question.await.unwrap();
                 answer.send(()).unwrap();
             };
-            let first = other.block_on(async { ctx.spawn(helper) });
+            let entered = other.enter();
+            let first = ctx.spawn(helper);
+            drop(entered);
             drop(other);
             // Without any runtime.
             (first, ctx.spawn(async {}))
