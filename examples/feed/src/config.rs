@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use verger::HangupClaim;
 use verger::config::Config;
 
 use crate::acknowledged::Acknowledged;
@@ -19,14 +20,16 @@ use crate::tree;
 
 /// Keeps SIGHUP and SIGUSR2 from ending the process before the tree is there to be reloaded.
 ///
-/// tokio's handlers last as long as the process. Nothing is missed: the file is read after this.
-pub(crate) fn expect_signals(options: &Options) -> Result<(), Failure> {
-    if options.config.is_some() {
-        for kind in [SignalKind::hangup(), SignalKind::user_defined2()] {
-            drop(signal(kind).map_err(|error| format!("can't receive signals: {error}"))?);
-        }
+/// tokio's handlers last as long as the process. Nothing is missed: the file is read after this. Until the claim is dropped,
+/// SIGHUP doesn't stop the service.
+pub(crate) fn expect_signals(options: &Options) -> Result<Option<HangupClaim>, Failure> {
+    if options.config.is_none() {
+        return Ok(None);
     }
-    Ok(())
+    for kind in [SignalKind::hangup(), SignalKind::user_defined2()] {
+        drop(signal(kind).map_err(|error| format!("can't receive signals: {error}"))?);
+    }
+    Ok(Some(HangupClaim::new()))
 }
 
 /// Checks the configuration file, if there is one. Neither opens the database nor starts a child.

@@ -60,7 +60,7 @@ pub(crate) struct Outcome {
 pub(crate) async fn run(options: Options, lines: &LogLines) -> Result<Outcome, Failure> {
     // First, so that a signal during the start stops the service in order.
     let signals = verger::signals();
-    config::expect_signals(&options)?;
+    let _claim = config::expect_signals(&options)?;
     check(&options).await?;
     let (db, _temporary) = database(&options.db)?;
     let (position, input) = prepare(&db, &options)?;
