@@ -240,7 +240,7 @@ impl SupervisorHandle {
     ///     .await?;
     ///
     /// let cache = app.supervisor("cache").await?;
-    /// let (ended, killed) = tokio::join!(cache.wait(), app.kill_child("cache"));
+    /// let (ended, killed) = tokio::join!(cache.wait(), app.kill("cache"));
     /// killed?;
     /// assert!(matches!(ended, Err(RunError::Aborted { .. })));
     ///

@@ -49,7 +49,7 @@ use crate::suggest;
 /// assert_eq!(cache.path().as_str(), "app/cache");
 ///
 /// assert_eq!(app.restart("db").await?.incarnation(), Some(2));
-/// app.terminate_child("db").await?;
+/// app.stop_child("db").await?;
 /// assert_eq!(app.which_child("db").await?.lifecycle, Lifecycle::Stopped);
 ///
 /// app.stop("the example is over").await?;
@@ -113,7 +113,7 @@ impl SupervisorHandle {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let db = worker("db", async |ctx: Context| ctx.cancelled().await);
     /// # let app = Supervisor::builder("app").child(db).build()?.start().await?;
-    /// app.on_behalf_of("operator", "disk swap").terminate_child("db").await?;
+    /// app.on_behalf_of("operator", "disk swap").stop_child("db").await?;
     ///
     /// let db = app.which_child("db").await?;
     /// assert_eq!(db.explanation().unwrap(), "stopped by operator: disk swap");
@@ -335,7 +335,7 @@ impl SupervisorHandle {
     ///
     /// assert_eq!(app.child("db").await?.incarnation(), Some(1));
     ///
-    /// app.terminate_child("db").await?;
+    /// app.stop_child("db").await?;
     /// let error = app.child("db").await.unwrap_err();
     /// assert!(matches!(error, ControlError::InvalidState { .. }));
     /// # app.stop("the example is over").await?;
