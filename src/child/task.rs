@@ -319,6 +319,16 @@ thread_local! {
     };
 }
 
+/// Returns the slots of all threads.
+fn slots() -> Vec<Arc<Slot>> {
+    SLOTS.lock().iter().filter_map(Weak::upgrade).collect()
+}
+
+/// Returns what the threads poll, and since when.
+fn polls() -> impl Iterator<Item = (Arc<Incarnation>, Instant)> {
+    slots().into_iter().filter_map(|slot| slot.polled.lock().clone())
+}
+
 /// What a thread polls, and the questions that were asked on it.
 #[derive(Default)]
 struct Slot {
@@ -386,8 +396,7 @@ pub(crate) fn waits_for_thread(incarnation: &Arc<Incarnation>, blocked: Duration
     if WATCHES.load(Ordering::Relaxed) == 0 {
         return false;
     }
-    let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
-    let mut polls = slots.iter().filter_map(|slot| slot.polled.lock().clone());
+    let mut polls = polls();
     let is_polled = |polled: &Arc<Incarnation>| Arc::ptr_eq(polled, incarnation);
     let since = clock::real().checked_sub(blocked);
     let mut blocks = false;
@@ -413,9 +422,7 @@ impl PollWatch {
 
     /// Returns the polls of all threads, the longest first. A poll that began before the watch is not known.
     pub(crate) fn running(&self) -> Vec<RunningPoll> {
-        let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
-        let polls = slots.iter().filter_map(|slot| slot.polled.lock().clone());
-        let mut polls: Vec<_> = polls
+        let mut polls: Vec<_> = polls()
             .map(|(incarnation, since)| RunningPoll {
                 child: incarnation.path(),
                 incarnation,
@@ -428,9 +435,8 @@ impl PollWatch {
 
     /// Looks at the questions of all threads. Returns those that are to be logged.
     pub(crate) fn long_questions(&self, now: Instant) -> Vec<LongQuestion> {
-        let slots: Vec<_> = SLOTS.lock().iter().filter_map(Weak::upgrade).collect();
         let mut long = Vec::new();
-        for slot in slots {
+        for slot in slots() {
             // Without the lock: a question may be the last owner of what it knows.
             let mut asked = std::mem::take(&mut *slot.asked.lock());
             asked.retain(NotedQuestion::is_open);

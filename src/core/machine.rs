@@ -314,9 +314,6 @@ impl Machine {
         children.report_stopped(key, ExitReason::Killed, cx);
         if parks && !ends {
             each!(self, kind => kind.on_leaked(key, why, cx));
-            if why.removes() {
-                each!(self, kind => kind.discard(key, cx));
-            }
         } else {
             self.on_stopped(key, why, cx);
         }
@@ -504,7 +501,11 @@ impl Machine {
     pub(super) fn declare(&mut self, declaration: Declaration, cx: &mut StepCx<'_>) -> bool {
         match declaration {
             Declaration::Child { rules, links, place } => {
-                let key = each!(self, kind => kind.add(rules, place, cx));
+                let key = match self {
+                    Self::Ordered(ordered) => ordered.add(rules, place, cx),
+                    // Its children have no order.
+                    Self::Dynamic(dynamic) => dynamic.add(rules, cx),
+                };
                 if !links.is_empty() {
                     self.children_mut().link(key, links);
                 }

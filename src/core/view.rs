@@ -135,11 +135,6 @@ impl Machine {
         matches!(self, Self::Ordered(_)) && self.children().rules.strategy != Strategy::OneForOne
     }
 
-    /// Whether the child is aborted without a grace whenever it is stopped.
-    pub(crate) fn is_brutally_killed(&self, key: Key) -> bool {
-        self.rules_of(key).is_some_and(|rules| rules.shutdown.abort_kind() == AbortKind::Brutal)
-    }
-
     /// Returns a chain from one of `keys` to a child that requires `id`, if there is one. Each child
     /// of the chain requires the next.
     pub(crate) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
@@ -156,10 +151,9 @@ impl Machine {
         self.rules_of(key).is_some_and(|rules| rules.is_supervisor())
     }
 
-    /// Whether an abort of the child in a stop is a missed grace.
-    pub(crate) fn misses_grace(&self, key: Key) -> bool {
-        let rules = self.rules_of(key);
-        rules.is_some_and(|rules| rules.shutdown.abort_kind() == AbortKind::Missed)
+    /// Returns what an abort of the child in a stop means.
+    pub(crate) fn abort_kind(&self, key: Key) -> Option<AbortKind> {
+        self.rules_of(key).map(|rules| rules.shutdown.abort_kind())
     }
 
     pub(crate) fn view(&self, key: Key, now: Instant) -> Option<View> {

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use self::occupied::OccupiedPlaces;
 use super::{
-    ChildAnswer, ChildState, Children, DownState, Effect, Finish, Key, Position, SLICE, StepCx,
-    StopReason, Timer,
+    ChildAnswer, ChildState, Children, DownState, Effect, Finish, Key, SLICE, StepCx, StopReason,
+    Timer,
 };
 use crate::clock::later;
 use crate::policy::{ChildRules, Rules};
@@ -80,12 +80,7 @@ impl Dynamic {
         }
     }
 
-    pub(super) fn add(
-        &mut self,
-        rules: Arc<ChildRules>,
-        _place: Option<Position>,
-        cx: &mut StepCx<'_>,
-    ) -> Key {
+    pub(super) fn add(&mut self, rules: Arc<ChildRules>, cx: &mut StepCx<'_>) -> Key {
         let key = self.children.add(rules, 0, cx);
         self.occupied.insert(key.index());
         key

@@ -307,9 +307,13 @@ impl Ordered {
         self.forget_or_set_down(key, DownState::Ignored, cx);
     }
 
-    /// A child was aborted and still runs, and is parked so that it does not run twice.
-    pub(in crate::core) fn on_leaked(&mut self, key: Key, _why: StopReason, cx: &mut StepCx<'_>) {
-        self.set_down(key, DownState::Leaked, cx);
+    /// A child was aborted and still runs. It is removed, or parked so that it does not run twice.
+    pub(in crate::core) fn on_leaked(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
+        if why.removes() {
+            self.discard(key, cx);
+        } else {
+            self.set_down(key, DownState::Leaked, cx);
+        }
     }
 
     /// Leaves a child down whose end also ends the supervisor.

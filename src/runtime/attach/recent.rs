@@ -128,12 +128,6 @@ impl Recent {
         self.gone.iter().rev().find(|gone| gone.child.is(segment))
     }
 
-    /// Returns how a child that was removed has exited.
-    pub(in crate::runtime) fn exit_of(&self, child: &ChildName) -> Option<ExitReason> {
-        let gone = self.gone.iter().rev().find(|gone| gone.child == *child)?;
-        gone.exit.as_ref().map(|(reason, _)| (**reason).clone())
-    }
-
     /// Returns the last incarnation of a child that was removed.
     pub(in crate::runtime) fn last_incarnation(
         &self,

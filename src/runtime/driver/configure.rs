@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::requests::Call;
 use super::state::Driver;
 use crate::core::{Declaration, Key, MachineEvent};
-use crate::policy::{ChildOptions, ChildRules};
+use crate::policy::{ChildOptions, ChildRules, Layers};
 use crate::runtime::blueprint::Blueprint;
 use crate::runtime::request::{
     ChildFacts, FactsPage, Pending, Recode, Responder, Segment, Started, WhichChildren, respond,
@@ -198,25 +198,21 @@ impl Driver {
         let old = Arc::clone(self.machine.rules_of(key)?);
         let layers = self.shared.layers(&name, old.spec.awaits_config);
         let is_same = old.is_of(&old.spec, &self.blueprint.rules, &layers);
-        (!is_same).then(|| {
-            let rules = self.shared.resolve(&old.spec, &self.blueprint.rules, layers);
-            self.watch_bounds(&rules);
-            rules
-        })
+        (!is_same).then(|| self.resolve_with(&old.spec, layers))
     }
 
     /// Returns the rules of a new child, or of a child with new code.
     pub(super) fn resolve(&mut self, name: &str, spec: &Arc<ChildOptions>) -> Arc<ChildRules> {
         let layers = self.shared.layers(name, spec.awaits_config);
-        let rules = self.shared.resolve(spec, &self.blueprint.rules, layers);
-        self.watch_bounds(&rules);
-        rules
+        self.resolve_with(spec, layers)
     }
 
-    /// Keeps the bounds of a child even while another one blocks its thread.
-    fn watch_bounds(&self, rules: &ChildRules) {
+    fn resolve_with(&self, spec: &Arc<ChildOptions>, layers: Layers) -> Arc<ChildRules> {
+        let rules = self.shared.resolve(spec, &self.blueprint.rules, layers);
         if rules.is_bounded() || self.blueprint.rules.stop_deadline.is_some() {
+            // The bounds are kept even while another child blocks the thread.
             watch::watch_bounds(&self.shared);
         }
+        rules
     }
 }

@@ -154,14 +154,16 @@ impl Driver {
     pub(super) fn abort(&mut self, key: Key, now: Instant) {
         if self.machine.is_supervisor(key) {
             if let Some(incarnation) = self.children.incarnation(key)
-                && (self.machine.is_brutally_killed(key) || self.is_brutal())
+                && (self.machine.abort_kind(key) == Some(AbortKind::Brutal) || self.is_brutal())
             {
                 incarnation.mark_brutal();
             }
             self.children.raise_below(key, StopLevel::Abort);
         } else {
             // Its end was reported when it failed, and is not reported as killed.
-            if self.machine.is_failing(key) && self.machine.misses_grace(key) {
+            if self.machine.is_failing(key)
+                && self.machine.abort_kind(key) == Some(AbortKind::Missed)
+            {
                 self.missed_grace(key, now);
             }
             self.aborts.has_stopped = true;
@@ -188,7 +190,7 @@ impl Driver {
             .machine
             .rules_of(key)
             .is_some_and(|rules| self.children.waits_for_thread(key, rules.leak_timeout));
-        if waits && self.machine.misses_grace(key) {
+        if waits && self.machine.abort_kind(key) == Some(AbortKind::Missed) {
             self.missed_grace(key, now);
         }
         // A supervisor that doesn't end has leaked what is below it. Its own task can go.

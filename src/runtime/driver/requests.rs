@@ -147,7 +147,6 @@ impl Driver {
             return;
         }
         let path = || child.under(self.shared.path());
-        let gone = || self.attachments.recent.exit_of(&child);
         let result = match answer {
             core::ChildAnswer::Done => Ok(StartOutcome::Done),
             core::ChildAnswer::Ignored => Ok(StartOutcome::Declined),
@@ -171,10 +170,7 @@ impl Driver {
                 let (by, lasting) = self.withheld_by(key, why, now);
                 Err(ControlError::Withheld { path: path(), why: why.word(), by, lasting })
             }
-            core::ChildAnswer::NotFound => {
-                let (similar, exit) = (Vec::new(), gone());
-                Err(ControlError::NotFound { path: path(), similar, exit })
-            }
+            core::ChildAnswer::NotFound => Err(self.not_found(path().name())),
             core::ChildAnswer::Spent => Err(ControlError::Spent { path: path() }),
             core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
             core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
