@@ -50,14 +50,15 @@ impl VendorError {
 fn wait(error: &CallError<VendorError>) -> Option<Duration> {
     match error {
         CallError::Failed(error) => error.retry_after(),
-        CallError::Open { retry_in, .. } => Some(*retry_in).filter(|wait| !wait.is_zero()),
+        CallError::Open { retry_in, .. } => Some(*retry_in),
         _ => None,
     }
 }
 
 /// Whether the vendor refused the call because of its rate limit.
 fn is_refused(error: &CallError<VendorError>) -> bool {
-    matches!(error, CallError::Open { .. } | CallError::Failed(VendorError::TooManyRequests(_)))
+    use CallError::{Failed, HalfOpen, Open};
+    matches!(error, Open { .. } | HalfOpen { .. } | Failed(VendorError::TooManyRequests(_)))
 }
 
 /// Whether a later call may succeed.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
 
-use super::circuit::{Circuit, CircuitChange, CircuitState, Permit};
+use super::circuit::{Circuit, CircuitChange, CircuitState, Permit, Refusal};
 use crate::clock::now;
 use crate::human_duration::HumanDuration;
 use crate::invisible::Visible;
@@ -200,7 +200,8 @@ impl<E> CircuitBreaker<E> {
     ///
     /// # Errors
     ///
-    /// * [`CallError::Open`] if the call was refused,
+    /// * [`CallError::Open`] if the call was refused because the circuit is open,
+    /// * [`CallError::HalfOpen`] if it was refused because a probe is in progress,
     /// * [`CallError::TimedOut`] if the call took longer than its [timeout](Self::call_timeout),
     /// * [`CallError::Failed`] with the error that the call returned.
     ///
@@ -220,8 +221,13 @@ impl<E> CircuitBreaker<E> {
         consume_budget().await;
         let settings = &self.shared.settings;
         let (admitted, change) = self.shared.circuit.lock().admit(now());
-        let permit = admitted
-            .map_err(|retry_in| CallError::Open { name: self.shared.name.clone(), retry_in })?;
+        let permit = admitted.map_err(|refusal| {
+            let name = self.shared.name.clone();
+            match refusal {
+                Refusal::Open(retry_in) => CallError::Open { name, retry_in },
+                Refusal::HalfOpen(at_most) => CallError::HalfOpen { name, at_most },
+            }
+        })?;
         let mut in_progress = CallInProgress { breaker: self, permit: Some(permit) };
         self.report(change);
         let result = match settings.call_timeout {
@@ -310,12 +316,20 @@ impl<E> fmt::Debug for CircuitBreaker<E> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError<E> {
-    /// The call was refused, because the circuit is open or half open.
+    /// The call was refused, because the circuit is open.
     Open {
         /// The name of the breaker.
         name: String,
-        /// The time until the next probe is let through, even while a probe is in progress: that one may hang.
+        /// The time until a probe is let through.
         retry_in: Duration,
+    },
+    /// The call was refused, because the circuit is half open: a probe is in progress.
+    HalfOpen {
+        /// The name of the breaker.
+        name: String,
+        /// The time until the next probe is let through if this one hangs. It usually has its result much
+        /// earlier, so a caller tries again after its usual delay.
+        at_most: Duration,
     },
     /// The call took longer than its timeout, and was dropped.
     TimedOut {
@@ -334,6 +348,10 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
             Self::Open { name, retry_in } => {
                 let (name, retry_in) = (Visible(name), HumanDuration(rounded(*retry_in)));
                 write!(f, "{name}: the circuit is open for another {retry_in}")
+            }
+            Self::HalfOpen { name, at_most } => {
+                let (name, at_most) = (Visible(name), HumanDuration(rounded(*at_most)));
+                write!(f, "{name}: a probe decides whether the circuit closes, within {at_most}")
             }
             Self::TimedOut { name, after } => {
                 write!(f, "{}: no answer within {}", Visible(name), HumanDuration(*after))
@@ -357,7 +375,7 @@ impl<E: Error + 'static> Error for CallError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Failed(error) => Some(error),
-            Self::Open { .. } | Self::TimedOut { .. } => None,
+            Self::Open { .. } | Self::HalfOpen { .. } | Self::TimedOut { .. } => None,
         }
     }
 }

@@ -109,7 +109,7 @@ async fn kin_166_calls_during_a_probe_are_refused() {
     });
     tokio::task::yield_now().await;
     let refused = work(&breaker).await.unwrap_err();
-    assert_eq!(refused.to_string(), "db: the circuit is open for another 10s");
+    assert_eq!(refused.to_string(), "db: a probe decides whether the circuit closes, within 10s");
     assert_eq!(probe.await.unwrap(), Ok(()));
     assert_eq!(work(&breaker).await, Ok(7));
 }
