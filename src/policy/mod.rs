@@ -83,8 +83,8 @@ pub(crate) use self::health::{HealthCounter, HealthSettings};
 pub(crate) use self::limits::{DefaultLimit, Limits, SetTwice, WrittenLimits, set};
 pub use self::limits::{OnExhausted, OnLeak};
 pub(crate) use self::options::{
-    ChildLayer, ChildOptions, ForWorkers, Places, Rules, SpecFacts, SpecKind, SupervisorLayer,
-    Withheld, WrittenAt,
+    ChildLayer, ChildOptions, ForWorkers, Places, Revival, Rules, SpecFacts, SpecKind,
+    SupervisorLayer, Withheld, WrittenAt,
 };
 pub use self::presets::Preset;
 pub use self::random::Random;

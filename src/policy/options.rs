@@ -115,6 +115,17 @@ impl Withheld {
     }
 }
 
+/// How a message starts a temporary child again that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Revival {
+    /// After a failure when the backoff is over, and otherwise immediately.
+    AfterBackoff,
+    /// Immediately, also after a failure, as in elfo. Such a start is charged to no limit.
+    AtOnce,
+    /// Not at all: the child is removed when it ends, as in OTP.
+    Never,
+}
+
 /// The rules of one supervisor, with a value for each field.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
@@ -135,9 +146,8 @@ pub(crate) struct Rules {
     pub(crate) count_failed_starts: bool,
     /// Whether giving up is a clean exit, as in OTP.
     pub(crate) gives_up_cleanly: bool,
-    /// Whether a temporary child that has ended is removed even if a message could start it again, as in
-    /// OTP.
-    pub(crate) forgets_temporary: bool,
+    /// How a message starts a temporary child again.
+    pub(crate) revival: Revival,
     /// Whether a callback decides on failures. Set when the supervisor starts.
     pub(crate) has_failure_callback: bool,
     pub(crate) leak_timeout: Duration,
@@ -174,7 +184,7 @@ impl Default for Rules {
             group_restart: Duration::ZERO,
             count_failed_starts: false,
             gives_up_cleanly: false,
-            forgets_temporary: false,
+            revival: Revival::AfterBackoff,
             has_failure_callback: false,
             leak_timeout: Duration::from_secs(1),
             stop_deadline: None,

@@ -184,7 +184,7 @@ fn rules(description: &Description, path: &Path) -> Result<Rules, BuildError> {
         of_each: if preset.is_some() { None } else { default.of_each },
         count_failed_starts: preset.is_some_and(|preset| preset.count_failed_starts),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
-        forgets_temporary: preset.is_some_and(|preset| preset.forgets_temporary),
+        revival: preset.map_or(default.revival, |preset| preset.revival),
         defaults: options.defaults.options.clone(),
         preset: preset.map(Preset::of_children).unwrap_or_default(),
         random: options.random.clone(),

@@ -3,11 +3,12 @@
 //! A child that a message starts is down until a message waits for it, and again when it has exited and its trigger
 //! does not restart it. A temporary one is kept like any other, so that a message can start it again; but
 //! a restart of its group leaves it *dormant*, as before its first message. It is Stopped then, even
-//! after a failure. Rules that forget temporary children remove it when it exits.
+//! after a failure. Rules that forget temporary children remove it when it exits, and others start it immediately.
 //!
 //! That a message waits is reported once. It is remembered until an incarnation starts, even while the child
 //! still runs. A message does not start a child that was terminated or given up on, and is forgotten then.
-//! A child that has failed is started when its backoff is over.
+//! A child that has failed is started when its backoff is over, unless its supervisor's rules for temporary children
+//! say otherwise.
 //!
 //! A child whose delivery is delayed starts immediately instead of waiting, and its messages wait in its
 //! place. This applies only where the child restarts alone: a group waits, and so does a pause.
@@ -25,7 +26,7 @@ use std::time::Instant;
 use crate::clock::later;
 use crate::core::{ChildState, Children, DownState, Key, RestartDecision, StepCx};
 use crate::exit::ExitReason;
-use crate::policy::{OnExhausted, StartCause};
+use crate::policy::{OnExhausted, Revival, StartCause};
 
 impl Children {
     /// Remembers that a message waits for the child. Returns whether messages start it.
@@ -54,7 +55,8 @@ impl Children {
         key: Key,
         cx: &mut StepCx<'_>,
     ) -> Option<(OnExhausted, Arc<ExitReason>)> {
-        if self.state(key) != Some(ChildState::Down(DownState::NotRestarted)) {
+        let at_once = self.rules.revival == Revival::AtOnce && self.is_dormant_temporary(key);
+        if at_once || self.state(key) != Some(ChildState::Down(DownState::NotRestarted)) {
             self.launch(key, StartCause::OnMessage, cx);
             return None;
         }

@@ -40,7 +40,7 @@ use super::{
     Key, Machine, StepCx, Timer, each,
 };
 use crate::exit::ExitReason;
-use crate::policy::{ChildRules, RestartType, StartCause};
+use crate::policy::{ChildRules, RestartType, Revival, StartCause};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -276,7 +276,7 @@ impl Children {
         let Some(entry) = self.entries.get(key) else { return false };
         entry.conditions.is_some()
             && entry.rules.spec.on_message
-            && !self.rules.forgets_temporary
+            && self.rules.revival != Revival::Never
             && entry.rules.restart_type() == RestartType::Temporary
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{
     Backoff, BinarySlots, ChildLayer, FirstStart, Intensity, Jitter, OnExhausted, OnExit, Reset,
-    RestartPolicy, RestartType, Trigger, UnknownWord,
+    RestartPolicy, RestartType, Revival, Trigger, UnknownWord,
 };
 use crate::exit::ExitKind;
 
@@ -67,8 +67,8 @@ pub struct Preset {
     pub(crate) count_failed_starts: bool,
     /// Whether a supervisor that gives up ends as `Shutdown`, and not as `Escalated`.
     pub(crate) gives_up_cleanly: bool,
-    /// Whether a temporary child that has ended is removed even if a message could start it again.
-    pub(crate) forgets_temporary: bool,
+    /// How a message starts a temporary child again.
+    pub(crate) revival: Revival,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -191,14 +191,18 @@ impl Preset {
     /// elfo, which restarts nothing by default, with the delays of its documentation.
     ///
     /// With [`start_on_message`](crate::ChildSpec::start_on_message), a message starts a child that has
-    /// ended. elfo's policies `on_failure` and `always` are [`RestartType::Transient`] and
+    /// ended, also soon after a failure: such a start doesn't wait for the backoff, and is charged to no
+    /// limit. elfo's policies `on_failure` and `always` are [`RestartType::Transient`] and
     /// [`RestartType::Permanent`]; set one on the child, or in the defaults. A child that was active for
     /// at least the first delay is then restarted at once.
     #[must_use]
     pub fn elfo() -> Self {
         let backoff = Backoff::exponential(secs(5), secs(30)).jitter(Jitter::None);
         let backoff = backoff.reset_after(secs(5)).at_once_after_reset();
-        Self::of("elfo", RestartType::Temporary.into(), backoff)
+        Self {
+            revival: Revival::AtOnce,
+            ..Self::of("elfo", RestartType::Temporary.into(), backoff)
+        }
     }
 
     /// Erlang/OTP: one restart in 5 s, at once, and giving up is a clean exit.
@@ -299,7 +303,7 @@ impl Preset {
             first_start: FirstStart::Retry,
             count_failed_starts: false,
             gives_up_cleanly: false,
-            forgets_temporary: false,
+            revival: Revival::AfterBackoff,
         }
     }
 
@@ -309,7 +313,7 @@ impl Preset {
             first_start: FirstStart::Fail,
             count_failed_starts: true,
             gives_up_cleanly: true,
-            forgets_temporary: true,
+            revival: Revival::Never,
             ..Self::of(name, Trigger::any(), Backoff::none())
         }
     }

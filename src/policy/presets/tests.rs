@@ -109,7 +109,7 @@ fn the_options_for_children_are_the_trigger_and_the_backoff() {
 }
 
 /// Whether a failed first start fails the start, failures before a child is active are always charged,
-/// giving up is a clean exit, and temporary children that have ended are always removed.
+/// giving up is a clean exit, and how a message starts a temporary child again.
 #[test]
 fn first_start_charges_and_giving_up_of_each_preset() {
     for preset in Preset::all() {
@@ -121,7 +121,12 @@ fn first_start_charges_and_giving_up_of_each_preset() {
         let first = if fails { FirstStart::Fail } else { FirstStart::Retry };
         let found = (preset.first_start, preset.count_failed_starts, preset.gives_up_cleanly);
         assert_eq!(found, (first, counts, cleanly), "{}", preset.name());
-        assert_eq!(preset.forgets_temporary, cleanly, "{}", preset.name());
+        let revival = match preset.name() {
+            "otp" | "elixir" => Revival::Never,
+            "elfo" => Revival::AtOnce,
+            _ => Revival::AfterBackoff,
+        };
+        assert_eq!(preset.revival, revival, "{}", preset.name());
     }
 }
 

@@ -4,7 +4,7 @@ use super::{group, not_restarted, on_message, returns, send};
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Simulation, at_most, fake, rules, secs};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{AutoShutdown, Backoff, RestartType, Rules, Strategy};
+use crate::policy::{AutoShutdown, Backoff, RestartType, Revival, Rules, Strategy};
 
 const GROUPS: [Strategy; 3] = [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne];
 
@@ -32,7 +32,7 @@ fn a_temporary_child_is_removed_at_its_end_even_if_a_message_is_pending_where_ot
         assert!(!returns(&sim, "a"));
         sim.send("a");
     }
-    let rules = Rules { forgets_temporary: true, ..rules() };
+    let rules = Rules { revival: Revival::Never, ..rules() };
     check(Simulation::running(rules.clone(), [fake("a").temporary().on_message()]));
     check(Simulation::dynamic(rules, [fake("a").temporary().on_message()]));
 }

@@ -4,7 +4,7 @@ use super::{not_restarted, on_message, returns, send};
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Simulation, at_most, fake, ms, rules, secs};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, Jitter, OnExhausted, RestartType, Rules, Start, Strategy};
+use crate::policy::{Backoff, Jitter, OnExhausted, RestartType, Revival, Rules, Start, Strategy};
 
 fn doubling() -> Rules {
     Rules { backoff: Backoff::exponential(secs(4), secs(60)).jitter(Jitter::None), ..rules() }
@@ -61,6 +61,34 @@ fn after_a_clean_end_a_message_starts_it_at_once() {
     sim.end("a");
     send(&mut sim, "a");
     assert_eq!(sim.alive(), "a#2");
+}
+
+/// elfo's `never`: a failed actor is gone, and the next message starts another one.
+///
+/// Rule: seed4.20
+#[test]
+fn where_elfo_does_so_a_message_starts_a_temporary_child_soon_after_its_failure_and_without_a_limit()
+ {
+    let rules = Rules { revival: Revival::AtOnce, ..doubling() };
+    let child = fake("a").temporary().on_message().consecutive(0);
+    for mut sim in [
+        Simulation::running(rules.clone(), [child.clone()]),
+        Simulation::dynamic(rules.clone(), [child.clone()]),
+    ] {
+        for alive in ["a#1", "a#2", "a#3"] {
+            send(&mut sim, "a");
+            assert_eq!(sim.alive(), alive);
+            sim.fail("a");
+            assert_eq!(sim.alive(), "");
+            assert!(returns(&sim, "a"));
+        }
+    }
+    // Others wait for their backoff, because they may be restarted by their trigger.
+    let mut sim = Simulation::running(rules, [not_restarted("a")]);
+    send(&mut sim, "a");
+    sim.fail("a");
+    send(&mut sim, "a");
+    assert_eq!(sim.lifecycle("a"), Lifecycle::Restarting);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     Backoff, ChildOptions, ChildRules, Limits, OnExhausted, OnExit, Resolution, RestartPolicy,
-    RestartType, Rules, StartCause,
+    RestartType, Revival, Rules, StartCause,
 };
 
 /// What never changes about a child.
@@ -181,7 +181,7 @@ impl ChildAccount {
     /// Whether it is temporary, and kept for a message to start it.
     pub(super) fn is_dormant_temporary(&self) -> bool {
         let temporary = self.rules.restart_type() == RestartType::Temporary;
-        temporary && self.rules.spec.on_message && !self.rules.supervisor.forgets_temporary
+        temporary && self.rules.spec.on_message && self.rules.supervisor.revival != Revival::Never
     }
 
     pub(super) fn backoff(&self) -> &Backoff {

@@ -21,7 +21,7 @@ use super::{DeclaredChild, Invariants, Violation, ensure};
 use crate::core::{Decision, Key, Machine};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{FirstStart, OnExhausted, OnExit, Reset};
+use crate::policy::{FirstStart, OnExhausted, OnExit, Reset, Revival};
 
 impl Invariants {
     pub(super) fn decided(
@@ -39,6 +39,8 @@ impl Invariants {
         let again = std::mem::replace(&mut child.decided, true);
         ensure(again == by_message, "an end is decided once, and once more for each message")?;
         if by_message {
+            let at_once = rules.revival == Revival::AtOnce && child.is_dormant_temporary();
+            ensure(!at_once, "a start that doesn't wait is charged to no limit")?;
             return self.check_attempt(key, reason, decision, None, now);
         }
         if decision == Decision::Exit {

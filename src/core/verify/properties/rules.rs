@@ -6,7 +6,8 @@ use proptest::sample::select;
 use super::children::{an_intensity, exhausted};
 use crate::core::verify::simulation::ms;
 use crate::policy::{
-    AutoShutdown, Backoff, DefaultLimit, FirstStart, Jitter, Reset, Rules, Start, Strategy as Range,
+    AutoShutdown, Backoff, DefaultLimit, FirstStart, Jitter, Reset, Revival, Rules, Start,
+    Strategy as Range,
 };
 
 pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
@@ -32,10 +33,11 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
             DefaultLimit { of_workers, of_supervisors, period: ms(period) }
         });
     let of_each = prop::option::weighted(0.3, of_each);
-    let charge_and_ask = (any::<bool>(), any::<bool>(), of_each);
+    let revival = select(&[Revival::AfterBackoff, Revival::AtOnce, Revival::Never]);
+    let charge_and_ask = (any::<bool>(), any::<bool>(), of_each, revival);
     (backoff, strategy, auto, start, (first, exhausted(), limit, charge_and_ask)).prop_map(
         |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, limit, rest))| {
-            let (charge, has_failure_callback, of_each) = rest;
+            let (charge, has_failure_callback, of_each, revival) = rest;
             Rules {
                 strategy,
                 auto_shutdown,
@@ -46,6 +48,7 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
                 of_each,
                 count_failed_starts: charge,
                 has_failure_callback,
+                revival,
                 leak_timeout: ms(100),
                 backoff,
                 ..Rules::default()
