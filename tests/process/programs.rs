@@ -355,6 +355,18 @@ async fn main_that_ends_well() -> Result<(), RunError> {
 /// How long a program may write no line. A stop in its stages takes half of that.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Returns the command that starts this binary by a launcher.
+///
+/// SIGHUP has its default action, also where the tests themselves run under `nohup`.
+fn launched_by(launcher: &[&str]) -> Command {
+    let default: &[&str] =
+        if cfg!(target_os = "linux") { &["env", "--default-signal=HUP"] } else { &["env"] };
+    let words = [default, launcher].concat();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(std::env::current_exe().unwrap());
+    command
+}
+
 /// A running program.
 pub(crate) struct Program {
     process: Child,
@@ -363,7 +375,7 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn start(name: &str, threads: usize) -> Self {
-        Self::start_by(Command::new(std::env::current_exe().unwrap()), name, threads)
+        Self::start_by(launched_by(&[]), name, threads)
     }
 
     /// Starts with a command that takes the arguments of the test binary.
@@ -596,8 +608,8 @@ fn cause(program: Program) -> String {
 #[test]
 fn a_closed_terminal_stops_a_program_unless_it_was_started_to_outlive_it() {
     for (launcher, signal) in [("env", "SIGHUP"), ("setsid", "SIGHUP"), ("nohup", "SIGTERM")] {
-        let mut command = Command::new(launcher);
-        command.arg(std::env::current_exe().unwrap()).stdin(Stdio::null());
+        let mut command = launched_by(&[launcher]);
+        command.stdin(Stdio::null());
         let mut program = Program::start_by(command, "logging", 1);
         program.wait_for(&["listening"]);
         program.signals(&["HUP", "TERM"]);
