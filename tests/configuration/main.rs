@@ -2,6 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[cfg(feature = "signal")]
+mod documents;
 mod edges;
 mod limits;
 #[path = "../common/log.rs"]

@@ -30,6 +30,10 @@ mod flaky;
 mod process;
 #[path = "../../examples/rate_limited.rs"]
 mod rate_limited;
+#[cfg(all(unix, feature = "config-file", feature = "signal"))]
+#[allow(dead_code, reason = "`configuration` compares its timelines")]
+#[path = "../../examples/documents/restart_policies.rs"]
+mod restart_policies;
 #[path = "../../examples/shared_pool.rs"]
 mod shared_pool;
 #[path = "../../examples/tcp_chat.rs"]
@@ -54,6 +58,8 @@ fn example() {
         #[cfg(all(target_os = "linux", feature = "process"))]
         "process" => process::main().report(),
         "rate_limited" => rate_limited::main().report(),
+        #[cfg(all(unix, feature = "config-file", feature = "signal"))]
+        "restart_policies" => restart_policies::run().report(),
         "shared_pool" => shared_pool::main().report(),
         "tcp_chat" => tcp_chat::main().report(),
         other => panic!("there is no example {other:?}"),
@@ -204,6 +210,52 @@ fn config_layers_overrides_the_file_by_environment_variables() {
         ("APP__app/writer__restart__when", "sometimes"),
     ]);
     assert!(!ended_well && !out.contains("batches of"), "nothing is started: {out}");
+}
+
+/// Rule: seed4.08
+#[cfg(all(unix, feature = "config-file", feature = "signal"))]
+#[test]
+fn the_program_of_elfos_document_reloads_its_file_at_real_signals() {
+    use std::fs;
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let file = std::env::temp_dir().join(format!("verger-elfo-{}.toml", std::process::id()));
+    let document = include_str!("../../examples/documents/elfo.toml");
+    fs::write(&file, document).unwrap();
+    let mut command = command("restart_policies");
+    command.env("CONFIG_FILE", &file).stdout(Stdio::piped());
+    let mut program = command.spawn().unwrap();
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    let mut wait_for = |pattern: &str| {
+        let mut before = Vec::new();
+        for line in &mut lines {
+            let line = line.unwrap();
+            if matches(&line, pattern) {
+                return;
+            }
+            before.push(line);
+        }
+        panic!("{pattern:?} did not come: {before:#?}");
+    };
+    let signal = |signal: &str| {
+        let sent = Command::new("kill").args([signal, &program.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    wait_for(" INFO verger::lifecycle: active child=system/group_c incarnation=1");
+    fs::write(&file, format!("{document}config = {{ limit = 7 }}\n")).unwrap();
+    signal("-HUP");
+    wait_for(" INFO verger::config: reloaded trigger=\"SIGHUP\" changes=1 unchanged=2");
+    fs::write(&file, format!("{document}config = {{ limit = 13 }}\n")).unwrap();
+    signal("-HUP");
+    wait_for("ERROR verger::config: refused *problem=\"ValidateConfig: 13 is unlucky\"");
+    wait_for(" WARN verger::config: configuration not changed trigger=\"SIGHUP\"");
+    fs::write(&file, format!("{document}config = {{ limit = 7 }}\n")).unwrap();
+    signal("-USR2");
+    wait_for(" INFO verger::config: reloaded trigger=\"SIGUSR2\" changes=3 unchanged=0");
+    signal("-TERM");
+    assert_eq!(program.wait().unwrap().code(), Some(0));
+    fs::remove_file(file).unwrap();
 }
 
 #[cfg(all(unix, feature = "config-file", feature = "signal"))]
