@@ -47,7 +47,57 @@ impl Context {
     /// [`ServiceError::AlreadyProvided`] if a sibling provides a value of the same type, without a name as well.
     /// [`provide_named`](Self::provide_named) tells them apart.
     pub fn provide<T: Clone + Send + Sync + 'static>(&self, value: T) -> Result<(), ServiceError> {
-        self.offer(None, value)
+        self.offer(own_scope(self), None, value)
+    }
+
+    /// Provides a value as [`provide`](Self::provide) does, to the children of a supervisor further up and to everything
+    /// below them.
+    ///
+    /// `ancestor` is the path of a supervisor above this child, such as `app`, with or without the serial numbers of
+    /// dynamic children. A child that can't [require](crate::ChildSpec::requires) the provider, since it has to run
+    /// while that is down, finds the value this way.
+    ///
+    /// ```
+    /// use verger::{Context, Exit, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// #[derive(Clone)]
+    /// struct Pool(&'static str);
+    ///
+    /// async fn db(ctx: Context) -> Exit {
+    ///     ctx.provide_to("app", Pool("postgres://db"))?;
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// let storage = Supervisor::builder("storage").child(worker("db", db));
+    /// let app = Supervisor::builder("app").child(storage).build()?.start().await?;
+    /// let Pool(url) = app.service().await?;
+    /// assert_eq!(url, "postgres://db");
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * [`ServiceError::NotAnAncestor`] if there is no supervisor with this path above this child,
+    /// * [`ServiceError::AlreadyProvided`] if a different child provides a value of the same type there.
+    pub fn provide_to<T: Clone + Send + Sync + 'static>(
+        &self,
+        ancestor: &str,
+        value: T,
+    ) -> Result<(), ServiceError> {
+        let found = scopes(self).find(|scope| {
+            scope.as_str() == ancestor || scope.without_serials().as_str() == ancestor
+        });
+        let scope = found.ok_or_else(|| ServiceError::NotAnAncestor {
+            path: self.path(),
+            service: type_name::<T>(),
+            requested: ancestor.to_owned(),
+        })?;
+        self.offer(scope, None, value)
     }
 
     /// Provides a value as [`provide`](Self::provide) does, under a name. Values of one type with different
@@ -80,11 +130,12 @@ impl Context {
         name: &str,
         value: T,
     ) -> Result<(), ServiceError> {
-        self.offer(Some(name), value)
+        self.offer(own_scope(self), Some(name), value)
     }
 
     fn offer<T: Send + Sync + 'static>(
         &self,
+        scope: Path,
         name: Option<&str>,
         value: T,
     ) -> Result<(), ServiceError> {
@@ -92,7 +143,7 @@ impl Context {
             return Ok(());
         }
         let services = &supervisor_of(self).tree.service.values;
-        let (key, value) = (self.own_key::<T>(name), Arc::new(value));
+        let (key, value) = (key_in::<T>(scope, name), Arc::new(value));
         let provided = services.provide(key, &self.incarnation, value, type_name::<T>());
         provided.map_err(|provider| ServiceError::AlreadyProvided {
             path: self.path(),
@@ -102,22 +153,20 @@ impl Context {
         })
     }
 
-    /// Withdraws the value of this type that this incarnation [provides](Self::provide), if it does.
+    /// Withdraws the value of this type that this incarnation [provides](Self::provide), to its siblings or
+    /// [further up](Self::provide_to), if it does.
     pub fn withdraw<T: Send + Sync + 'static>(&self) {
-        let key = self.own_key::<T>(None);
-        supervisor_of(self).tree.service.values.withdraw(&key, &self.incarnation);
+        for scope in scopes(self) {
+            let key = key_in::<T>(scope, None);
+            supervisor_of(self).tree.service.values.withdraw(&key, &self.incarnation);
+        }
     }
 
     /// Withdraws the value of this type and name that this incarnation [provides](Self::provide_named), if it
     /// does.
     pub fn withdraw_named<T: Send + Sync + 'static>(&self, name: &str) {
-        let key = self.own_key::<T>(Some(name));
+        let key = key_in::<T>(own_scope(self), Some(name));
         supervisor_of(self).tree.service.values.withdraw(&key, &self.incarnation);
-    }
-
-    fn own_key<T: 'static>(&self, name: Option<&str>) -> ServiceKey {
-        let (scope, name) = (own_scope(self), name.map(Arc::from));
-        ServiceKey { scope, type_id: TypeId::of::<T>(), name }
     }
 
     /// Waits until a value of type `T` is provided, and returns a clone of it.
@@ -201,6 +250,15 @@ impl Context {
     }
 }
 
+/// The supervisors above a child, whose children find what it provides to them: its own one first.
+fn scopes(ctx: &Context) -> impl Iterator<Item = Path> {
+    std::iter::successors(Some(own_scope(ctx)), Path::parent)
+}
+
+fn key_in<T: 'static>(scope: Path, name: Option<&str>) -> ServiceKey {
+    ServiceKey { scope, type_id: TypeId::of::<T>(), name: name.map(Arc::from) }
+}
+
 /// The reason why a child can't provide a value.
 ///
 /// `Debug` prints the same text as `Display`.
@@ -241,6 +299,27 @@ pub enum ServiceError {
         /// The name of the value, if it has one.
         name: Option<String>,
     },
+    /// [`provide_to`](Context::provide_to) names no supervisor above the child.
+    #[error(
+        "`{path}` can't provide `{service}` to `{requested}`, which is no supervisor above it; write {}",
+        above(.path)
+    )]
+    NotAnAncestor {
+        /// The child that can't.
+        path: Path,
+        /// The name of the type.
+        service: &'static str,
+        /// The path that was requested.
+        requested: String,
+    },
+}
+
+/// Returns the paths of the supervisors above a child, as text.
+fn above(child: &Path) -> String {
+    let above = std::iter::successors(child.parent(), Path::parent);
+    let mut paths: Vec<_> = above.map(|path| format!("`{path}`")).collect();
+    paths.reverse();
+    paths.join(" or ")
 }
 
 impl fmt::Debug for ServiceError {

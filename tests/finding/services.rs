@@ -313,6 +313,76 @@ async fn a_wait_ends_with_the_stop_of_the_child_and_is_a_clean_exit() {
     assert_eq!(reasons, ["shut down"]);
 }
 
+/// A child that serves requests while the database is away doesn't require it, and finds its pool further up.
+#[tokio::test(start_paused = true)]
+async fn a_value_is_provided_to_any_supervisor_above_and_withdrawn_with_its_child() {
+    let run = async |ctx: Context| -> Exit {
+        ctx.provide_to("app", pool(&ctx))?;
+        ctx.provide_to("app/storage", 7_u8)?;
+        if ctx.incarnation() == 2 {
+            ctx.withdraw::<Pool>();
+        }
+        ctx.cancelled().await;
+        Ok(())
+    };
+    let storage = Supervisor::builder("storage").child(worker("db", run));
+    let app = start(Supervisor::builder("app").child(storage)).await;
+    assert_eq!(app.try_service::<Pool>(), Some(Pool("app/storage/db 1".to_owned())));
+    assert_eq!(app.try_service::<u8>(), None, "it is the scope of `storage`");
+    assert_eq!(app.supervisor("storage").await.unwrap().try_service::<u8>(), Some(7));
+    let scopes: Vec<_> = app.services().into_iter().map(|it| it.scope.to_string()).collect();
+    assert_eq!(scopes, ["app", "app/storage"]);
+
+    app.stop_child("storage/db").await.unwrap();
+    assert_eq!(app.services(), []);
+    app.resume("storage/db").await.unwrap();
+    settle().await;
+    assert_eq!(app.try_service::<Pool>(), None, "it was withdrawn");
+    app.stop("the test is over").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_below_a_dynamic_supervisor_names_its_ancestors_with_or_without_serial_numbers() {
+    let run = async |ctx: Context| -> Exit {
+        ctx.provide_to("app/sessions/session", 1_u8)?;
+        ctx.provide_to(ctx.path().parent().unwrap().as_str(), 2_u16)?;
+        ctx.cancelled().await;
+        Ok(())
+    };
+    let app = start(Supervisor::builder("app").child(DynamicSupervisor::builder("sessions"))).await;
+    let sessions = app.supervisor("sessions").await.unwrap();
+    let session = Supervisor::builder("session").child(worker("reader", run));
+    sessions.start_child(session).await.unwrap();
+    settle().await;
+    let scopes: Vec<_> = app.services().into_iter().map(|it| it.scope.to_string()).collect();
+    assert_eq!(scopes, ["app/sessions/session#1"; 2]);
+    app.stop("the test is over").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_for_a_supervisor_that_is_not_above_is_refused_with_those_that_are() {
+    let run = async |ctx: Context| -> Exit {
+        let mut refused = Vec::new();
+        for wrong in ["app/api", "", "app/storage/db", "ap", "app/"] {
+            let error = ctx.provide_to(wrong, 1_u8).unwrap_err();
+            assert!(
+                matches!(&error, ServiceError::NotAnAncestor { requested, .. } if requested == wrong)
+            );
+            refused.push(error.to_string());
+        }
+        ctx.set_status(refused[0].clone());
+        ctx.cancelled().await;
+        Ok(())
+    };
+    let storage = Supervisor::builder("storage").child(worker("db", run));
+    let app = start(Supervisor::builder("app").child(storage)).await;
+    let status = app.which_child("storage/db").await.unwrap().status.unwrap();
+    let expected = "`app/storage/db` can't provide `u8` to `app/api`, which is no supervisor above it; \
+                    write `app` or `app/storage`";
+    assert_eq!(status, expected);
+    app.stop("the test is over").await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_service_out_of_scope_is_named_immediately_and_a_long_wait_is_logged() {
     let log = Log::at(LevelFilter::WARN);
