@@ -13,6 +13,7 @@ use super::child_config::validate;
 use super::draft::{ConfigChange, Difference, Draft};
 use super::facts::{Facts, Found, below, gather, gather_child};
 use super::plan::{Applied, ApplyError, Change, Plan, Refusal};
+use super::planner::Mistaken;
 use super::secret::SecretTexts;
 use super::{Config, ConfigError, code, planner};
 use crate::child::check_policy;
@@ -66,7 +67,8 @@ impl Supervisor {
     ///
     /// # Errors
     ///
-    /// [`ApplyError::Invalid`] with all mistakes, or [`ApplyError::Refused`] with the reason of each child.
+    /// [`ApplyError::Invalid`] with all mistakes and the reasons of children that refuse their values, or
+    /// [`ApplyError::Refused`] with those reasons alone.
     ///
     /// # Panics
     ///
@@ -74,9 +76,16 @@ impl Supervisor {
     pub async fn configured(mut self, config: &Config) -> Result<Self, ApplyError> {
         let facts = Facts::of_blueprint(&self.blueprint());
         let difference = Difference::new(facts.root.as_str(), config, Arc::default(), false);
-        let draft =
-            planner::plan(config, &difference, &facts, true).map_err(ConfigError::of_all)?;
         let settings = self.settings();
+        let draft = match planner::plan(config, &difference, &facts, true) {
+            Ok(draft) => draft,
+            Err(Mistaken { mut mistakes, readable }) => {
+                // The children check what could be read, so that one round shows all there is to repair.
+                let refusals = validate(&readable, &settings).await.err().into_iter().flatten();
+                mistakes.extend(refusals.map(|refusal| config.mistake_of(&facts.root, &refusal)));
+                return Err(ConfigError::of_all(mistakes).into());
+            }
+        };
         validate(&draft.configs, &settings).await.map_err(ApplyError::Refused)?;
         apply::apply_to_new(&settings, draft);
         self.set_settings(settings.fork());
@@ -433,5 +442,5 @@ async fn draft(
         draft.code = code;
         Ok(draft)
     });
-    draft.await?.map_err(|mistakes| ConfigError::of_all(mistakes).into())
+    draft.await?.map_err(|mistaken: Mistaken| ConfigError::of_all(mistaken.mistakes).into())
 }

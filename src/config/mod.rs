@@ -72,6 +72,7 @@ pub use self::secret::Secret;
 use self::section::Section;
 pub(crate) use self::section::keys;
 use crate::panic::catch_panic;
+use crate::path::Path;
 
 /// The section beneath all others.
 const COMMON: &str = "common";
@@ -277,6 +278,16 @@ impl Config {
             }
         }
         (sections, mistakes)
+    }
+
+    /// Returns the refusal of a child as a mistake, at the place of the child's own values.
+    fn mistake_of(&self, root: &Path, Refusal { path, reason, .. }: &Refusal) -> Mistake {
+        let below = below_root(path, root.as_str());
+        let written = self.section(root.as_str(), below);
+        let own = written.and_then(|it| it.node.get("config")).and_then(|it| it.location.as_ref());
+        let key = join(&join("", written.map_or(path, |it| it.key)), "config");
+        // The line may show values.
+        Mistake::new(own, key, format!("`{path}` refuses its values: {reason}")).hide_line()
     }
 
     /// Returns the section of a path without the root's name.

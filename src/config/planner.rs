@@ -26,13 +26,21 @@ use crate::policy::{ForWorkers, Rules};
 use crate::runtime::settings::{ConfigState, GeneralLayer};
 use crate::suggest::nearest;
 
+/// Why there is no plan.
+#[derive(Debug, Default)]
+pub(super) struct Mistaken {
+    pub(super) mistakes: Vec<Mistake>,
+    /// The values of children that were read nevertheless, as they are written.
+    pub(super) readable: Vec<ConfigChange>,
+}
+
 /// Makes a plan. `initial`: the tree isn't started yet, so that each child needs a configuration.
 pub(super) fn plan(
     config: &Config,
     difference: &Difference,
     facts: &Facts,
     initial: bool,
-) -> Result<Draft, Vec<Mistake>> {
+) -> Result<Draft, Mistaken> {
     let before = &*difference.before;
     let mut mistakes = config.mistakes_so_far();
     mistakes.extend(difference.twice.iter().cloned());
@@ -72,7 +80,10 @@ pub(super) fn plan(
     // A mistake in a section for several children is found once for each.
     let mut found = HashSet::new();
     mistakes.retain(|mistake| found.insert(mistake.identity("")));
-    Err(mistakes)
+    let mut readable = draft.configs;
+    // After an error in the syntax, sections may be missing, and values with them.
+    readable.retain(|change| config.syntax.is_empty() && change.state.place.is_some());
+    Err(Mistaken { mistakes, readable })
 }
 
 struct Planner<'a> {

@@ -179,6 +179,31 @@ async fn seed4_05_an_invalid_configuration_ends_the_start_with_all_reasons() {
     assert_eq!(journal.take(), Vec::<String>::new());
 }
 
+/// One round shows what can't be read and what children refuse.
+#[tokio::test(start_paused = true)]
+async fn mistakes_and_refusals_are_shown_together() {
+    let journal = Journal::default();
+    let tree = || {
+        let a = journal.reader("a").config(journal.check("a"));
+        app().child(a).child(journal.reader("b").config(journal.check("b")))
+    };
+    let error = async |text: &'static str| {
+        let app = Application::new(tree()).config(move || config(text)).check_only(true);
+        app.run_to_end().await.unwrap_err().to_string()
+    };
+    let text = error("[a.config]\nlimit = 1\n[b.config]\nlimit = -3\n[c]\n").await;
+    assert!(text.contains("app.toml:1:"), "{text}");
+    assert!(text.contains("`app/a` refuses its values: odd\n   key: a.config"), "{text}");
+    assert!(text.contains("app.toml:4:9: "), "{text}");
+    assert!(text.contains("app.toml:5:2: there is no `app/c`"), "{text}");
+    assert_eq!(journal.take(), ["check a 1"]);
+
+    // After an error in the syntax, values may be missing, so that nothing is checked.
+    let text = error("[a.config]\nlimit = 1\n[b.config\nlimit = 3\n").await;
+    assert!(!text.contains("refuses"), "{text}");
+    assert_eq!(journal.take(), Vec::<String>::new());
+}
+
 #[tokio::test(start_paused = true)]
 async fn seed4_06_a_check_starts_nothing() {
     for (text, result) in [("[a.config]\nlimit = 2", Ok(())), ("[a.config]\nlimit = 1", Err(2))] {
