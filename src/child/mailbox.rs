@@ -10,7 +10,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -84,6 +84,9 @@ pub(crate) trait MailboxControl: Any + Send + Sync {
 
     /// Returns the number of messages, and the capacity.
     fn load(&self) -> (usize, usize);
+
+    /// Sets the capacity that is written for the child. `None`: that of the code.
+    fn set_capacity(&self, written: Option<NonZeroUsize>);
 }
 
 impl fmt::Debug for dyn MailboxControl {

@@ -56,6 +56,8 @@ pub(super) fn check_keys(
             )
         } else if of == Some(OptionOf::Worker) && is_supervisor {
             format!("`{key}` is for workers, and this is a supervisor; remove it")
+        } else if key == "mailbox" && child.is_some_and(|child| !child.has_mailbox) {
+            "the child has no mailbox; remove it".to_owned()
         } else if of == Some(OptionOf::DynamicSupervisor) && dynamic == Some(false) {
             format!("`{key}` is for dynamic supervisors; remove it")
         } else if of == Some(OptionOf::OrderedSupervisor) && dynamic == Some(true) {

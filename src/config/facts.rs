@@ -39,6 +39,7 @@ pub(super) struct SupervisorFacts {
 pub(super) struct KnownChild {
     pub(super) rules: Arc<ChildRules>,
     pub(super) config: Option<Arc<ConfigSpec>>,
+    pub(super) has_mailbox: bool,
     /// The last names of the paths.
     pub(super) segments: Vec<String>,
     /// Whether it doesn't run yet, because a plan adds it.
@@ -177,7 +178,8 @@ impl KnownChild {
         let segments = vec![spec.name().to_owned()];
         let (rules, config) =
             (ChildRules::of(&spec.options, supervisor), spec.factory.config().cloned());
-        (name, Self { rules, config, segments, is_new: false })
+        let has_mailbox = spec.factory.mailbox().is_some();
+        (name, Self { rules, config, has_mailbox, segments, is_new: false })
     }
 }
 
@@ -193,12 +195,13 @@ impl SupervisorFacts {
     /// Describes the supervisors that run at a path.
     pub(super) fn new(blueprint: &Blueprint, facts: Vec<ChildFacts>) -> Self {
         let mut children: BTreeMap<Arc<str>, KnownChild> = BTreeMap::new();
-        for ChildFacts { name, serial, rules, config } in facts {
+        for ChildFacts { name, serial, rules, config, has_mailbox } in facts {
             let segment = match serial {
                 Some(serial) => format!("{name}#{serial}"),
                 None => name.to_string(),
             };
-            let new = || KnownChild { rules, config, segments: Vec::new(), is_new: false };
+            let new =
+                || KnownChild { rules, config, has_mailbox, segments: Vec::new(), is_new: false };
             children.entry(name).or_insert_with(new).segments.push(segment);
         }
         // Supervisors below a dynamic one may have children with one name.

@@ -9,6 +9,7 @@
 //! 3. The keys of elfo have the meaning that elfo's documentation gives them.
 //! 4. The place of a value of `restart` is that of the key that sets it, by whatever name.
 
+use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -63,6 +64,7 @@ pub(super) struct SectionTable {
     watchdog: Option<Positive>,
     run_time_limit: Option<Positive>,
     on_leak: Option<OnLeak>,
+    mailbox: Option<MailboxTable>,
     #[serde(rename = "config")]
     _config: Option<IgnoredAny>,
 }
@@ -139,6 +141,9 @@ impl SectionTable {
             watchdog: self.watchdog.map(|Positive(interval)| interval),
             run_time_limit: self.run_time_limit.map(|Positive(limit)| limit),
             on_leak: self.on_leak,
+            mailbox_capacity: self
+                .mailbox
+                .map(|MailboxTable { capacity: Capacity(capacity) }| capacity),
             places: WrittenAt(places),
         };
         let is_unlimited = self.unlimited_restarts == Some(true);
@@ -172,6 +177,22 @@ impl SectionTable {
         Ok(Section { child, supervisor })
     }
 }
+
+/// The value of `mailbox`.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table such as { capacity = 1000 }")]
+struct MailboxTable {
+    capacity: Capacity,
+}
+
+/// How many messages a mailbox has room for.
+#[derive(Clone, Copy)]
+struct Capacity(NonZeroUsize);
+
+deserialize!(Capacity: |capacity: usize| match NonZeroUsize::new(capacity) {
+    None => Err("a mailbox without room takes no message; write at least 1"),
+    Some(capacity) => Ok(Self(capacity)),
+});
 
 /// A duration above zero.
 #[derive(Clone, Copy)]

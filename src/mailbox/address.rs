@@ -319,6 +319,8 @@ impl<M: Send + 'static> Address<M> {
     }
 
     /// Returns the capacity of the mailbox, in messages.
+    ///
+    /// A configuration can change it while the program runs, with the key `mailbox`.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared.load().1

@@ -7,7 +7,8 @@
 //!
 //! 1. Queued messages are in the order of their numbers, which is the order in which they were sent. A
 //!    lent message that comes back takes its old place.
-//! 2. Queued and lent messages together never exceed the capacity.
+//! 2. A message is queued only if there is room, or in the place of one that was evicted. A capacity that becomes smaller
+//!    removes none.
 //! 3. A sender that waits for room was woken since its last poll if there is room for it and for all
 //!    senders before it.
 
@@ -67,9 +68,8 @@ impl<M> MessageQueue<M> {
 
     // --- Messages ---------------------------------------------------------------------------------
 
-    /// Queues a message behind all others. There must be room.
+    /// Queues a message behind all others. There must be room, or another one was evicted for it.
     pub(super) fn push(&mut self, mut envelope: Envelope<M>) {
-        debug_assert!(!self.is_full());
         envelope.id = self.next_id;
         self.next_id += 1;
         self.queued.push_back(envelope);

@@ -9,6 +9,7 @@
 //! 2. The time is an argument.
 
 use std::any::{Any, type_name};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
@@ -33,11 +34,13 @@ use crate::sync::{Mutex, MutexGuard};
 /// See the [module](self).
 pub(super) struct MailboxShared<M> {
     state: Mutex<MailboxState<M>>,
+    /// The capacity of the code.
+    coded: usize,
 }
 
 impl<M> MailboxShared<M> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { state: Mutex::new(MailboxState::new(capacity)) }
+        Self { state: Mutex::new(MailboxState::new(capacity)), coded: capacity }
     }
 
     /// Locks the state, to look at it.
@@ -313,5 +316,10 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
 
     fn load(&self) -> (usize, usize) {
         MailboxShared::load(self)
+    }
+
+    fn set_capacity(&self, written: Option<NonZeroUsize>) {
+        let capacity = written.map_or(self.coded, NonZeroUsize::get);
+        self.step(|state, fx| state.set_capacity(capacity, fx));
     }
 }

@@ -17,6 +17,7 @@
 //! 2. The same layers give the same rules. Children of one spec share theirs.
 //! 3. A fallback has the values of its code: no layer is written for it.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub(crate) struct ChildRules {
     /// How long an incarnation may be active.
     pub(crate) run_time_limit: Option<Duration>,
     pub(crate) on_leak: OnLeak,
+    /// The capacity of its mailbox that a file sets.
+    pub(crate) mailbox_capacity: Option<NonZeroUsize>,
     /// How long an aborted child may keep running before it counts as leaked.
     pub(crate) leak_timeout: Duration,
     pub(crate) sources: PolicySources,
@@ -207,6 +210,7 @@ impl ChildRules {
             watchdog: all.value(Written::watchdog),
             run_time_limit: all.value(Written::run_time_limit),
             on_leak: all.value(|it| it.values.on_leak).unwrap_or_default(),
+            mailbox_capacity: all.value(|it| it.values.mailbox_capacity),
             leak_timeout,
             sources,
             spec: Arc::clone(spec),

@@ -196,6 +196,12 @@ pub(crate) const OPTIONS: &[OptionInfo] = &[
         takes_effect: AtNextFailure,
         text: OfChild(|rules| word(rules.on_leak)),
     },
+    OptionInfo {
+        key: "mailbox",
+        of: Worker,
+        takes_effect: Live,
+        text: OfChild(|rules| Some(format!("{{ capacity = {} }}", rules.mailbox_capacity?))),
+    },
     OptionInfo { key: "config", of: Child, takes_effect: Live, text: OfChild(|_| None) },
 ];
 

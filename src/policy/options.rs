@@ -7,6 +7,7 @@
 //! Nothing here is checked. The values of a built tree have passed `spec::check`.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -265,6 +266,8 @@ pub(crate) struct ChildLayer {
     pub(crate) watchdog: Option<Duration>,
     pub(crate) run_time_limit: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
+    /// The capacity of the child's mailbox, in the place of the code's.
+    pub(crate) mailbox_capacity: Option<NonZeroUsize>,
     pub(crate) places: WrittenAt,
 }
 

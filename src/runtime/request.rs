@@ -159,6 +159,7 @@ pub(crate) struct ChildFacts {
     pub(crate) serial: Option<NonZeroU64>,
     pub(crate) rules: Arc<ChildRules>,
     pub(crate) config: Option<Arc<ConfigSpec>>,
+    pub(crate) has_mailbox: bool,
 }
 
 /// Some children of a supervisor, in start order.

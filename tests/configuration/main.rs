@@ -10,6 +10,7 @@ mod limits;
 mod log;
 #[cfg(feature = "macros")]
 mod macros;
+mod mailboxes;
 mod meanwhile;
 mod properties;
 #[path = "../../src/base/random_cases.rs"]

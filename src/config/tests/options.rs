@@ -144,9 +144,9 @@ fn case(key: &str) -> Case {
     Case { setters, code, file, new }
 }
 
-/// The options with a value. `enabled` takes a child out, and `config` is read by the child.
+/// The options with a value. `enabled` takes a child out, `config` is read by the child, and `mailbox` needs one.
 fn options() -> impl Iterator<Item = (&'static OptionInfo, Case)> {
-    let options = OPTIONS.iter().filter(|it| !matches!(it.key, "enabled" | "config"));
+    let options = OPTIONS.iter().filter(|it| !matches!(it.key, "enabled" | "config" | "mailbox"));
     options.map(|option| (option, case(option.key)))
 }
 

@@ -65,6 +65,7 @@ pub(super) fn written(key: &str) -> &'static str {
         "restart" | "when" => "a restart type such as `\"on_failure\"`, or a table",
         "shutdown" => "a duration, `\"brutal_kill\"`, `\"infinity\"`",
         "on_leak" => "`\"restart\"`, `\"park\"`",
+        "mailbox" => "`{ capacity = 1000 }`",
         "config" => "the child's own values",
         "factor" => "a number of at least 1",
         "backoff" => "a table such as `{ min = \"200ms\", max = \"30s\", jitter = 0.2 }`",

@@ -118,6 +118,12 @@ impl<M: 'static> MailboxState<M> {
         self.extras.get_or_insert_default().delivery_from = Some(until);
     }
 
+    /// Senders that have room now are woken. Messages that have no room any more stay.
+    pub(crate) fn set_capacity(&mut self, capacity: usize, fx: &mut MailboxEffects) {
+        self.queue.capacity = capacity;
+        fx.senders = self.queue.wake_all();
+    }
+
     /// The child was started. Its task borrows the mailbox later, but senders may send at once.
     pub(crate) fn reopen(&mut self, fx: &mut MailboxEffects) {
         fx.question = self.put_down();

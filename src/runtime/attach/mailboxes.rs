@@ -191,6 +191,7 @@ fn bind(key: Key, spec: &ChildSpec, view: &StepView<'_>) {
         drain,
         start_on_message: spec.options.on_message,
     });
+    mailbox.set_capacity(view.machine.rules_of(key).and_then(|rules| rules.mailbox_capacity));
 }
 
 /// The child is about to be cancelled.

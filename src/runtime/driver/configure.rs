@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::requests::Call;
 use super::state::Driver;
+use crate::child::ChildId;
 use crate::core::{Declaration, Key, MachineEvent};
 use crate::policy::{ChildOptions, ChildRules, Layers};
 use crate::runtime::blueprint::Blueprint;
@@ -63,6 +64,7 @@ impl Driver {
             request: None,
             answer,
         });
+        self.resize_mailbox(key, &rules);
         let rules = Declaration::ChildRules { ticket: Some(ticket), key, rules, trial };
         self.step(MachineEvent::Declared(rules), now);
     }
@@ -148,8 +150,17 @@ impl Driver {
     }
 
     fn change_child_rules(&mut self, key: Key, rules: Arc<ChildRules>, now: Instant) {
+        self.resize_mailbox(key, &rules);
         let rules = Declaration::ChildRules { ticket: None, key, rules, trial: false };
         self.step(MachineEvent::Declared(rules), now);
+    }
+
+    /// Gives the mailbox of a child the capacity of its new rules. One that belongs to another child keeps its own.
+    fn resize_mailbox(&self, key: Key, rules: &ChildRules) {
+        let child = ChildId::new(&self.shared, key);
+        if let Some(mailbox) = self.children.mailbox(key).filter(|it| it.belongs_to(child)) {
+            mailbox.set_capacity(rules.mailbox_capacity);
+        }
     }
 
     fn change_rules(&mut self, now: Instant) {
@@ -167,6 +178,7 @@ impl Driver {
                 serial: entry.serial,
                 rules: Arc::clone(self.machine.rules_of(key)?),
                 config: factory.config().cloned(),
+                has_mailbox: factory.mailbox().is_some(),
             })
         });
         let children = children.collect();
