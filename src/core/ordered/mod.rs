@@ -73,11 +73,13 @@ impl Ordered {
         cx: &mut StepCx<'_>,
     ) -> Key {
         let pos = place.filter(|&place| self.order.is_free(place)).unwrap_or(self.next_pos);
+        // A supervisor with many children declares them one by one, each behind all others.
+        let behind = if pos < self.next_pos { self.order.first_from(pos) } else { None };
         self.next_pos = self.next_pos.max(pos + 1);
         let entries = &self.children.entries;
         let order_of = |(_, key)| entries.get(key).map(|entry: &ChildEntry| entry.stop_order);
         let before = self.order.last_before(pos).and_then(order_of).unwrap_or(i8::MAX);
-        let behind = self.order.first_from(pos).and_then(order_of).unwrap_or(i8::MIN);
+        let behind = behind.and_then(order_of).unwrap_or(i8::MIN);
         let key = self.children.add(rules, pos, cx);
         let entry = self.children.entry(key);
         entry.stop_order = entry.stop_order.min(before).max(behind);
