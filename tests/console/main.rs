@@ -2,10 +2,15 @@
 //! not do to a tree.
 
 mod acting;
+#[cfg(all(feature = "health", feature = "lease", feature = "testing"))]
+mod agreement;
 mod application;
 mod client;
 mod configuration;
 mod guarding;
+#[cfg(all(feature = "health", feature = "lease", feature = "testing"))]
+#[path = "../common/log.rs"]
+mod log;
 mod looking;
 mod streams;
 
