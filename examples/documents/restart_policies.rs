@@ -126,7 +126,7 @@ fn group(name: &str, mailbox: Mailbox<Do>, log: &Timeline) -> ChildSpec {
         .start_on_message()
 }
 
-/// The topology: two groups with the policy of the file, and one with that of its blueprint.
+/// The topology: two groups with the policy of the file, and one with its blueprint's.
 struct Topology {
     tree: SupervisorBuilder,
     a: Address<Do>,
@@ -171,7 +171,7 @@ pub(crate) async fn restarts() -> anyhow::Result<Vec<String>> {
     let state = tree.which_child("group_c").await?;
     log.note(format_args!("group_c: {}", state.lifecycle));
 
-    // `Always`: 5 s to 30 s; at once after `auto_reset`; a policy for this lifecycle only.
+    // `Always`: 5 s to 30 s; immediately after `auto_reset`; a policy for this lifecycle only.
     send(&b, (0..5).map(|_| Do::Crash));
     sleep(secs(5 + 10 + 20 + 30 + 30 + 5)).await;
     send(&b, [Do::Crash]);
@@ -250,7 +250,7 @@ pub(crate) async fn reloads() -> anyhow::Result<Vec<String>> {
     Ok(during.lines())
 }
 
-/// Termination: a mailbox that closes at once, one that its actor closes, and an actor that doesn't end.
+/// Termination: a mailbox that closes immediately, one that its actor closes, and an actor that doesn't end.
 pub(crate) async fn termination() -> anyhow::Result<Vec<String>> {
     let log = Timeline::new();
     let [(a, for_a), (b, for_b), (c, for_c)] = [mailbox(), mailbox(), mailbox()];

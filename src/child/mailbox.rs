@@ -85,7 +85,7 @@ pub(crate) trait MailboxControl: Any + Send + Sync {
     /// Returns the number of messages, and the capacity.
     fn load(&self) -> (usize, usize);
 
-    /// Sets the capacity that is written for the child. `None`: that of the code.
+    /// Sets the capacity that is written for the child. `None`: the code's.
     fn set_capacity(&self, written: Option<NonZeroUsize>);
 }
 

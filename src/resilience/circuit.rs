@@ -74,7 +74,7 @@ pub(crate) struct Permit {
 
 /// Why a call isn't made, with the time until the next probe is let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum CircuitRefusal {
     Open(Duration),
     /// A probe is in progress, and may decide earlier.
     HalfOpen(Duration),
@@ -101,11 +101,11 @@ impl Circuit {
     pub(crate) fn admit(
         &mut self,
         now: Instant,
-    ) -> (Result<Permit, Refusal>, Option<CircuitChange>) {
+    ) -> (Result<Permit, CircuitRefusal>, Option<CircuitChange>) {
         match self.opens {
             None => (Ok(self.permit()), None),
-            Some(at) if now < at && self.probe => (Err(Refusal::HalfOpen(at - now)), None),
-            Some(at) if now < at => (Err(Refusal::Open(at - now)), None),
+            Some(at) if now < at && self.probe => (Err(CircuitRefusal::HalfOpen(at - now)), None),
+            Some(at) if now < at => (Err(CircuitRefusal::Open(at - now)), None),
             Some(_) => {
                 let from = self.state();
                 self.probe = true;
@@ -213,8 +213,8 @@ mod tests {
     #[test]
     fn an_open_circuit_refuses_with_the_remaining_time() {
         let (mut circuit, t0) = opened();
-        assert_eq!(circuit.admit(t0).0, Err(Refusal::Open(RESET)));
-        assert_eq!(circuit.admit(t0 + RESET - TICK).0, Err(Refusal::Open(TICK)));
+        assert_eq!(circuit.admit(t0).0, Err(CircuitRefusal::Open(RESET)));
+        assert_eq!(circuit.admit(t0 + RESET - TICK).0, Err(CircuitRefusal::Open(TICK)));
         assert_eq!(circuit.state(), Open);
     }
 
@@ -222,20 +222,20 @@ mod tests {
     fn after_the_reset_time_one_call_is_a_probe() {
         let (mut circuit, t0) = opened();
         assert_eq!(circuit.admit(t0 + RESET).1, Some((Open, HalfOpen)));
-        assert_eq!(circuit.admit(t0 + RESET), (Err(Refusal::HalfOpen(RESET)), None));
-        assert_eq!(circuit.admit(t0 + RESET + TICK), (Err(Refusal::HalfOpen(RESET - TICK)), None));
+        assert_eq!(circuit.admit(t0 + RESET), (Err(CircuitRefusal::HalfOpen(RESET)), None));
+        assert_eq!(circuit.admit(t0 + RESET + TICK), (Err(CircuitRefusal::HalfOpen(RESET - TICK)), None));
     }
 
     #[test]
     fn a_probe_that_hangs_gives_way_to_the_next_one_after_the_reset_time() {
         let (mut circuit, t0) = opened();
         let hangs = permit(&mut circuit, t0 + RESET);
-        assert_eq!(circuit.admit(t0 + 2 * RESET - TICK), (Err(Refusal::HalfOpen(TICK)), None));
+        assert_eq!(circuit.admit(t0 + 2 * RESET - TICK), (Err(CircuitRefusal::HalfOpen(TICK)), None));
         let (next, change) = circuit.admit(t0 + 2 * RESET);
         assert_eq!(change, None, "the circuit stays half open");
         assert_eq!(
             circuit.admit(t0 + 2 * RESET),
-            (Err(Refusal::HalfOpen(RESET)), None),
+            (Err(CircuitRefusal::HalfOpen(RESET)), None),
             "one probe at a time"
         );
         let late = t0 + 2 * RESET + TICK;
@@ -250,7 +250,7 @@ mod tests {
         let t1 = t0 + RESET;
         let probe = permit(&mut circuit, t1);
         assert_eq!(circuit.failed(&probe, None, t1), Some((HalfOpen, Open)));
-        assert_eq!(circuit.admit(t1 + RESET - TICK).0, Err(Refusal::Open(TICK)));
+        assert_eq!(circuit.admit(t1 + RESET - TICK).0, Err(CircuitRefusal::Open(TICK)));
         let probe = permit(&mut circuit, t1 + RESET);
         assert_eq!(circuit.succeeded(&probe), Some((HalfOpen, Closed)));
         assert_eq!(fail(&mut circuit, t1 + RESET), None, "the count starts at zero");
@@ -263,13 +263,13 @@ mod tests {
             let permit = permit(&mut circuit, t0);
             circuit.failed(&permit, asked, t0);
         }
-        assert_eq!(circuit.admit(t0).0, Err(Refusal::Open(2 * RESET)));
+        assert_eq!(circuit.admit(t0).0, Err(CircuitRefusal::Open(2 * RESET)));
         let t1 = t0 + 2 * RESET;
         let probe = permit(&mut circuit, t1);
         circuit.failed(&probe, Some(Duration::ZERO), t1);
         let probe = permit(&mut circuit, t1);
         circuit.failed(&probe, None, t1);
-        assert_eq!(circuit.admit(t1).0, Err(Refusal::Open(RESET)), "only this time");
+        assert_eq!(circuit.admit(t1).0, Err(CircuitRefusal::Open(RESET)), "only this time");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
 
-use super::circuit::{Circuit, CircuitChange, CircuitState, Permit, Refusal};
+use super::circuit::{Circuit, CircuitChange, CircuitState, Permit, CircuitRefusal};
 use crate::clock::now;
 use crate::human_duration::HumanDuration;
 use crate::invisible::Visible;
@@ -224,8 +224,8 @@ impl<E> CircuitBreaker<E> {
         let permit = admitted.map_err(|refusal| {
             let name = self.shared.name.clone();
             match refusal {
-                Refusal::Open(retry_in) => CallError::Open { name, retry_in },
-                Refusal::HalfOpen(at_most) => CallError::HalfOpen { name, at_most },
+                CircuitRefusal::Open(retry_in) => CallError::Open { name, retry_in },
+                CircuitRefusal::HalfOpen(at_most) => CallError::HalfOpen { name, at_most },
             }
         })?;
         let mut in_progress = CallInProgress { breaker: self, permit: Some(permit) };

@@ -38,7 +38,7 @@ async fn document_4_each_group_restarts_by_its_policy() {
     let mut of_b = [0, 5, 15, 35, 65].map(crash).concat();
     let start = |after: u64| format!("{}s: group_b starts, limit 0", began + after);
     let crashes = |after: u64| format!("{}s: group_b crashes", began + after);
-    // Healthy for `auto_reset`: at once, then 5 s, then 10 s; `always` restarts after a clean end, too.
+    // Healthy for `auto_reset`: immediately, then 5 s, then 10 s; `always` also restarts after a clean end.
     of_b.extend([start(95), crashes(100), start(100), crashes(100), start(105), start(115)]);
     // Its own policy, `never`, holds for one lifecycle. The one that a message starts has the group's again.
     of_b.extend([crashes(130), start(140)]);

@@ -75,7 +75,7 @@ fn assert_features(manifest: &toml::Table, command: &str) {
     let selected = closure(features, &selected);
     let examples = manifest["example"].as_array().unwrap();
     let entry = examples.iter().find(|it| it["name"].as_str() == Some(name));
-    let needed = entry.and_then(|it| it["required-features"].as_array());
+    let needed = entry.and_then(|it| it.get("required-features")?.as_array());
     for feature in needed.into_iter().flatten().filter_map(toml::Value::as_str) {
         assert!(selected.contains(feature), "`{command}` lacks the feature `{feature}`");
     }
