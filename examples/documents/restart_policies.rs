@@ -65,7 +65,7 @@ enum Do {
     Return,
     Work(Duration),
     /// `ctx.set_restart_policy(..)`.
-    SetRestartPolicy(Option<RestartPolicy>),
+    SetRestartPolicy(Option<Box<RestartPolicy>>),
 }
 
 /// The values of a group.
@@ -104,7 +104,9 @@ async fn exec(ctx: Context, mut inbox: Inbox<Do>, log: Timeline) -> Exit {
                 sleep(time).await;
                 log.note(format_args!("{name} has worked"));
             }
-            Next::Message(Do::SetRestartPolicy(policy)) => ctx.set_restart_policy(policy)?,
+            Next::Message(Do::SetRestartPolicy(policy)) => {
+                ctx.set_restart_policy(policy.map(|it| *it))?
+            }
             Next::Stopping => log.note(format_args!("{name}: Terminate")),
             _ => {
                 log.note(format_args!("{name}: recv() is None"));
@@ -177,7 +179,7 @@ pub(crate) async fn restarts() -> anyhow::Result<Vec<String>> {
     send(&b, [Do::Crash]);
     send(&b, [Do::Crash, Do::Return]);
     sleep(secs(30)).await;
-    let never = RestartPolicy::new().restart(RestartType::Temporary);
+    let never = Box::new(RestartPolicy::new().restart(RestartType::Temporary));
     send(&b, [Do::SetRestartPolicy(Some(never.clone())), Do::Crash]);
     sleep(secs(10)).await;
     send(&b, [Do::Work(secs(5)), Do::Crash]);

@@ -223,14 +223,20 @@ mod tests {
         let (mut circuit, t0) = opened();
         assert_eq!(circuit.admit(t0 + RESET).1, Some((Open, HalfOpen)));
         assert_eq!(circuit.admit(t0 + RESET), (Err(CircuitRefusal::HalfOpen(RESET)), None));
-        assert_eq!(circuit.admit(t0 + RESET + TICK), (Err(CircuitRefusal::HalfOpen(RESET - TICK)), None));
+        assert_eq!(
+            circuit.admit(t0 + RESET + TICK),
+            (Err(CircuitRefusal::HalfOpen(RESET - TICK)), None)
+        );
     }
 
     #[test]
     fn a_probe_that_hangs_gives_way_to_the_next_one_after_the_reset_time() {
         let (mut circuit, t0) = opened();
         let hangs = permit(&mut circuit, t0 + RESET);
-        assert_eq!(circuit.admit(t0 + 2 * RESET - TICK), (Err(CircuitRefusal::HalfOpen(TICK)), None));
+        assert_eq!(
+            circuit.admit(t0 + 2 * RESET - TICK),
+            (Err(CircuitRefusal::HalfOpen(TICK)), None)
+        );
         let (next, change) = circuit.admit(t0 + 2 * RESET);
         assert_eq!(change, None, "the circuit stays half open");
         assert_eq!(

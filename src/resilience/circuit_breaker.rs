@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::task::coop::consume_budget;
 
-use super::circuit::{Circuit, CircuitChange, CircuitState, Permit, CircuitRefusal};
+use super::circuit::{Circuit, CircuitChange, CircuitRefusal, CircuitState, Permit};
 use crate::clock::now;
 use crate::human_duration::HumanDuration;
 use crate::invisible::Visible;
