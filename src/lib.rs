@@ -140,7 +140,7 @@
 //!
 //! # Platforms
 //!
-//! All tests run on Linux, on x86-64. Windows and macOS are unchecked. `process`, the engine of `lease` that locks files, and `systemd`
+//! All tests run on Linux, on x86-64. The library is compiled for Windows; macOS is unchecked. `process`, the engine of `lease` that locks files, and `systemd`
 //! compile to nothing where the system doesn't have what they need. `no_std`, WASM and other runtimes than tokio aren't planned.
 
 // On docs.rs, each item says which feature it needs. It needs a nightly compiler.

@@ -189,9 +189,10 @@ impl ChildSpec {
     /// down. A message that arrived while it was running counts. So the mailbox queues all messages while
     /// the child is down, whatever its `while_down` says.
     ///
-    /// After a clean exit the child starts at once, and no limit counts it. After a failure the start waits
-    /// until the child's backoff is over, and counts for the child's own limits; the limit of its supervisor
-    /// doesn't count it. Its
+    /// After a clean exit the child starts immediately, and the start is charged to no limit. After a failure the start
+    /// waits until the child's backoff is over, and is charged to the child's own limits, but not to the limit of its
+    /// supervisor. Under the preset [`elfo`](crate::policy::Preset::elfo), a message starts a temporary child
+    /// immediately and without a charge even then. Its
     /// [start cause](crate::Context::start_cause) is
     /// [`StartCause::OnMessage`](crate::policy::StartCause::OnMessage).
     ///

@@ -164,6 +164,7 @@ impl ChildSpec {
     }
 
     /// Sets where the child is described.
+    #[cfg(all(feature = "process", unix))]
     pub(crate) fn described_at(mut self, location: &'static Location<'static>) -> Self {
         Arc::make_mut(&mut self.factory).defined_at = location;
         self

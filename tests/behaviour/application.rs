@@ -334,6 +334,33 @@ async fn seed4_50_the_times_of_the_stages_are_settings() {
     }
 }
 
+/// With *polite*, the last child is cancelled; with *closing*, the other one; with the abort, both are gone.
+#[tokio::test(start_paused = true)]
+async fn seed4_50_each_stage_begins_and_ends_at_its_own_time() {
+    let polite = |time| Stage::Polite(secs(time));
+    let closing = |time| Stage::Closing(secs(time));
+    for (stages, expected) in [
+        (StopStages::default(), "0 b cancelled, 20 a cancelled, 25 b gone, 25 a gone"),
+        (StopStages::elfo(), "0 b cancelled, 30 a cancelled, 45 b gone, 45 a gone"),
+        (
+            StopStages::default().drain(secs(5)),
+            "5 b cancelled, 20 a cancelled, 25 b gone, 25 a gone",
+        ),
+        (
+            StopStages::new([polite(4), closing(7)]),
+            "0 b cancelled, 4 a cancelled, 11 b gone, 11 a gone",
+        ),
+        (StopStages::new([polite(4)]), "0 b cancelled, 4 b gone, 4 a gone"),
+        (StopStages::new([closing(7)]), "0 b cancelled, 0 a cancelled, 7 b gone, 7 a gone"),
+    ] {
+        let diary = Diary::new();
+        let deaf = |name| diary.deaf(name).shutdown(Shutdown::Infinity);
+        let app = Supervisor::builder("app").child(deaf("a")).child(deaf("b"));
+        assert_code(run(Application::new(app).stages(stages.clone())).await, 3);
+        assert_eq!(diary.text(), expected, "{stages}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn during_the_drain_nothing_stops() {
     let diary = Diary::new();

@@ -440,6 +440,22 @@ async fn seed4_18_common_values_are_merged_below_each_child_table_by_table() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn seed4_18_changed_common_values_reach_the_children_whose_own_sections_are_the_same() {
+    let journal = Journal::default();
+    let child = |name| journal.reader(name).config(ChildConfig::<Optional>::new());
+    let tree = app().child(child("own")).child(child("region")).child(child("none"));
+    let sections = "[own.config]\nlimit = 7\n[region.config]\nregion = \"eu\"";
+    let text = |limit: u32| format!("[common.config]\nlimit = {limit}\n{sections}");
+    let tree = start_with(tree, &text(1)).await;
+    settle().await;
+    assert_eq!(journal.take(), ["own#1 7", "region#1 1", "none#1 1"]);
+
+    let changes = apply(&tree, &text(2)).await;
+    settle().await;
+    assert_eq!(journal.take(), ["region#1 2", "none#1 2"], "{changes:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn seed4_19_values_arrive_in_start_order_slow_checks_are_named_and_a_full_mailbox_blocks_nothing()
  {
     let log = Log::at(LevelFilter::WARN);
@@ -449,9 +465,18 @@ async fn seed4_19_values_arrive_in_start_order_slow_checks_are_named_and_a_full_
         Ok(())
     });
     let (address, mailbox) = verger::mailbox_with_capacity::<u32>(1);
-    let full = verger::worker_with_mailbox("full", mailbox, async |ctx: Context, _inbox| -> Exit {
-        ctx.cancelled().await;
-        Ok(())
+    // It reads its values, and never its mailbox.
+    let notes = journal.clone();
+    let full = verger::worker_with_mailbox("full", mailbox, move |ctx: Context, inbox| {
+        let notes = notes.clone();
+        async move {
+            let mut config = ctx.config::<Optional>()?;
+            while ctx.run_until_cancelled(config.changed()).await.is_some() {
+                notes.note(format!("full#{} {}", ctx.incarnation(), config.get().limit));
+            }
+            drop(inbox);
+            Exit::Ok(())
+        }
     });
     // A logger stops last, so it starts first, and gets its values first.
     let tree = app()
@@ -460,12 +485,15 @@ async fn seed4_19_values_arrive_in_start_order_slow_checks_are_named_and_a_full_
         .child(full.config(ChildConfig::<Optional>::new()));
     let tree = start(tree).await;
     address.send(1).await.unwrap();
+    assert!(address.try_send(2).is_err(), "it is full");
     settle().await;
     journal.take();
     let text = "[api.config]\nlimit = 2\n[logger.config]\nlimit = 2\n[full.config]\nlimit = 2";
+    let began = Instant::now();
     apply(&tree, text).await;
+    assert_eq!(began.elapsed(), secs(12), "the check, and no wait for room in a mailbox");
     settle().await;
-    assert_eq!(journal.take(), ["logger#1 2", "api#1 2"]);
+    assert_eq!(journal.take(), ["logger#1 2", "api#1 2", "full#1 2"]);
     let waits = log.lines();
     let waits: Vec<_> =
         waits.iter().filter(|line| line.contains("waiting for the check")).collect();

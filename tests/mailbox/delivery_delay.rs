@@ -104,7 +104,7 @@ async fn seed2_18_an_acknowledgement_resets_the_delays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delays_of_a_poison_message_grow_despite_healthy_messages_between() {
+async fn seed2_18_an_acknowledgement_of_another_message_leaves_the_delays_of_a_poison_message() {
     // Acknowledging other messages doesn't reset the delay.
     let (address, mailbox) = mailbox::<u32>();
     let reader = Reader::new();

@@ -1,5 +1,6 @@
 //! Children that are started by a message.
 
+use verger::mailbox::Drain;
 use verger::policy::{Jitter, StartCause};
 use verger::{Lifecycle, RestartType};
 
@@ -28,20 +29,35 @@ async fn seed4_20_a_child_that_is_never_restarted_is_started_by_the_next_message
     let never = verger::policy::Trigger::from(RestartType::Transient)
         .on(verger::ExitKind::Failed, verger::policy::OnExit::Leave);
     for restart in [RestartType::Temporary.into(), never] {
-        // A normal end, and a failure.
-        for end in [End, Fail] {
+        // A normal exit, and a failure, which has a backoff of a second.
+        for (end, starts) in [(End, 200), (Fail, 1000)] {
             let treat = |spec: ChildSpec| spec.restart(restart.clone()).start_on_message();
-            let tree = Tree::with(Reader::new(), 1000, |it| it, treat).await;
+            let tree = Tree::with(Reader::new(), 1000, |it| it.drain(Drain::AtStart), treat).await;
+            tree.reader.timed();
             tree.send([end]);
-            tree.pass(secs(60)).await;
-            assert_eq!(tree.log(), ["start#1"], "it has ended, and is not restarted");
+            tree.pass(ms(200)).await;
+            assert_eq!(tree.log(), ["0: start#1"], "it has exited, and is not restarted");
 
             tree.send([Note(1)]);
-            tree.pass(ms(50)).await;
-            assert_eq!(tree.log(), ["start#2", "1#2"]);
+            settle().await;
+            tree.pass(secs(60)).await;
+            assert_eq!(tree.log(), [format!("{starts}: start#2"), format!("{starts}: 1#2")]);
             tree.handle.stop("enough").await.unwrap();
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_20_without_a_message_a_child_that_is_never_restarted_stays_down() {
+    let tree = tree(RestartType::Temporary).await;
+    tree.send([Fail]);
+    tree.pass(secs(60)).await;
+    assert_eq!(tree.log(), ["start#1"]);
+
+    tree.reader.timed();
+    tree.send([Note(1)]);
+    settle().await;
+    assert_eq!(tree.log(), ["0: start#2"], "its backoff is over");
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,14 +80,15 @@ async fn seed4_20_under_the_preset_of_elfo_a_message_starts_a_child_that_has_end
     let (address, mailbox) = mailbox();
     let reader = Reader::new();
     let app = Supervisor::builder("app").preset(verger::policy::Preset::elfo());
-    let app = app.child(reader.spec(mailbox).start_on_message());
+    let app = app.child(reader.spec(mailbox.drain(Drain::AtStart)).start_on_message());
     let app = app.build().unwrap().start().await.unwrap();
-    for incarnation in 1..=2 {
+    reader.timed();
+    for incarnation in 1..=3 {
+        // Without waiting for a backoff: each message is sent at the instant of the failure before it.
         address.try_send(Note(1)).unwrap();
         address.try_send(Fail).unwrap();
-        tokio::time::sleep(secs(60)).await;
         settle().await;
-        let read = [format!("start#{incarnation}"), format!("1#{incarnation}")];
+        let read = [format!("0: start#{incarnation}"), format!("0: 1#{incarnation}")];
         assert_eq!(reader.log(), read);
     }
     app.stop("enough").await.unwrap();

@@ -16,10 +16,9 @@ fn a_preset_is_parsed_from_its_name() {
     assert!(unknown.contains("erlang") && unknown.contains("otp"), "{unknown}");
 }
 
-/// The first four delays and a late one, where 0.25 is drawn for the jitter, and the time after which
-/// the backoff resets.
-fn waits(preset: &Preset) -> String {
-    let mut waits = preset.backoff().delays().random(|| 0.25);
+/// The first four delays and a late one, if this is drawn for the jitter, and the time after which the backoff resets.
+fn waits(preset: &Preset, drawn: f64) -> String {
+    let mut waits = preset.backoff().delays().random(move || drawn);
     let mut next = |skipped| waits.nth(skipped).map_or("none".to_owned(), |it| format!("{it:?}"));
     let shown = [next(0), next(0), next(0), next(0), next(24)].join(" ");
     match preset.backoff().resets_after() {
@@ -28,10 +27,15 @@ fn waits(preset: &Preset) -> String {
     }
 }
 
+/// Whether the delays are these, if this is drawn for the jitter.
+#[track_caller]
+fn assert_waits(drawn: f64, expected: [(&str, &str); 14]) {
+    let table = Preset::all().map(|preset| (preset.name(), waits(&preset, drawn)));
+    assert_eq!(table.each_ref().map(|(name, waits)| (*name, waits.as_str())), expected);
+}
+
 #[test]
-fn the_delays_of_each_preset() {
-    let table = Preset::all().map(|preset| (preset.name(), waits(&preset)));
-    let table = table.each_ref().map(|(name, waits)| (*name, waits.as_str()));
+fn a_low_draw_gives_these_delays_of_each_preset() {
     let pekko = "3.15s 6.3s 12.6s 25.2s 31.5s, 3s";
     let none = "0ns 0ns 0ns 0ns 0ns, 10s";
     let expected = [
@@ -50,7 +54,31 @@ fn the_delays_of_each_preset() {
         ("kubelet", "10s 20s 40s 80s 300s, 600.000000001s"),
         ("pebble", "512.5ms 1.025s 2.05s 4.1s 30.75s, 30s"),
     ];
-    assert_eq!(table, expected);
+    assert_waits(0.25, expected);
+}
+
+/// Only a high draw shows whether jitter that goes to both sides may exceed the maximum.
+#[test]
+fn a_high_draw_gives_these_delays_of_each_preset() {
+    let pekko = "3.45s 6.9s 13.8s 27.6s 34.5s, 3s";
+    let none = "0ns 0ns 0ns 0ns 0ns, 10s";
+    let expected = [
+        ("actor_ts", "220ms 440ms 880ms 1.76s 11s, 200ms"),
+        ("pekko_on_stop", pekko),
+        ("pekko_on_failure", pekko),
+        ("pekko_typed", "215ms 430ms 860ms 1.72s 10.75s, 5.1s"),
+        ("xebia", "10ms 30ms 70ms 70ms 1.27s"),
+        ("signalpy", "1s 2s 4s 8s 60s, 60s"),
+        ("elfo", "5s 10s 20s 30s 30s, 5s"),
+        ("otp", none),
+        ("elixir", none),
+        ("suture", none),
+        ("oversight", none),
+        ("systemd", "100ms 100ms 100ms 100ms 100ms"),
+        ("kubelet", "10s 20s 40s 80s 300s, 600.000000001s"),
+        ("pebble", "537.5ms 1.075s 2.15s 4.3s 32.25s, 30s"),
+    ];
+    assert_waits(0.75, expected);
 }
 
 /// The limit for all children, the limit for each child, and what happens at a limit.

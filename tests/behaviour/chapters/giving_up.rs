@@ -103,10 +103,22 @@ mod nested {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nested_backoffs_multiply() {
-        assert_eq!(tried(1).await, Some((13, 171_000)));
-        assert_eq!(tried(2).await, Some((52, 684_600)));
-        assert_eq!(tried(3).await, Some((208, 2_739_000)));
+    async fn seed0_51_backoffs_in_a_backoff_multiply_as_the_book_says() {
+        const WHEN_NOT: &str = include_str!("../../../book/src/when-not.md");
+        let (_, section) = WHEN_NOT.split_once("\n## Backoff in a backoff\n").unwrap();
+        let rows = section.split("\n## ").next().unwrap().lines();
+        // `| 2 | 52 | 684.6 s |`
+        let numbers = |row: &str| -> Option<Vec<f64>> {
+            let row = row.strip_prefix("| ")?.strip_suffix(" s |")?.replace(',', "");
+            row.split(" | ").map(|number| number.parse().ok()).collect()
+        };
+        let listed: Vec<_> = rows.filter_map(numbers).collect();
+        assert_eq!(listed, [[1.0, 13.0, 171.0], [2.0, 52.0, 684.6], [3.0, 208.0, 2_739.0]]);
+        for (levels, row) in (1..).zip(listed) {
+            let (runs, millis) = tried(levels).await.unwrap();
+            let seconds = Duration::from_millis(millis.try_into().unwrap()).as_secs_f64();
+            assert_eq!(row, [f64::from(levels), f64::from(runs), seconds]);
+        }
     }
 }
 
@@ -163,7 +175,7 @@ mod lost_work {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_is_taken_before_the_child_can_do_it_is_lost() {
+    async fn seed0_51_work_that_is_taken_before_the_child_can_do_it_is_lost() {
         assert_eq!(placed(|shop| worker_with("orders", shop, takes_first)).await, 7);
         assert_eq!(placed(|shop| worker_with("orders", shop, connects_first)).await, 10);
     }

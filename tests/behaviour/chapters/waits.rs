@@ -6,6 +6,8 @@ mod curves {
     use verger::Backoff;
     use verger::policy::{BinarySlots, Jitter};
 
+    const WAITS: &str = include_str!("../../../book/src/waits.md");
+
     /// The first eight waits, in seconds.
     fn waits(backoff: Backoff) -> Vec<f64> {
         let seconds = |wait: Duration| (wait.as_secs_f64() * 100.0).round() / 100.0;
@@ -13,24 +15,51 @@ mod curves {
         backoff.delays().random(|| 0.999).map(seconds).take(8).collect()
     }
 
+    /// Each curve has a row with its delays, and a line that says what it is for.
     #[test]
-    fn curves_have_these_delays() {
+    fn seed1_20_each_curve_of_the_book_has_its_delays_and_its_purpose() {
         let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
-
-        let constant = Backoff::constant(second);
-        assert_eq!(waits(constant), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
-        let linear = Backoff::linear(second, 2 * second, minute).jitter(Jitter::None);
-        assert_eq!(waits(linear), [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0]);
-        let fibonacci = Backoff::fibonacci(second, minute).jitter(Jitter::None);
-        assert_eq!(waits(fibonacci), [1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0]);
-        let gently = Backoff::exponential(second, minute).jitter(Jitter::None).factor(1.5);
-        assert_eq!(waits(gently), [1.0, 1.5, 2.25, 3.38, 5.06, 7.59, 11.39, 17.09]);
-        let exponential = Backoff::exponential(second, minute).jitter(Jitter::None);
-        assert_eq!(waits(exponential), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);
-        let geometric = Backoff::geometric(second, minute, 5).jitter(Jitter::None);
-        assert_eq!(waits(geometric), [1.0, 2.27, 5.14, 11.67, 26.46, 60.0, 60.0, 60.0]);
+        let exponential = || Backoff::exponential(second, minute);
+        let fibonacci = Backoff::fibonacci(second, minute);
         let slots = Backoff::binary_slots(BinarySlots::new(second));
-        assert_eq!(waits(slots), [1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0, 255.0]);
+        let curves = [
+            ("Constant", "`constant(1 s)`", Backoff::constant(second)),
+            ("Linear", "`linear(1 s, 2 s, 60 s)`", Backoff::linear(second, 2 * second, minute)),
+            ("Fibonacci", "`fibonacci(1 s, 60 s)`", fibonacci),
+            ("factor below 2", "`exponential(1 s, 60 s).factor(1.5)`", exponential().factor(1.5)),
+            ("Exponential", "`exponential(1 s, 60 s)`", exponential()),
+            ("Geometric", "`geometric(1 s, 60 s, 5)`", Backoff::geometric(second, minute, 5)),
+            ("Binary slots", "`binary_slots(1 s)`, at most", slots),
+        ];
+        let (_, section) = WAITS.split_once("\n## Curves\n").unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        let rows = section.lines().filter(|line| line.starts_with("| `"));
+        let expected = curves.clone().map(|(_, name, backoff)| {
+            let waits =
+                waits(backoff.jitter(Jitter::None)).into_iter().map(|wait| wait.to_string());
+            format!("| {name} | {} |", waits.collect::<Vec<_>>().join(" | "))
+        });
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+
+        let purposes: Vec<_> = section.split("\n* ").skip(1).collect();
+        for (name, ..) in curves {
+            assert!(purposes.iter().any(|purpose| purpose.contains(name)), "what is {name} for?");
+        }
+        assert!(purposes[0].starts_with("**Exponential** for what has to *recover*"));
+        assert!(purposes[1].starts_with("**Linear** for what has to *adapt*"));
+    }
+
+    /// Why every curve that grows has a maximum.
+    #[test]
+    fn seed1_20_without_a_maximum_the_waits_are_as_long_as_the_book_says() {
+        let claim = "Doubled from 1 s without a bound, the thirteenth\ndelay is over an hour and the \
+                     twenty-third over a month.";
+        assert!(WAITS.contains(claim));
+        let doubled = Backoff::exponential(Duration::from_secs(1), Duration::MAX);
+        let waits: Vec<_> = doubled.jitter(Jitter::None).delays().take(23).collect();
+        let (hour, month) = (Duration::from_secs(3_600), Duration::from_secs(31 * 86_400));
+        assert!(waits[11] < hour && waits[12] > hour, "{:?}", &waits[11..=12]);
+        assert!(waits[21] < month && waits[22] > month, "{:?}", &waits[21..=22]);
     }
 }
 

@@ -188,6 +188,20 @@ async fn seed3_29_a_callback_receives_every_field_of_the_failure() {
 
     app.stop("done").await.unwrap();
 
+    // A limit of the child itself, which is the one that refuses first.
+    let app = Supervisor::builder("app")
+        .restarts(7, secs(30))
+        .defaults(|child| child.backoff(Backoff::constant(secs(1))))
+        .on_child_failure(recorder.always(true.into()));
+    let app = start(app.child(worker("serve", serve).own_restarts(3, secs(20)))).await;
+    sleep(secs(2)).await;
+    settle().await;
+    let limits = recorder.taken().into_iter();
+    let limits = limits.map(|it| (it.restarts_in_period, it.max_restarts, it.period));
+    let limits: Vec<_> = limits.collect();
+    assert_eq!(limits, [0, 1, 2].map(|granted| (granted, Some(3), secs(20))));
+    app.stop("done").await.unwrap();
+
     // A value has the name of its type, and a supervisor has none.
     let app = eager("app").on_child_failure(recorder.always(true.into()));
     let app = start(app.child(fakes.child("writer"))).await;

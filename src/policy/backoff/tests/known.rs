@@ -1,6 +1,7 @@
 //! Known delays of other systems, and the tests of those systems.
 
 use super::*;
+use crate::policy::Preset;
 
 /// The delays before the first restarts in a row, in this unit.
 fn first(backoff: &Backoff, count: usize, unit: Duration) -> Vec<f64> {
@@ -75,6 +76,10 @@ fn seed1_07_a_soft_cap_lets_jitter_exceed_max() {
     assert_eq!(wait(&hard, 9, &mut Always(ALMOST_ONE)), ms(1_000));
     let soft = wait(&hard.soft_cap(), 9, &mut Always(ALMOST_ONE));
     assert_eq!(soft, ms(1_500), "half as much more");
+
+    // As in actor-ts, whose longest delay is 10 s.
+    let longest = wait(Preset::actor_ts().backoff(), 9, &mut Always(ALMOST_ONE));
+    assert_eq!(longest, secs(12));
 }
 
 #[test]
@@ -246,6 +251,11 @@ fn seed3_23_constant_linear_and_doubling_delays_from_two_seconds() {
 fn seed3_24_a_delay_is_limited_to_max() {
     let backoff = Backoff::exponential(secs(2), secs(60)).jitter(Jitter::None);
     assert_eq!(wait(&backoff, 9, &mut NoDraw), secs(60));
+
+    // SignalPy has this maximum. Its last delay below it is 32 s.
+    let preset = Preset::signalpy();
+    let waits = [5, 6, 7, 30].map(|index| wait(preset.backoff(), index, &mut NoDraw));
+    assert_eq!(waits, [32, 60, 60, 60].map(secs));
 }
 
 #[test]
