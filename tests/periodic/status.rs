@@ -82,3 +82,33 @@ async fn at_a_fixed_delay_the_next_run_is_unknown_during_a_run() {
     assert!(seen(&tree).await.next.is_some());
     tree.stop("done").await.unwrap();
 }
+
+/// All but the time of the next run of `backup`, which depends on the time of the day.
+#[cfg(feature = "cron")]
+#[tokio::test(start_paused = true)]
+async fn the_listing_of_the_chapter_is_what_the_status_shows() {
+    const PAGE: &str = include_str!("../../book/src/periodic.md");
+    let (_, section) = PAGE.split_once("\n## What the status shows\n").unwrap();
+    let (_, listing) = section.split_once("```text\n").unwrap();
+    let (listing, _) = listing.split_once("\n```").unwrap();
+
+    let sync = async |run: RunContext| -> Exit {
+        if run.number() == 2 { Err("connection refused".into()) } else { Ok(()) }
+    };
+    let sync = every("sync", secs(10), sync).clock(Diary::new().wall_clock(SystemTime::now()));
+    let backup = verger::cron("backup", "30 4 * * *", async |_| ()).in_tz("Europe/Berlin");
+    let tree = verger::Supervisor::builder("app").child(sync).child(backup).build().unwrap();
+    let tree = tree.start().await.unwrap();
+    sleep(secs(25)).await;
+    let shown = tree.status().await.unwrap().to_string();
+    let without_next = |text: &str| {
+        let lines =
+            text.trim_end().lines().map(|line| match line.split_once(" in Europe/Berlin") {
+                Some((plan, _)) => format!("{plan} in Europe/Berlin"),
+                None => line.to_owned(),
+            });
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(without_next(listing), without_next(&shown));
+    tree.stop("done").await.unwrap();
+}
