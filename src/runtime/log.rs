@@ -91,7 +91,10 @@ pub(super) fn report(
         }
         _ => {
             let cause = || cause.map(ExitReason::to_string);
-            debug!(target: "verger::lifecycle", %child, incarnation, %from, %to, cause = cause());
+            debug!(
+                target: "verger::lifecycle",
+                %child, incarnation, %from, %to, cause = cause(), "state changed"
+            );
         }
     }
 }

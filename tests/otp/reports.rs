@@ -262,7 +262,7 @@ async fn otp_92_a_configured_brutal_kill_logs_no_warning() {
     assert_eq!(
         log.lines(),
         [
-            "DEBUG verger::lifecycle: child=app/a incarnation=1 from=active to=deactivating",
+            "DEBUG verger::lifecycle: state changed child=app/a incarnation=1 from=active to=deactivating",
             "DEBUG verger::shutdown: stopped child=app/a incarnation=1 ending=\"killed\" took=0ns",
             "INFO verger::lifecycle: changed by a call child=app/a call=\"terminate_child\"",
         ]

@@ -236,6 +236,13 @@ fn the_book_lists_each_log_line_with_its_fields() {
     check("book/src/log-lines.md", "lines", &table());
 }
 
+/// A span has a name instead, which is its message here.
+#[test]
+fn each_line_has_a_message() {
+    let without = lines().into_iter().filter(|line| line.message == "(none)");
+    assert_eq!(without.collect::<Vec<_>>(), []);
+}
+
 #[test]
 fn each_field_has_one_name_and_a_line_about_an_incarnation_names_its_child_first() {
     for Line { target, message, fields, .. } in lines() {
