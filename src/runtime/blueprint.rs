@@ -15,7 +15,7 @@ use crate::path::Path;
 use crate::policy::{
     AutoShutdown, ChildOptions, ChildRules, EffectivePolicy, Exceptions, FailsAfter,
     FailureCallback, Intensity, Layers, OnExhausted, Reset, Resolver, RestartType, Rules, Shutdown,
-    Strategy, Unreachable, unreachable,
+    Strategy, SupervisorLayer, Unreachable, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
@@ -281,7 +281,13 @@ impl Blueprint {
     }
 
     pub(crate) fn strategy(&self) -> &'static str {
-        if self.is_dynamic() { "dynamic" } else { self.rules.strategy.word() }
+        self.strategy_with(None)
+    }
+
+    /// Returns the strategy with the values of a configuration, which a supervisor takes in when it starts.
+    pub(crate) fn strategy_with(&self, layer: Option<&SupervisorLayer>) -> &'static str {
+        let written = layer.and_then(|layer| layer.strategy);
+        if self.is_dynamic() { "dynamic" } else { written.unwrap_or(self.rules.strategy).word() }
     }
 
     /// Returns the intensity of children that have none of their own.

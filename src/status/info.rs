@@ -102,6 +102,8 @@ pub struct ChildInfo {
     pub mailbox: Option<MailboxInfo>,
     /// The version of the child; see [`ChildSpec::version`](crate::ChildSpec::version).
     pub version: Option<Arc<str>>,
+    /// The strategy of a supervisor that doesn't run. A running one has it in [`SupervisorInfo::strategy`].
+    pub strategy: Option<&'static str>,
     /// Whether a supervisor runs at the path of the child.
     pub(crate) has_children: bool,
 }
@@ -333,6 +335,7 @@ impl ChildInfo {
             schedule: None,
             mailbox: None,
             version: None,
+            strategy: None,
             has_children: false,
         }
     }

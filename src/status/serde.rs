@@ -30,7 +30,8 @@ serialize!(ChildInfo {
     awaits unless Option::is_none, held, last_call,
     lease unless Option::is_none, schedule unless Option::is_none,
     mailbox,
-    version unless Option::is_none;
+    version unless Option::is_none,
+    strategy unless Option::is_none;
     has_children
 });
 serialize!(ChildKind: Worker as worker, Supervisor as supervisor);

@@ -81,12 +81,12 @@ pub(super) fn counts(root: &Node) -> String {
     text
 }
 
-/// The strategy of a supervisor that runs, or the restart type of a worker.
+/// The strategy of a supervisor, or the restart type of a worker.
 #[inline]
 pub(super) fn policy(node: &Node) -> String {
     match (&node.supervisor, node.child.kind) {
         (Some(supervisor), _) => supervisor.strategy.to_owned(),
-        (None, ChildKind::Supervisor) => "supervisor".to_owned(),
+        (None, ChildKind::Supervisor) => node.child.strategy.unwrap_or("supervisor").to_owned(),
         (None, ChildKind::Worker) => node.child.restart.to_string(),
     }
 }

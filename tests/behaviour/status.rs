@@ -75,6 +75,22 @@ async fn a_healthy_tree_is_one_line_per_child() {
     app.stop("done").await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_that_does_not_run_shows_its_strategy() {
+    let fakes = FakeChildren::new();
+    let ingest = Supervisor::builder("ingest").strategy(Strategy::RestForOne);
+    let conns = verger::DynamicSupervisor::builder("conns");
+    let app = start(app().child(ingest.child(fakes.child("mqtt"))).child(conns)).await;
+    for name in ["ingest", "conns"] {
+        app.stop_child(name).await.unwrap();
+    }
+    let lines = text(&app).await;
+    let words = lines[1..].iter().map(|line| line.split_whitespace().skip(1).take(3));
+    let words: Vec<_> = words.map(|words| words.collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(words, ["ingest rest_for_one stopped", "conns dynamic stopped"], "{lines:?}");
+    app.stop("done").await.unwrap();
+}
+
 /// The example in the documentation of `Status`.
 #[tokio::test(start_paused = true)]
 async fn a_waiting_child_shows_delay_reason_and_attempt() {
@@ -172,7 +188,7 @@ async fn a_manually_stopped_child_is_not_shown_as_failed() {
         text(&app).await,
         [
             "app  one_for_one 12 in 5m for each  active  up 9s  2 children, 2 stopped",
-            "├─ ingest              supervisor   stopped      for 3s  stopped manually",
+            "├─ ingest              one_for_one  stopped      for 3s  stopped manually",
             "└─ http                permanent    stopped      for 3s  restarts=1  1/12 in 5m",
             "      stopped manually",
         ]
@@ -192,7 +208,7 @@ async fn a_supervisor_that_gave_up_names_the_child_while_it_waits() {
         text(&app).await,
         [
             "app  one_for_one 12 in 5m for each  active  up 4s  1 child, 1 restarting",
-            "└─ ingest              supervisor   RESTARTING   retry in 0.5s (attempt 1)",
+            "└─ ingest              one_for_one  RESTARTING   retry in 0.5s (attempt 1)",
             "      1/3 in 5m  last: escalated: child app/ingest/mqtt: failed: mqtt failed",
         ]
     );

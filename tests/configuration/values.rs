@@ -564,3 +564,14 @@ async fn a_refusal_and_a_failure_with_a_new_value_do_not_show_its_secrets() {
     assert!(error.starts_with("rolled back, not active: `app/fails`"), "{error}");
     assert!(error.contains("no login with [redacted]"), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_disabled_supervisor_shows_the_strategy_that_a_file_gives_it() {
+    let group = verger::Supervisor::builder("group").child(worker("a", idle));
+    let file = "[group]\nenabled = false\nstrategy = \"one_for_all\"";
+    let tree = start_with(app().child(group), file).await;
+    let group = tree.which_child("group").await.unwrap();
+    assert_eq!(group.strategy, Some("one_for_all"));
+    assert_eq!(serde_json::to_value(&group).unwrap()["strategy"], "one_for_all");
+    tree.stop("done").await.unwrap();
+}

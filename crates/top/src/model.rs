@@ -53,6 +53,7 @@ answers! {
         schedule: Option<Schedule>,
         mailbox: Option<Mailbox>,
         version: Option<Text>,
+        strategy: Option<Text>,
         declared: Option<bool>,
         created_at_ms: Option<u64>,
         started_at_ms: Option<u64>,
@@ -186,7 +187,7 @@ impl Node {
     pub(crate) fn policy_word(&self) -> &str {
         match &self.supervisor {
             Some(supervisor) => &supervisor.strategy,
-            None if &*self.kind == "supervisor" => "supervisor",
+            None if &*self.kind == "supervisor" => self.strategy.as_deref().unwrap_or("supervisor"),
             None => &self.restart,
         }
     }

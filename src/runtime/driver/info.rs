@@ -44,8 +44,15 @@ impl Driver {
             ChildKind::Supervisor => true,
             ChildKind::Worker => incarnation.is_some_and(|it| it.own_supervisor().is_some()),
         };
+        let strategy = || {
+            let blueprint = entry.factory.blueprint()?;
+            let layer = self.shared.tree.settings.supervisor(|| path.clone());
+            Some(blueprint.strategy_with(layer.as_deref()))
+        };
+        let strategy = if incarnation.is_none() { strategy() } else { None };
         let mut info = ChildInfo {
             kind,
+            strategy,
             has_children,
             declared: entry.declared,
             defined_at: entry.factory.location(),

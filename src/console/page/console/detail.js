@@ -50,7 +50,7 @@ function facts(node, now) {
     ['Mailbox', node.mailbox && `${node.mailbox.len} of ${node.mailbox.capacity}`],
     ['Incarnation', node.incarnation ? `${node.incarnation}${node.started_at_ms ? `, started ${ago(node.started_at_ms, now)}` : ''}` : 'never started'],
     ['Created', `${ago(node.created_at_ms, now) ?? 'unknown'}${node.declared ? '' : ' (added while running)'}`],
-    ['Kind', supervisor ? `supervisor, ${supervisor.strategy}` : `${node.kind}, ${node.restart}`],
+    ['Kind', `${node.kind}, ${supervisor?.strategy ?? node.strategy ?? node.restart}`],
     ['Children', counts && `${counts.specs}: ${counts.active} running, ${counts.restarting} restarting · ${node.below.children} in the subtree`],
     ['Requires', node.requires?.length ? node.requires.join(', ') + (node.waits_for?.length ? ` · waits for ${node.waits_for.join(', ')}` : '') : null],
     ['Held', node.held ? 'yes, until it is released' : null],
