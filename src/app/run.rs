@@ -17,9 +17,8 @@ use crate::error::{RunError, StartError};
 use crate::handle::{SupervisorHandle, request_stop, until_up};
 use crate::named_task;
 use crate::path::Path;
-use crate::runtime::settings::Settings;
 use crate::runtime::tree::StopRequests;
-use crate::runtime::{Blueprint, EarlyEvents, End, SupervisorShared, supervise};
+use crate::runtime::{End, SupervisorShared, supervise};
 use crate::spec::Supervisor;
 
 impl Supervisor {
@@ -88,8 +87,13 @@ impl Supervisor {
 
     /// The same for a root that runs as a program, which takes the requests to stop it.
     pub(super) fn spawn_with(self, stops: Option<Arc<StopRequests>>) -> Root {
+        Root::spawn(self.shared(stops))
+    }
+
+    /// Returns the shared state of a root that doesn't run yet.
+    pub(crate) fn shared(self, stops: Option<Arc<StopRequests>>) -> Arc<SupervisorShared> {
         let (blueprint, settings) = (self.blueprint(), self.settings());
-        Root::spawn(blueprint, settings, self.early_events(), stops)
+        SupervisorShared::root(blueprint, settings, self.early_events(), Clocks::read(), stops)
     }
 
     /// Runs the tree until it ends by itself.
@@ -256,16 +260,9 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    pub(super) fn spawn(
-        blueprint: Arc<Blueprint>,
-        settings: Arc<Settings>,
-        early_events: EarlyEvents,
-        stops: Option<Arc<StopRequests>>,
-    ) -> Self {
+    pub(crate) fn spawn(shared: Arc<SupervisorShared>) -> Self {
         // Panics here, in the caller, if the runtime has no timers.
         drop(tokio::time::sleep(Duration::ZERO));
-        let shared =
-            SupervisorShared::root(blueprint, settings, early_events, Clocks::read(), stops);
         let run = supervise(Arc::clone(&shared), None, |_| ());
         #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
         let task = named_task::spawn(|| shared.path().to_string(), run);

@@ -55,6 +55,8 @@ pub(crate) use self::mailbox::{
 pub use self::options::ChildDefaults;
 pub use self::own_thread::{BlockingContext, blocking, local};
 pub use self::spec::ChildSpec;
+#[cfg(feature = "testing")]
+pub(crate) use self::spec::WrapFactory;
 pub(crate) use self::spec::{
     ChildFactory, ChildMeta, ConfigSpec, ExplicitGraces, FactoryKind, Nested, Phases, Resolved,
     ShownProperty, outside,

@@ -324,9 +324,12 @@ pub(crate) trait Nested: Send + Sync + 'static {
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError>;
+}
 
-    /// Returns the same description with each child replaced by `change(child)`.
-    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested>;
+/// What each child of a tree under test is made with, in place of its own factory.
+#[cfg(feature = "testing")]
+pub(crate) trait WrapFactory: fmt::Debug + Send + Sync {
+    fn wrap(&self, factory: &ChildFactory) -> Arc<ChildFactory>;
 }
 
 /// A checked description of a supervisor.

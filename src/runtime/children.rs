@@ -119,7 +119,7 @@ impl ChildTable {
     }
 
     fn insert(&mut self, key: Key, spec: &ChildSpec, serial: Option<NonZeroU64>, declared: bool) {
-        let (factory, fallback) = (Arc::clone(&spec.factory), spec.fallback.clone());
+        let (factory, fallback) = (self.factory_of(spec), spec.fallback.clone());
         self.set_property_of(&factory, key);
         let (once, told_ready, running) = (spec.options.facts.once, false, None);
         let entry =
@@ -129,6 +129,16 @@ impl ChildTable {
             self.entries.resize_with(place + 1, || None);
         }
         self.entries[place] = Some(entry);
+    }
+
+    /// Returns what the incarnations of a child are made with.
+    fn factory_of(&self, spec: &ChildSpec) -> Arc<ChildFactory> {
+        // Here and not where a spec is checked, because every child comes here, whoever adds it.
+        #[cfg(feature = "testing")]
+        if let Some(wrapper) = self.parent.tree.wrapper.get() {
+            return wrapper.wrap(&spec.factory);
+        }
+        Arc::clone(&spec.factory)
     }
 
     /// Sets the property that the factory makes for each child, unless the child has it from a factory before.
@@ -142,8 +152,9 @@ impl ChildTable {
     /// Makes the next incarnations of the child with a different factory of the same name.
     pub(super) fn replace(&mut self, key: Key, spec: &ChildSpec) {
         self.set_property_of(&spec.factory, key);
+        let factory = self.factory_of(spec);
         if let Some(entry) = self.entry_mut(key) {
-            entry.factory = Arc::clone(&spec.factory);
+            entry.factory = factory;
             entry.fallback = spec.fallback.clone();
         }
     }

@@ -39,6 +39,9 @@ pub(crate) struct Tree<T> {
     pub(crate) stops: Option<Arc<StopRequests>>,
     pub(crate) counters: Counters,
     pub(crate) watch: WatchState,
+    /// Wraps the factory of each child, in a tree under test. Set before the root runs.
+    #[cfg(feature = "testing")]
+    pub(crate) wrapper: OnceLock<Box<dyn crate::child::WrapFactory>>,
     /// Read when the tree was started.
     clocks: Clocks,
     /// The runtime of all its tasks. `None` in tests without one.
@@ -68,6 +71,8 @@ impl<T> Tree<T> {
             stops,
             counters: Counters::default(),
             watch: WatchState::default(),
+            #[cfg(feature = "testing")]
+            wrapper: OnceLock::new(),
             clocks,
             runtime: Handle::try_current().ok(),
         }

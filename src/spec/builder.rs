@@ -162,12 +162,10 @@ mod sealed {
     }
 }
 
-/// Builds the tree with each child replaced by the result of `change`.
-pub(crate) fn build_with(
-    builder: impl TreeBuilder,
-    change: &dyn Fn(ChildSpec) -> ChildSpec,
-) -> Result<Supervisor, BuildError> {
-    check::root(&builder.into_description().map_children(change))
+/// Builds the tree of either builder.
+#[cfg(feature = "testing")]
+pub(crate) fn build(builder: impl TreeBuilder) -> Result<Supervisor, BuildError> {
+    check::root(&builder.into_description())
 }
 
 /// Never implemented: its bound reports a call of `with_graceful_shutdown` on a builder.

@@ -89,10 +89,6 @@ impl Nested for Description {
     ) -> Result<Resolved, BuildError> {
         Ok(resolved(Arc::new(blueprint(self, path, children, warnings)?)))
     }
-
-    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
-        Arc::new(self.clone().map_children(change))
-    }
 }
 
 fn blueprint(

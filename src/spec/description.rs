@@ -28,12 +28,6 @@ impl Description {
         let (options, defined_at) = (Options::default(), Location::caller());
         Self { name, dynamic, defined_at, options, children: Vec::new() }
     }
-
-    /// Replaces each child by the result of `change`.
-    pub(super) fn map_children(mut self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Self {
-        self.children = mem::take(&mut self.children).into_iter().map(change).collect();
-        self
-    }
 }
 
 /// Without the place, so that equal descriptions have equal texts.

@@ -16,7 +16,8 @@ mod order;
 mod own_children;
 mod supervisor;
 
-pub(crate) use self::builder::build_with;
+#[cfg(feature = "testing")]
+pub(crate) use self::builder::build;
 pub use self::builder::{
     DynamicSupervisor, DynamicSupervisorBuilder, SupervisorBuilder, TreeBuilder,
 };

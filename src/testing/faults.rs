@@ -1,6 +1,7 @@
 //! Faults, and the wrapper around every child of a test tree that injects them.
 //!
-//! A wrapped child is an ordinary child for its supervisor. It looks up its fault in a shared table
+//! The table of a supervisor's children wraps each of them as it is added: declared ones, those that the program adds
+//! later, and those below a worker. A wrapped child is an ordinary child for its supervisor. It looks up its fault in a shared table
 //! before it starts, and stops polling its future once the table marks it as hanging. The table also
 //! lists the incarnations that are alive, so that a test can find those that are left over.
 
@@ -14,10 +15,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use crate::child::spec::IncarnationFactory;
 use crate::child::task::ExitFuture;
-use crate::child::{
-    ChildFactory, ChildMeta, ChildSpec, Context, FactoryKind, Nested, Phases, Resolved,
-};
-use crate::error::{BuildError, BuildWarning};
+use crate::child::{ChildFactory, ChildMeta, Context, FactoryKind, Phases, WrapFactory};
 use crate::exit::{Exit, ExitError};
 use crate::panic::Foreign;
 use crate::path::Path;
@@ -81,34 +79,6 @@ impl Faults {
         unused
     }
 
-    /// Wraps a child, its fallbacks and everything below, so that faults apply to them.
-    pub(super) fn wrap(self: &Arc<Self>, spec: ChildSpec) -> ChildSpec {
-        let fallback = spec.fallback.as_deref().map(|spec| Arc::new(self.wrap(spec.clone())));
-        let factory = self.wrap_factory(&spec.factory);
-        ChildSpec { factory, fallback, ..spec }
-    }
-
-    fn wrap_factory(self: &Arc<Self>, factory: &ChildFactory) -> Arc<ChildFactory> {
-        let faults = Arc::clone(self);
-        let kind = match &factory.kind {
-            FactoryKind::Function(inner) => {
-                FactoryKind::Function(Foreign::new(Arc::new(Wrapped {
-                    inner: inner.clone(),
-                    faults,
-                })))
-            }
-            FactoryKind::Value(inner) => {
-                FactoryKind::Value(Foreign::new(Arc::new(Wrapped { inner: inner.clone(), faults })))
-            }
-            FactoryKind::Nested(nested) => {
-                let inner = nested.map(&|child| faults.wrap(child));
-                FactoryKind::Nested(Arc::new(WrappedNest { inner, faults }))
-            }
-        };
-        let identity = Arc::clone(&factory.identity);
-        Arc::new(ChildFactory { identity, kind, defined_at: factory.defined_at })
-    }
-
     /// Adds a new incarnation to the table.
     fn register(self: &Arc<Self>, ctx: &Context) -> IncarnationGuard {
         let path = ctx.path();
@@ -134,8 +104,28 @@ impl FaultTable {
     }
 }
 
+/// Wraps the children of a tree.
+#[derive(Debug)]
+pub(super) struct FaultWrapper(pub(super) Arc<Faults>);
+
+impl WrapFactory for FaultWrapper {
+    fn wrap(&self, factory: &ChildFactory) -> Arc<ChildFactory> {
+        let wrapped = |inner: &Foreign<dyn IncarnationFactory>| {
+            let (inner, faults) = (inner.clone(), Arc::clone(&self.0));
+            Foreign::new(Arc::new(Wrapped { inner, faults }) as Arc<dyn IncarnationFactory>)
+        };
+        let kind = match &factory.kind {
+            FactoryKind::Function(inner) => FactoryKind::Function(wrapped(inner)),
+            FactoryKind::Value(inner) => FactoryKind::Value(wrapped(inner)),
+            FactoryKind::Nested(_) => unreachable!("a child that runs is resolved"),
+        };
+        let identity = Arc::clone(&factory.identity);
+        Arc::new(ChildFactory { identity, kind, defined_at: factory.defined_at })
+    }
+}
+
 /// Returns the path of a dynamic child without its number, which stands for any child of that name.
-fn unnumbered(path: &Path) -> Option<&str> {
+pub(super) fn unnumbered(path: &Path) -> Option<&str> {
     path.name().rsplit_once('#')?;
     path.as_str().rsplit_once('#').map(|(path, _)| path)
 }
@@ -216,40 +206,5 @@ impl IncarnationFactory for Wrapped {
 
     fn meta(&self) -> &dyn ChildMeta {
         self.inner.meta()
-    }
-}
-
-/// A nested builder whose supervisor is wrapped when it is resolved.
-struct WrappedNest {
-    inner: Arc<dyn Nested>,
-    faults: Arc<Faults>,
-}
-
-impl Nested for WrappedNest {
-    fn children(&self) -> &[ChildSpec] {
-        self.inner.children()
-    }
-
-    fn take_children(&mut self) -> Vec<ChildSpec> {
-        Arc::get_mut(&mut self.inner).map(|inner| inner.take_children()).unwrap_or_default()
-    }
-
-    fn check(&self, path: &Path) -> Result<(), BuildError> {
-        self.inner.check(path)
-    }
-
-    fn resolve(
-        &self,
-        path: &Path,
-        children: Vec<ChildSpec>,
-        warnings: &mut Vec<BuildWarning>,
-    ) -> Result<Resolved, BuildError> {
-        let resolved = self.inner.resolve(path, children, warnings)?;
-        Ok(Resolved { factory: self.faults.wrap_factory(&resolved.factory), ..resolved })
-    }
-
-    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
-        let faults = Arc::clone(&self.faults);
-        Arc::new(Self { inner: self.inner.map(change), faults })
     }
 }

@@ -3,15 +3,18 @@
 //! The tree's channels are bounded. A task moves events from the channels to the log as they
 //! arrive, and each access to the log moves the rest first.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
+use std::slice::SliceIndex;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
 use super::expect::{Expect, text_of};
+use super::faults::unnumbered;
 use super::standstill::ClockWatch;
 use crate::clock::now;
 use crate::dead_letter::DeadLetter;
@@ -20,6 +23,7 @@ use crate::handle::SupervisorHandle;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::status::{Event, EventKind, Subscription};
+use crate::suggest;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How many events at one instant show that the paused clock no longer advances.
@@ -35,6 +39,8 @@ pub(super) struct LoggedEvents {
     pub(super) letters: Vec<DeadLetter>,
     /// The index of the first event that no test has expected yet.
     next: usize,
+    /// How many events belong to a start that the test has waited for.
+    of_start: usize,
     new_events: Subscription<Event>,
     new_letters: Subscription<DeadLetter>,
 }
@@ -71,9 +77,9 @@ impl Recorder {
     pub(super) fn new(handle: SupervisorHandle, clock: Option<Arc<ClockWatch>>) -> Self {
         let new_events = handle.events();
         let new_letters = handle.dead_letters().with_suppressed();
-        let (events, letters, next) = (Vec::new(), Vec::new(), 0);
+        let (events, letters, next, of_start) = (Vec::new(), Vec::new(), 0, 0);
         let root = handle.path();
-        let log = LoggedEvents { root, events, letters, next, new_events, new_letters };
+        let log = LoggedEvents { root, events, letters, next, of_start, new_events, new_letters };
         let log = Arc::new(Mutex::new(log));
         let (mut arrivals, kept) = (handle.events(), Arc::clone(&log));
         #[expect(clippy::disallowed_methods, reason = "aborted when the recorder is dropped")]
@@ -179,6 +185,35 @@ impl LoggedEvents {
         self.next = self.events.len();
     }
 
+    /// The start is over: its events are skipped.
+    pub(super) fn end_start(&mut self) {
+        self.skip();
+        self.of_start = self.next;
+    }
+
+    /// Returns how often a child was started. A path without a number stands for all children of that name.
+    pub(super) fn starts(&self, path: &str) -> usize {
+        let is_start = |event: &&Event| {
+            let is_meant = event.path.as_str() == path || unnumbered(&event.path) == Some(path);
+            is_meant && matches!(event.kind, EventKind::Moved { to: Lifecycle::Activating, .. })
+        };
+        self.events.iter().filter(is_start).count()
+    }
+
+    /// Says that there was no child at this path, and which one may be meant.
+    pub(super) fn no_such_child(&self, path: &str) -> String {
+        let known = self.events.iter();
+        let known = known.map(|event| unnumbered(&event.path).unwrap_or(event.path.as_str()));
+        let known: BTreeSet<_> = known.collect();
+        if self.starts(path) > 0 {
+            return "there is no such child any more".to_owned();
+        }
+        match suggest::closest(path, &known.into_iter().collect::<Vec<_>>()) {
+            Some(close) => format!("there is no such child; did you mean `{close}`?"),
+            None => "there is no such child".to_owned(),
+        }
+    }
+
     /// Returns the last state of a child; `None` if it never existed or was removed.
     pub(super) fn last_state(&self, path: &str) -> Option<Lifecycle> {
         let events = self.events.iter().rev().filter(|event| event.path.as_str() == path);
@@ -207,8 +242,12 @@ impl LoggedEvents {
     }
 
     fn text_from(&self, from: usize) -> String {
+        self.text_of(from..)
+    }
+
+    fn text_of(&self, range: impl SliceIndex<[Event], Output = [Event]>) -> String {
         let Some(first) = self.events.first() else { return "  nothing".to_owned() };
-        let events = &self.events[from..];
+        let events = &self.events[range];
         let skipped = events.len().saturating_sub(SHOWN);
         let mut lines = Vec::new();
         if skipped > 0 {
@@ -254,8 +293,18 @@ impl<'a> Search<'a> {
             let mark = if index < self.taken.len() { '✓' } else { '✗' };
             text += &format!("  {mark} {wanted}\n");
         }
+        text += &format!("but {stuck}\n");
+        let missing = self.wanted.get(self.taken.len());
+        let of_start = &log.events[..log.of_start];
+        if missing.is_some_and(|it| of_start.iter().any(|event| it.matches(&log.root, event))) {
+            let start = log.text_of(..log.of_start);
+            text += &format!(
+                "in the start it did, which `TestTree::start` skips; to expect it, use `TestTree::spawn` \
+                 and `up`:\n{start}\n"
+            );
+        }
         let seen = log.text_from(log.next);
-        text + &format!("but {stuck}\nsince the last event that was expected before:\n{seen}")
+        text + &format!("since the last event that was expected before:\n{seen}")
     }
 }
 

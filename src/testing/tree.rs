@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::expect::{Expect, relative};
-use super::faults::{Faults, StartFault};
+use super::faults::{FaultWrapper, Faults, StartFault};
 use super::log::{LoggedEvents, Recorder, Search, Stuck};
 use super::standstill::ClockWatch;
 use crate::app::run::Root;
@@ -18,7 +18,7 @@ use crate::exit::ExitError;
 use crate::handle::{ChildRef, SupervisorHandle};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::spec::{TreeBuilder, build_with};
+use crate::spec::{TreeBuilder, build};
 use crate::status::{Event, EventKind};
 
 /// How long a test waits by default.
@@ -70,8 +70,8 @@ impl TestTree {
     /// Builds and starts a tree, and resolves when it is up.
     ///
     /// It does what [`Supervisor::start`](crate::Supervisor::start) does. The events of the start
-    /// are in [`events`](Self::events), but [`expect`](Self::expect) begins after them. To expect
-    /// events of the start, or to make a child fail in it, use [`spawn`](Self::spawn).
+    /// are in [`events`](Self::events), but [`expect`](Self::expect) begins after them, and shows them if it fails. To
+    /// expect events of the start, or to make a child fail in it, use [`spawn`](Self::spawn) and [`up`](Self::up).
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl TestTree {
         Assertion::new(async move {
             let tree = spawned?;
             tree.come_up().await?.map_err(|error| error.to_string())?;
-            tree.forget();
+            tree.recorder.log().end_start();
             Ok(tree)
         })
     }
@@ -104,7 +104,7 @@ impl TestTree {
                 tree.check_left_over()?;
                 return Ok(Err(error));
             }
-            tree.forget();
+            tree.recorder.log().end_start();
             Ok(Ok(tree))
         })
     }
@@ -289,7 +289,7 @@ impl TestTree {
                 let exit = exit.map_or_else(String::new, |exit| format!(" ({exit})"));
                 panic!("`{full}` can't hang: it is {state}{exit}")
             }
-            None => panic!("`{full}` can't hang: there is no such child"),
+            None => panic!("`{full}` can't hang: {}", self.recorder.log().no_such_child(&full)),
         }
     }
 
@@ -326,7 +326,7 @@ impl TestTree {
 
     /// Adds a child to the supervisor at `parent`, or to the root if `parent` is empty.
     ///
-    /// It does what [`SupervisorHandle::start_child`] does, and faults apply to the child as well.
+    /// It does what [`SupervisorHandle::start_child`] does. Faults apply to every child of the tree, whoever adds it.
     ///
     /// # Errors
     ///
@@ -336,7 +336,6 @@ impl TestTree {
         parent: &str,
         spec: impl Into<ChildSpec>,
     ) -> Result<ChildRef, ControlError> {
-        let spec = self.faults.wrap(spec.into());
         match parent {
             "" => self.handle.start_child(spec).await,
             _ => self.handle.supervisor(parent).await?.start_child(spec).await,
@@ -448,8 +447,10 @@ impl TestTree {
 
     fn try_spawn(tree: impl TreeBuilder) -> Result<Self, String> {
         let faults = Arc::new(Faults::default());
-        let built = build_with(tree, &|child| faults.wrap(child));
-        let root = built.map_err(|error| error.to_string())?.spawn();
+        let shared = build(tree).map_err(|error| error.to_string())?.shared(None);
+        // Before the root runs, which may be immediately, on a different thread.
+        let _ = shared.tree.wrapper.set(Box::new(FaultWrapper(Arc::clone(&faults))));
+        let root = Root::spawn(shared);
         let handle = root.handle();
         let clock = ClockWatch::new(handle.clone()).map(Arc::new);
         let (path, recorder) = (handle.path(), Recorder::new(handle.clone(), clock.clone()));
@@ -512,9 +513,15 @@ impl TestTree {
         }
         let unused = self.faults.unused();
         let Some((path, starts)) = unused.first() else { return Ok(()) };
-        Err(format!(
-            "`{path}` has {starts} start fault(s) left, but was not started again; check the path"
-        ))
+        let log = self.recorder.log();
+        let what = match log.starts(path) {
+            0 => log.no_such_child(path),
+            1 => "it was started once, and not again after the fault was set".to_owned(),
+            starts => {
+                format!("it was started {starts} times, and not again after the fault was set")
+            }
+        };
+        Err(format!("`{path}` has {starts} start fault(s) left: {what}"))
     }
 
     /// Lists the incarnations that are alive, as the end of a sentence.

@@ -9,16 +9,32 @@ use verger::{Backoff, Child, Context, Exit, Supervisor, async_trait, child};
 
 use crate::gives_up_after;
 
-#[allow(dead_code, clippy::duplicate_mod, reason = "each has its timeline, which isn't printed here")]
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "each has its timeline, which isn't printed here"
+)]
 #[path = "../../examples/documents/backoff_policies.rs"]
 mod backoff_policies;
-#[allow(dead_code, clippy::duplicate_mod, reason = "each has its timeline, which isn't printed here")]
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "each has its timeline, which isn't printed here"
+)]
 #[path = "../../examples/documents/backoff_sender.rs"]
 mod backoff_sender;
-#[allow(dead_code, clippy::duplicate_mod, reason = "each has its timeline, which isn't printed here")]
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "each has its timeline, which isn't printed here"
+)]
 #[path = "../../examples/documents/backoff_supervisor.rs"]
 mod backoff_supervisor;
-#[allow(dead_code, clippy::duplicate_mod, reason = "each has its timeline, which isn't printed here")]
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "each has its timeline, which isn't printed here"
+)]
 #[path = "../../examples/documents/supervision_tree.rs"]
 mod supervision_tree;
 

@@ -1,6 +1,8 @@
 //! Mistakes of files in TOML: their texts and places.
 
+#[cfg(unix)]
 use std::fs;
+#[cfg(unix)]
 use std::process::Command;
 
 use serde::Deserialize;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use super::{Attachment, StepView};
 use crate::child::{
-    ChildBinding, ChildSpec, DefaultDrain, LeftMessages, MailboxControl, MailboxOwner,
+    ChildBinding, ChildFactory, ChildSpec, DefaultDrain, LeftMessages, MailboxControl, MailboxOwner,
 };
 use crate::core::{Decision, Effect, IncarnationNumber, Key};
 use crate::dead_letter::DeadLetterReason;
@@ -279,10 +279,12 @@ impl Mailboxes {
         let above = view.above.filter(|ctx| !ctx.incarnation.is_final());
         let above = above.and_then(|ctx| Some((ctx.incarnation.key, view.shared.above.as_ref()?)));
         let declared = above.iter().flat_map(|_| view.blueprint.children.iter());
-        let declared: HashSet<_> = declared.map(|child| Arc::as_ptr(&child.factory)).collect();
+        // A wrapped factory keeps its identity.
+        let identity = |factory: &ChildFactory| Arc::as_ptr(&factory.identity);
+        let declared: HashSet<_> = declared.map(|child| identity(&child.factory)).collect();
         let comes_back = |key| {
             let entry = view.children.entry(key);
-            entry.is_some_and(|entry| declared.contains(&Arc::as_ptr(&entry.factory)))
+            entry.is_some_and(|entry| declared.contains(&identity(&entry.factory)))
         };
         let mut orphans = Vec::new();
         for (supervisor, mailboxes) in below {

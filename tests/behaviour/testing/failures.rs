@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use verger::testing::{Expect, TestTree};
 use verger::{
-    Backoff, ChildSpec, Context, Lifecycle, RestartType, Shutdown, Supervisor, SupervisorBuilder,
-    worker, worker_with,
+    Backoff, ChildSpec, Context, DynamicSupervisor, Lifecycle, RestartType, Shutdown, Supervisor,
+    SupervisorBuilder, worker, worker_with,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -107,6 +107,13 @@ async fn the_end_of_the_tree_ends_an_expectation() {
 expected, in this order:
   ✗ db: -> active
 but the tree has ended: `app` gave up on `app/db`: aborted
+in the start it did, which `TestTree::start` skips; to expect it, use `TestTree::spawn` and `up`:
+       0ns  db: discovered -> resolved
+       0ns  db: resolved -> activating
+       0ns  db: activating -> active
+       0ns  api: discovered -> resolved
+       0ns  api: resolved -> activating
+       0ns  api: activating -> active
 since the last event that was expected before:
        0ns  db: active -> errored (aborted)
        0ns  db: gave up (aborted)
@@ -237,7 +244,7 @@ async fn a_child_that_is_not_running_can_neither_be_killed_nor_hang() {
 
     let table = [
         ("db", "it isn't running", "it is stopped (shut down)"),
-        ("job", "there is no `app/job`", "there is no such child"),
+        ("job", "there is no `app/job`", "there is no such child any more"),
         ("missing", "there is no `app/missing`", "there is no such child"),
     ];
     for (path, kill, hang) in table {
@@ -276,10 +283,25 @@ async fn an_unused_fault_fails_the_test() {
 
     let text = failure(tree.stop()).await;
 
-    let expected = "`app/bd` has 2 start fault(s) left, but was not started again; check the \
-                    path";
+    let expected =
+        "`app/bd` has 2 start fault(s) left: there is no such child; did you mean `app/db`?";
     assert_eq!(text, expected);
     assert_eq!(failure(tree.ended()).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_for_a_child_that_is_not_started_again_says_how_often_it_was() {
+    let conns = DynamicSupervisor::builder("conns");
+    let tree = TestTree::start(Supervisor::builder("app").child(conns)).await;
+    let conns = tree.handle().supervisor("conns").await.unwrap();
+    for _ in 0..2 {
+        conns.start_child(idle("conn")).await.unwrap();
+    }
+    tree.fail_next_start("conns/conn", "no");
+    let text = failure(tree.stop()).await;
+    let left = "`app/conns/conn` has 1 start fault(s) left: ";
+    let why = "it was started 2 times, and not again after the fault was set";
+    assert_eq!(text, format!("{left}{why}"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -261,6 +261,52 @@ async fn a_supervisor_is_a_child_that_can_fail_its_start_and_be_killed() {
     tree.stop().await;
 }
 
+/// By a call, by code of the tree, and below a worker.
+#[tokio::test(start_paused = true)]
+async fn faults_apply_to_children_that_the_program_adds() {
+    async fn manager(ctx: Context) -> Exit {
+        ctx.parent().add_child(idle("added")).await?;
+        ctx.children().start_child(idle("own")).await?;
+        ctx.cancelled().await;
+        Ok(())
+    }
+    let fails = worker("fails", async |_| Exit::Err("no".into()));
+    let fails = fails.backoff(Backoff::none()).consecutive_restarts(0).fallback(idle("rest"));
+    let tree = Supervisor::builder("app").child(DynamicSupervisor::builder("conns"));
+    let tree = TestTree::start(tree.child(worker("manager", manager)).child(fails)).await;
+    let conns = tree.handle().supervisor("conns").await.unwrap();
+    conns.start_child(idle("conn")).await.unwrap();
+    tree.wait_for("manager/own#1", Lifecycle::Active).await;
+    tokio::time::sleep(SECOND).await;
+
+    for path in ["added", "manager/own#1", "conns/conn#1", "fails"] {
+        tree.fail_next_start(path, "on purpose");
+        tree.kill(path).await;
+        let fails = format!("{path}: active -> errored (failed)");
+        tree.expect([fails, format!("{path}: activating -> active")]).await;
+
+        tree.hang(path);
+        // Its grace, which a child that is idle doesn't need.
+        assert_eq!(elapsed(tree.handle().stop_child(path)).await, 5 * SECOND, "{path}");
+    }
+    tree.stop().await;
+}
+
+#[cfg(feature = "config-file")]
+#[tokio::test(start_paused = true)]
+async fn faults_apply_to_children_of_new_code() {
+    let tree = TestTree::start(Supervisor::builder("app").child(idle("db"))).await;
+    let new = Supervisor::builder("app").child(idle("db")).child(idle("api")).build().unwrap();
+    let none = verger::config::Config::new();
+    let plan = tree.handle().plan_tree(&new, &none).await.unwrap();
+    tree.handle().apply(plan).await.unwrap();
+    for path in ["db", "api"] {
+        tree.hang(path);
+        assert_eq!(elapsed(tree.handle().stop_child(path)).await, 5 * SECOND, "{path}");
+    }
+    tree.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn faults_apply_to_added_children_with_or_without_their_number() {
     let app = Supervisor::builder("app").child(DynamicSupervisor::builder("conns"));
