@@ -8,8 +8,11 @@
 //! 3. At most [`MOST_READ`] bytes are read before an answer.
 //! 4. There is a most number of connections. If it is reached, or the process has too many open files, the oldest
 //!    connection without a request ends, so that the next client is served.
+//! 5. A panic in the loop that accepts ends neither the server nor its connections: the loop begins again, with what it
+//!    knows of them.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -18,6 +21,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::Router;
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,6 +30,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::clock::{later, now};
+use crate::named_task::OwnedTask;
+use crate::sync::Mutex;
 
 /// How long a request and the wait for its answer may take.
 const REQUEST: Duration = Duration::from_secs(20);
@@ -37,12 +43,28 @@ const MOST_READ: usize = 1024 * 1024 + 128 * 1024;
 /// How long to wait if no connection can be accepted, because the process has too many open files.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Accepts connections.
+/// Serves a router until `stop`, and again after a panic. `name` says what it is for.
+pub(crate) fn serve<L: Listener<Addr: fmt::Debug> + Clone>(
+    name: &'static str,
+    listener: L,
+    router: Router,
+    stop: CancellationToken,
+) -> OwnedTask<()> {
+    OwnedTask::restarted(name, (listener, router, stop), |(listener, router, stop)| {
+        let serve = axum::serve(listener.clone(), router.clone());
+        let serve = serve.with_graceful_shutdown(stop.clone().cancelled_owned());
+        // It never fails.
+        Box::pin(async move { drop(serve.await) })
+    })
+}
+
+/// Accepts connections. Clones accept from the same listener.
+#[derive(Clone)]
 pub(crate) struct Connections {
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     slots: Arc<Semaphore>,
     /// The connections that were accepted and may be open, the oldest first.
-    open: VecDeque<Open>,
+    open: Arc<Mutex<VecDeque<Open>>>,
     end: CancellationToken,
 }
 
@@ -56,22 +78,24 @@ struct Open {
 impl Connections {
     /// `most`: how many there may be. `end`: ends all of them.
     pub(crate) fn new(listener: TcpListener, most: usize, end: CancellationToken) -> Self {
-        Self { listener, slots: Arc::new(Semaphore::new(most)), open: VecDeque::new(), end }
+        let (listener, slots) = (Arc::new(listener), Arc::new(Semaphore::new(most)));
+        Self { listener, slots, open: Arc::default(), end }
     }
 
     /// Ends the oldest connection without a request.
-    fn end_idle(&mut self) {
-        self.open.retain(|open| open.idle.strong_count() > 0);
+    fn end_idle(&self) {
+        let mut all = self.open.lock();
+        all.retain(|open| open.idle.strong_count() > 0);
         let is_idle =
             |open: &Open| open.idle.upgrade().is_some_and(|idle| idle.load(Ordering::Relaxed));
-        if let Some(place) = self.open.iter().position(is_idle)
-            && let Some(open) = self.open.remove(place)
-        {
+        let idle = all.iter().position(is_idle).and_then(|place| all.remove(place));
+        drop(all);
+        if let Some(open) = idle {
             open.end.cancel();
         }
     }
 
-    async fn next(&mut self) -> (TcpStream, SocketAddr) {
+    async fn next(&self) -> (TcpStream, SocketAddr) {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
         loop {
             match self.listener.accept().await {
@@ -103,8 +127,10 @@ impl Listener for Connections {
         }
         let slot = slots.acquire_owned().await.expect("it is never closed");
         let (idle, end) = (Arc::new(AtomicBool::new(true)), self.end.child_token());
-        self.open.retain(|open| open.idle.strong_count() > 0);
-        self.open.push_back(Open { idle: Arc::downgrade(&idle), end: end.clone() });
+        let mut all = self.open.lock();
+        all.retain(|open| open.idle.strong_count() > 0);
+        all.push_back(Open { idle: Arc::downgrade(&idle), end: end.clone() });
+        drop(all);
         (Connection::new(stream, idle, end, slot), address)
     }
 
@@ -257,6 +283,43 @@ mod tests {
                 Err(error) => return (error.kind(), began.elapsed()),
             }
         }
+    }
+
+    /// Panics at its first connection, and accepts one more.
+    #[derive(Clone)]
+    struct Faulty(Arc<Mutex<Option<DuplexStream>>>, Arc<AtomicBool>);
+
+    impl Listener for Faulty {
+        type Io = DuplexStream;
+        type Addr = ();
+
+        async fn accept(&mut self) -> (DuplexStream, ()) {
+            assert!(self.1.swap(true, Ordering::Relaxed), "no connection yet");
+            let stream = self.0.lock().take();
+            match stream {
+                Some(stream) => (stream, ()),
+                None => std::future::pending().await,
+            }
+        }
+
+        fn local_addr(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_where_connections_are_accepted_ends_no_server() {
+        let (mut client, server) = duplex(1024);
+        let listener = Faulty(Arc::new(Mutex::new(Some(server))), Arc::default());
+        let router = Router::new().route("/", axum::routing::get(async || "served"));
+        let stop = CancellationToken::new();
+        let mut task = serve("a test", listener, router, stop.clone());
+        client.write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("served"), "{answer}");
+        stop.cancel();
+        task.join().await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,8 +3,6 @@
 //! They look at the tree through a handle, and change nothing. A listener of an application's own serves
 //! them until the hooks after the stop have run.
 
-use std::future::IntoFuture as _;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +17,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::companion::{Companion, RunStart, companion};
-use super::connections::Connections;
+use super::connections::{Connections, serve};
 use super::listen::ListenAddress;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
@@ -168,7 +166,7 @@ struct ProbeServer {
     address: Option<ListenAddress>,
     /// `None` once it is served.
     listener: Option<TcpListener>,
-    task: Option<OwnedTask<io::Result<()>>>,
+    task: Option<OwnedTask<()>>,
     /// Ends all connections.
     end: CancellationToken,
 }
@@ -188,8 +186,8 @@ impl Companion for ProbeServer {
             subscriber::info!(target: "verger::lifecycle", %address, "serving probes");
         }
         let connections = Connections::new(listener, MOST, self.end.clone());
-        let serve = axum::serve(connections, probes(&run.handle())).into_future();
-        self.task = Some(OwnedTask::spawn("verger probes", serve));
+        let router = probes(&run.handle());
+        self.task = Some(serve("verger probes", connections, router, self.end.clone()));
     }
 
     async fn finish(self: Box<Self>) {

@@ -215,6 +215,7 @@ impl SupervisorHandle {
     /// Sets the configuration of a running child, as [`apply`](Self::apply) does for a file.
     ///
     /// The value counts until the next file that has a different configuration for the child, or a forced reload.
+    /// What a child says about it is returned as it is: only of values from a file is it known which texts are secrets.
     ///
     /// # Errors
     ///

@@ -4,8 +4,6 @@
 //!
 //! 1. All connections end when the server does.
 
-use std::future::IntoFuture as _;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::router::routes;
 use super::shared::{Console, ConsoleShared, Outside};
 use crate::app::companion::{Companion, RunStart, companion};
-use crate::app::connections::Connections;
+use crate::app::connections::{Connections, serve};
 use crate::app::listen::ListenAddress;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
@@ -33,7 +31,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// A listener that serves the console of a tree, until it is dropped.
 struct ConsoleServer {
     console: Arc<ConsoleShared>,
-    task: OwnedTask<io::Result<()>>,
+    task: OwnedTask<()>,
     /// Accepts no connection any more, and ends those that are idle.
     stop: CancellationToken,
     /// Ends all connections.
@@ -61,9 +59,9 @@ impl ConsoleServer {
         }
         let (stop, end) = (CancellationToken::new(), CancellationToken::new());
         let connections = Connections::new(listener, MOST, end.clone());
-        let serve = axum::serve(connections, routes(Arc::clone(&console)))
-            .with_graceful_shutdown(stop.clone().cancelled_owned());
-        Self { console, task: OwnedTask::spawn("verger console", serve.into_future()), stop, end }
+        let router = routes(Arc::clone(&console));
+        let task = serve("verger console", connections, router, stop.clone());
+        Self { console, task, stop, end }
     }
 
     /// Ends all streams and connections, and closes the listener.
