@@ -85,8 +85,8 @@ pub(crate) trait MailboxControl: Any + Send + Sync {
     /// Returns the number of messages, and the capacity.
     fn load(&self) -> (usize, usize);
 
-    /// Sets the capacity that is written for the child. `None`: the code's.
-    fn set_capacity(&self, written: Option<NonZeroUsize>);
+    /// Sets the capacity that is written for the child, if the mailbox belongs to it. `None`: the code's.
+    fn set_capacity(&self, child: ChildId, written: Option<NonZeroUsize>);
 }
 
 impl fmt::Debug for dyn MailboxControl {

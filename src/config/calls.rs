@@ -437,11 +437,13 @@ async fn draft(
     }
     let config = Arc::clone(config);
     let draft = aside(handle, move || {
-        let mut draft = planner::plan(&config, &difference, &facts, false)?;
+        let plan = planner::plan(&config, &difference, &facts, false);
+        // The values that were read are dropped here, and not by the caller.
+        let mut draft = plan.map_err(|mistaken| mistaken.mistakes)?;
         draft.changes.extend(changes);
         Change::sort(&mut draft.changes);
         draft.code = code;
         Ok(draft)
     });
-    draft.await?.map_err(|mistaken: Mistaken| ConfigError::of_all(mistaken.mistakes).into())
+    draft.await?.map_err(|mistakes| ConfigError::of_all(mistakes).into())
 }

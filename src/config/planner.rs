@@ -27,7 +27,7 @@ use crate::runtime::settings::{ConfigState, GeneralLayer};
 use crate::suggest::nearest;
 
 /// Why there is no plan.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Mistaken {
     pub(super) mistakes: Vec<Mistake>,
     /// The values of children that were read nevertheless, as they are written.

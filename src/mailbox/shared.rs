@@ -318,8 +318,8 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
         MailboxShared::load(self)
     }
 
-    fn set_capacity(&self, written: Option<NonZeroUsize>) {
+    fn set_capacity(&self, child: ChildId, written: Option<NonZeroUsize>) {
         let capacity = written.map_or(self.coded, NonZeroUsize::get);
-        self.step(|state, fx| state.set_capacity(capacity, fx));
+        self.step(|state, fx| state.set_capacity(child, capacity, fx));
     }
 }

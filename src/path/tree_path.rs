@@ -77,6 +77,11 @@ impl Path {
         self.as_str().rsplit_once('/').map(|(parent, _)| Self(parent.into()))
     }
 
+    /// Returns the paths above, the nearest first.
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = Self> + use<> {
+        std::iter::successors(self.parent(), Self::parent)
+    }
+
     /// Returns whether this is the path of a child at any level below `above`.
     #[must_use]
     pub fn is_below(&self, above: &Self) -> bool {

@@ -324,7 +324,7 @@ impl SupervisorShared {
         // A worker that waits for its own children in vain is aborted, but they are the cause.
         let mut named: HashSet<_> = leaked.iter().cloned().collect();
         for child in killed.iter().chain(&leaked) {
-            named.extend(std::iter::successors(child.parent(), Path::parent));
+            named.extend(child.ancestors());
         }
         killed.retain(|child| !named.contains(child));
         Forced { killed, leaked }

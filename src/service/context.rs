@@ -89,7 +89,7 @@ impl Context {
         ancestor: &str,
         value: T,
     ) -> Result<(), ServiceError> {
-        let found = scopes(self).find(|scope| {
+        let found = self.path().ancestors().find(|scope| {
             scope.as_str() == ancestor || scope.without_serials().as_str() == ancestor
         });
         let scope = found.ok_or_else(|| ServiceError::NotAnAncestor {
@@ -156,7 +156,7 @@ impl Context {
     /// Withdraws the value of this type that this incarnation [provides](Self::provide), to its siblings or
     /// [further up](Self::provide_to), if it does.
     pub fn withdraw<T: Send + Sync + 'static>(&self) {
-        for scope in scopes(self) {
+        for scope in self.path().ancestors() {
             let key = key_in::<T>(scope, None);
             supervisor_of(self).tree.service.values.withdraw(&key, &self.incarnation);
         }
@@ -250,11 +250,6 @@ impl Context {
     }
 }
 
-/// The supervisors above a child, whose children find what it provides to them: its own one first.
-fn scopes(ctx: &Context) -> impl Iterator<Item = Path> {
-    std::iter::successors(Some(own_scope(ctx)), Path::parent)
-}
-
 fn key_in<T: 'static>(scope: Path, name: Option<&str>) -> ServiceKey {
     ServiceKey { scope, type_id: TypeId::of::<T>(), name: name.map(Arc::from) }
 }
@@ -316,8 +311,7 @@ pub enum ServiceError {
 
 /// Returns the paths of the supervisors above a child, as text.
 fn above(child: &Path) -> String {
-    let above = std::iter::successors(child.parent(), Path::parent);
-    let mut paths: Vec<_> = above.map(|path| format!("`{path}`")).collect();
+    let mut paths: Vec<_> = child.ancestors().map(|path| format!("`{path}`")).collect();
     paths.reverse();
     paths.join(" or ")
 }

@@ -86,6 +86,23 @@ async fn a_section_for_several_children_sets_it_for_those_that_have_a_mailbox() 
     tree.stop("the test is over").await.unwrap();
 }
 
+/// A mailbox that was given to two children by mistake belongs to the first.
+#[tokio::test(start_paused = true)]
+async fn a_capacity_for_a_child_without_its_own_mailbox_leaves_the_other_childs_alone() {
+    let (address, spec) = reader("a", Overflow::Reject);
+    let dynamic = DynamicSupervisor::builder;
+    let text = "[\"x/a\"]\nmailbox = { capacity = 3 }";
+    let tree = start_with(app().child(dynamic("x")).child(dynamic("y")), text).await;
+    for above in ["x", "y"] {
+        let above = tree.supervisor(above).await.unwrap();
+        let _ = above.start_child(spec.clone()).await;
+    }
+    assert_eq!(address.capacity(), 3);
+    apply(&tree, &format!("{text}\n[\"y/a\"]\nmailbox = {{ capacity = 9 }}")).await;
+    assert_eq!(address.capacity(), 3);
+    tree.stop("the test is over").await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_capacity_of_zero_or_for_a_child_without_a_mailbox_is_a_mistake() {
     let (_address, spec) = reader("a", Overflow::Reject);

@@ -5,6 +5,10 @@
 
 #![cfg(all(feature = "macros", feature = "resilience", feature = "service"))]
 
+#[cfg(all(unix, feature = "config-file", feature = "signal"))]
+use std::io::{BufRead as _, BufReader};
+#[cfg(all(unix, feature = "config-file", feature = "signal"))]
+use std::process::Child;
 use std::process::{Command, Output, Termination};
 
 use crate::entry;
@@ -103,6 +107,29 @@ fn matches(line: &str, pattern: &str) -> bool {
             ends.any(|at| matches(&rest[at..], pattern))
         }),
     }
+}
+
+/// Returns a function that reads what a program prints until a line matches a pattern.
+#[cfg(all(unix, feature = "config-file", feature = "signal"))]
+fn awaited(program: &mut Child) -> impl FnMut(&str) + use<> {
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    move |pattern| {
+        let mut before = Vec::new();
+        for line in &mut lines {
+            let line = line.unwrap();
+            if matches(&line, pattern) {
+                return;
+            }
+            before.push(line);
+        }
+        panic!("{pattern:?} did not come: {before:#?}");
+    }
+}
+
+#[cfg(all(unix, feature = "config-file", feature = "signal"))]
+fn signal(program: &Child, signal: &str) {
+    let sent = Command::new("kill").args([signal, &program.id().to_string()]).status();
+    assert!(sent.unwrap().success());
 }
 
 #[test]
@@ -217,7 +244,6 @@ fn config_layers_overrides_the_file_by_environment_variables() {
 #[test]
 fn the_program_of_elfos_document_reloads_its_file_at_real_signals() {
     use std::fs;
-    use std::io::{BufRead, BufReader};
     use std::process::Stdio;
 
     let file = std::env::temp_dir().join(format!("verger-elfo-{}.toml", std::process::id()));
@@ -226,34 +252,19 @@ fn the_program_of_elfos_document_reloads_its_file_at_real_signals() {
     let mut command = command("restart_policies");
     command.env("CONFIG_FILE", &file).stdout(Stdio::piped());
     let mut program = command.spawn().unwrap();
-    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
-    let mut wait_for = |pattern: &str| {
-        let mut before = Vec::new();
-        for line in &mut lines {
-            let line = line.unwrap();
-            if matches(&line, pattern) {
-                return;
-            }
-            before.push(line);
-        }
-        panic!("{pattern:?} did not come: {before:#?}");
-    };
-    let signal = |signal: &str| {
-        let sent = Command::new("kill").args([signal, &program.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    };
+    let mut wait_for = awaited(&mut program);
     wait_for(" INFO verger::lifecycle: active child=system/group_c incarnation=1");
     fs::write(&file, format!("{document}config = {{ limit = 7 }}\n")).unwrap();
-    signal("-HUP");
+    signal(&program, "-HUP");
     wait_for(" INFO verger::config: reloaded trigger=\"SIGHUP\" changes=1 unchanged=2");
     fs::write(&file, format!("{document}config = {{ limit = 13 }}\n")).unwrap();
-    signal("-HUP");
+    signal(&program, "-HUP");
     wait_for("ERROR verger::config: refused *problem=\"ValidateConfig: 13 is unlucky\"");
     wait_for(" WARN verger::config: configuration not changed trigger=\"SIGHUP\"");
     fs::write(&file, format!("{document}config = {{ limit = 7 }}\n")).unwrap();
-    signal("-USR2");
+    signal(&program, "-USR2");
     wait_for(" INFO verger::config: reloaded trigger=\"SIGUSR2\" changes=3 unchanged=0");
-    signal("-TERM");
+    signal(&program, "-TERM");
     assert_eq!(program.wait().unwrap().code(), Some(0));
     fs::remove_file(file).unwrap();
 }
@@ -262,7 +273,6 @@ fn the_program_of_elfos_document_reloads_its_file_at_real_signals() {
 #[test]
 fn config_watch_reloads_a_file_that_is_edited_in_place_replaced_or_gone() {
     use std::fs;
-    use std::io::{BufRead, BufReader};
     use std::process::Stdio;
 
     let directory = std::env::temp_dir().join(format!("verger-watch-{}", std::process::id()));
@@ -273,18 +283,7 @@ fn config_watch_reloads_a_file_that_is_edited_in_place_replaced_or_gone() {
     let mut command = command("config_watch");
     command.env("CONFIG_FILE", &file).stdout(Stdio::piped());
     let mut program = command.spawn().unwrap();
-    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
-    let mut wait_for = |pattern: &str| {
-        let mut before = Vec::new();
-        for line in &mut lines {
-            let line = line.unwrap();
-            if matches(&line, pattern) {
-                return;
-            }
-            before.push(line);
-        }
-        panic!("{pattern:?} did not come: {before:#?}");
-    };
+    let mut wait_for = awaited(&mut program);
     wait_for("writer: batches of 1");
 
     fs::write(&beside, batch(2)).unwrap();
@@ -300,8 +299,7 @@ fn config_watch_reloads_a_file_that_is_edited_in_place_replaced_or_gone() {
     fs::remove_file(&file).unwrap();
     wait_for("not reloaded: *app.toml: the file doesn't exist; create it, or check its path");
 
-    let terminated = Command::new("kill").args(["-TERM", &program.id().to_string()]).status();
-    assert!(terminated.unwrap().success());
+    signal(&program, "-TERM");
     assert_eq!(program.wait().unwrap().code(), Some(0));
     fs::remove_dir_all(directory).unwrap();
 }

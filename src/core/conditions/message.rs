@@ -3,7 +3,7 @@
 //! A child that a message starts is down until a message waits for it, and again when it has exited and its trigger
 //! does not restart it. A temporary one is kept like any other, so that a message can start it again; but
 //! a restart of its group leaves it *dormant*, as before its first message. It is Stopped then, even
-//! after a failure. Rules that forget temporary children remove it when it exits, and others start it immediately.
+//! after a failure. Rules that forget temporary children remove it when it exits.
 //!
 //! That a message waits is reported once. It is remembered until an incarnation starts, even while the child
 //! still runs. A message does not start a child that was terminated or given up on, and is forgotten then.

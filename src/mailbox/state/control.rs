@@ -119,9 +119,16 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// Senders that have room now are woken. Messages that have no room any more stay.
-    pub(crate) fn set_capacity(&mut self, capacity: usize, fx: &mut MailboxEffects) {
-        self.queue.capacity = capacity;
-        fx.senders = self.queue.wake_all();
+    pub(crate) fn set_capacity(
+        &mut self,
+        child: ChildId,
+        capacity: usize,
+        fx: &mut MailboxEffects,
+    ) {
+        if self.binding.belongs_to(child) {
+            self.queue.capacity = capacity;
+            fx.senders = self.queue.wake_all();
+        }
     }
 
     /// The child was started. Its task borrows the mailbox later, but senders may send at once.

@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use super::{Attachment, StepView};
 use crate::child::{
-    ChildBinding, ChildFactory, ChildSpec, DefaultDrain, LeftMessages, MailboxControl, MailboxOwner,
+    ChildBinding, ChildFactory, ChildId, ChildSpec, DefaultDrain, LeftMessages, MailboxControl,
+    MailboxOwner,
 };
 use crate::core::{Decision, Effect, IncarnationNumber, Key};
 use crate::dead_letter::DeadLetterReason;
@@ -191,7 +192,8 @@ fn bind(key: Key, spec: &ChildSpec, view: &StepView<'_>) {
         drain,
         start_on_message: spec.options.on_message,
     });
-    mailbox.set_capacity(view.machine.rules_of(key).and_then(|rules| rules.mailbox_capacity));
+    let written = view.machine.rules_of(key).and_then(|rules| rules.mailbox_capacity);
+    mailbox.set_capacity(ChildId::new(view.shared, key), written);
 }
 
 /// The child is about to be cancelled.

@@ -155,11 +155,10 @@ impl Driver {
         self.step(MachineEvent::Declared(rules), now);
     }
 
-    /// Gives the mailbox of a child the capacity of its new rules. One that belongs to another child keeps its own.
+    /// Gives the mailbox of a child the capacity of its new rules.
     fn resize_mailbox(&self, key: Key, rules: &ChildRules) {
-        let child = ChildId::new(&self.shared, key);
-        if let Some(mailbox) = self.children.mailbox(key).filter(|it| it.belongs_to(child)) {
-            mailbox.set_capacity(rules.mailbox_capacity);
+        if let Some(mailbox) = self.children.mailbox(key) {
+            mailbox.set_capacity(ChildId::new(&self.shared, key), rules.mailbox_capacity);
         }
     }
 
