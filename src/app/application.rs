@@ -387,8 +387,9 @@ async fn launch_here(app: Application, ends_process: bool) -> Result<Launched, R
     };
     let bounds = StopBounds::of(&tree, &program);
     bounds.report(app.announces, app.stop_limit);
-    // From before the first poll: a child may block a thread from then on.
-    let _watch = ends_process.then(PollWatch::new);
+    // From before the first poll: a child may block a thread from then on. Without the watch, children that only wait for
+    // that thread would have leaked.
+    let _watch = PollWatch::new();
     let stops = Arc::<StopRequests>::default();
     let root = tree.spawn_with(Some(Arc::clone(&stops)));
     program.on(async move { stops.requested().await.to_string() });

@@ -276,7 +276,7 @@ impl Root {
     /// Waits until the tree is up, or has ended by itself without an error.
     pub(crate) async fn up(&self) -> Result<(), StartError> {
         let Some(end) = until_up(&self.shared).await else { return Ok(()) };
-        match (&end, end.result(self.shared.path(), self.shared.forced())) {
+        match (&end, end.result(self.shared.path(), self.shared.forced_now())) {
             (_, Err(RunError::Start(error))) => Err(error),
             (_, Err(RunError::Forced { leaked, .. })) if leaked.is_empty() => {
                 Err(StartError::Stopped { path: self.shared.path().clone() })
@@ -287,7 +287,7 @@ impl Root {
         }
     }
 
-    /// Waits until the tree has ended, and returns the result as it is now: a leaked child may have exited since.
+    /// Waits until the tree has ended, and returns the result as it is now.
     pub(super) async fn result(&self) -> Result<(), RunError> {
         let end = self.shared.progress.until_ended().await;
         end.result(self.shared.path(), self.shared.forced_now())

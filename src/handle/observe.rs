@@ -268,7 +268,7 @@ impl SupervisorHandle {
 }
 
 pub(crate) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
-    supervisor.progress.until_ended().await.result(supervisor.path(), supervisor.forced())
+    supervisor.progress.until_ended().await.result(supervisor.path(), supervisor.forced_now())
 }
 
 impl Context {

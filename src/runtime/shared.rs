@@ -333,6 +333,9 @@ impl SupervisorShared {
     /// The same, but the children that have leaked and exited since don't run any more.
     pub(crate) fn forced_now(&self) -> Forced {
         let Forced { mut killed, leaked } = self.forced();
+        if leaked.is_empty() {
+            return Forced { killed, leaked };
+        }
         let running: HashSet<_> = self.leaked_below().into_iter().collect();
         let (leaked, exited): (_, Vec<_>) =
             leaked.into_iter().partition(|child| running.contains(child));

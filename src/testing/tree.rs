@@ -407,12 +407,16 @@ impl TestTree {
                 }
                 stuck => format!("`{}` did not stop: {stuck}", self.path),
             })?;
-            // A child that hangs on purpose is killed.
-            let killed =
-                matches!(&result, Err(RunError::Forced { leaked, .. }) if leaked.is_empty());
-            if !killed {
-                result.map_err(|error| format!("`{}` did not end well: {error}", self.path))?;
-            }
+            let result = match result {
+                // A child that has leaked and exited since fails the test, but a child that hangs on purpose is
+                // killed.
+                Err(RunError::Forced { .. }) => match self.root.shared.forced() {
+                    forced if forced.leaked.is_empty() => Ok(()),
+                    forced => forced.result(),
+                },
+                result => result,
+            };
+            result.map_err(|error| format!("`{}` did not end well: {error}", self.path))?;
             self.check_left_over()
         })
     }

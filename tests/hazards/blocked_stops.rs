@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use verger::status::EventKind;
 use verger::{
-    Backoff, ChildSpec, Context, Exit, Readiness, RunError, Shutdown, Strategy, Supervisor,
-    SupervisorBuilder, SupervisorHandle, worker, worker_with,
+    Application, Backoff, ChildSpec, Context, Exit, Readiness, RunError, Shutdown, Strategy,
+    Supervisor, SupervisorBuilder, SupervisorHandle, worker, worker_with,
 };
 
 /// How long a test waits for stops and ticks that take less than a second.
@@ -280,4 +280,78 @@ fn a_child_that_blocks_when_it_is_terminated_blocks_nothing_else() {
 #[test]
 fn a_child_that_blocks_in_a_group_restart_blocks_nothing_else() {
     stop_in_all_places(by_group_restart);
+}
+
+/// A child that blocks its thread when it is cancelled, after it has woken another child there.
+fn blocked_beside(gate: &Arc<Gate>) -> SupervisorBuilder {
+    let woken = Arc::new(Notify::new());
+    let waiting = Arc::clone(&woken);
+    let innocent = worker_with("innocent", waiting, async |ctx: Context, woken: Arc<Notify>| {
+        woken.notified().await;
+        ctx.cancelled().await;
+    });
+    let shared = (woken, Arc::clone(gate));
+    let blocks = worker_with("blocks", shared, async |ctx: Context, shared| {
+        let (woken, gate): (Arc<Notify>, Arc<Gate>) = shared;
+        ctx.cancelled().await;
+        // In the slot for the next task of this thread, which no other thread takes.
+        woken.notify_one();
+        gate.block();
+    });
+    let grace = Shutdown::Timeout(Duration::from_millis(20));
+    let app = Supervisor::builder("app").leak_timeout(Duration::from_millis(20));
+    app.child(innocent.shutdown(grace)).child(blocks.shutdown(grace))
+}
+
+type Ends = fn(SupervisorBuilder) -> JoinHandle<Result<(), RunError>>;
+
+#[test]
+fn a_child_that_waits_for_a_blocked_thread_has_leaked_by_no_way_to_stop() {
+    let by_run_to_end: Ends = |app| {
+        let app = Application::new(app).listen_to_signals(false).stop_on(idle());
+        tokio::spawn(app.run_to_end())
+    };
+    let unwatched: Ends = |app| {
+        let app = Application::new(app.self_check(false)).listen_to_signals(false);
+        tokio::spawn(app.stop_on(idle()).run_to_end())
+    };
+    let by_graceful_shutdown: Ends = |app| {
+        let tree = app.build().unwrap();
+        tokio::spawn(async move { tree.with_graceful_shutdown(idle()).await })
+    };
+    let by_stop: Ends = |app| {
+        let app = app.stop_deadline(Duration::from_secs(60));
+        tokio::spawn(async move {
+            let tree = start(app).await;
+            idle().await;
+            tree.stop("done").await
+        })
+    };
+    let by_wait: Ends = |app| {
+        let app = app.stop_deadline(Duration::from_secs(60));
+        tokio::spawn(async move {
+            let tree = start(app).await;
+            idle().await;
+            let stopping = tree.clone();
+            tokio::spawn(async move { drop(stopping.stop("done").await) });
+            tree.wait().await
+        })
+    };
+    let ways = [by_run_to_end, unwatched, by_graceful_shutdown, by_stop, by_wait];
+    for (number, way) in ways.into_iter().enumerate() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+        let gate = Arc::new(Gate::default());
+        let _opens = OpensOnDrop(Arc::clone(&gate));
+        let (done, is_done) = mpsc::channel();
+        let app = blocked_beside(&gate);
+        runtime.spawn(async move { done.send(way(app).await.unwrap()) });
+        let result = is_done.recv_timeout(PATIENCE).expect("it stops");
+        let Err(RunError::Forced { killed, leaked }) = result else {
+            panic!("{number}: {result:?}")
+        };
+        let paths =
+            [killed, leaked].map(|it| it.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(paths, [["app/innocent"], ["app/blocks"]], "{number}");
+    }
 }

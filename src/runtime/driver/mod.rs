@@ -418,9 +418,11 @@ impl Driver {
         let now = now();
         for incarnation in self.children.incarnations() {
             let (key, number) = (incarnation.key, incarnation.number);
-            let is_worker = self.machine.rules_of(key).is_some_and(|it| !it.is_supervisor());
-            if is_worker && self.leaked.insert((key, number)) {
-                self.shared.leaked(now, self.children.path(key), (key, number), false);
+            let worker = self.machine.rules_of(key).filter(|it| !it.is_supervisor());
+            let Some(leak_timeout) = worker.map(|it| it.leak_timeout) else { continue };
+            if self.leaked.insert((key, number)) {
+                let waits = self.children.waits_for_thread(key, leak_timeout);
+                self.shared.leaked(now, self.children.path(key), (key, number), waits);
             }
         }
     }
