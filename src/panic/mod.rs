@@ -17,6 +17,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
+use std::hash::{Hash, Hasher};
 use std::io::Write as _;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
@@ -40,12 +41,14 @@ use crate::start_of::{TEXT, cut, start_of};
 /// assert!(matches!(&reason, ExitReason::Panicked(panic) if panic == "no connection"));
 /// assert_eq!(reason.to_string(), "panicked: no connection");
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub struct PanicMessage {
     /// The location, `: `, and the message; or only the message.
     text: Arc<str>,
     /// Where the message begins.
-    start: usize,
+    start: u32,
+    /// The code that awaited the task has it as an error. This belongs to the panic, and not to its text.
+    is_returned: bool,
 }
 
 /// Between a location and a message.
@@ -53,26 +56,38 @@ const SEPARATOR: &str = ": ";
 
 impl PanicMessage {
     pub(crate) fn new(message: &str, location: Option<&str>) -> Self {
-        match location {
-            Some(location) => Self {
-                text: [location, SEPARATOR, message].concat().into(),
-                start: location.len() + SEPARATOR.len(),
-            },
-            None => Self { text: message.into(), start: 0 },
-        }
+        let located = location.and_then(|location| {
+            let start = u32::try_from(location.len() + SEPARATOR.len()).ok()?;
+            Some(([location, SEPARATOR, message].concat().into(), start))
+        });
+        let (text, start) = located.unwrap_or_else(|| (message.into(), 0));
+        Self { text, start, is_returned: false }
+    }
+
+    /// Marks the panic of a task whose awaiter has it as an error.
+    pub(crate) fn returned(self) -> Self {
+        Self { is_returned: true, ..self }
+    }
+
+    pub(crate) fn is_returned(&self) -> bool {
+        self.is_returned
+    }
+
+    fn start(&self) -> usize {
+        self.start as usize
     }
 
     /// Returns the message, without the location.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.text[self.start..]
+        &self.text[self.start()..]
     }
 
     /// Returns the file, the line and the column of the panic, such as `src/db.rs:10:5`, if they are
     /// known.
     #[must_use]
     pub fn location(&self) -> Option<&str> {
-        let end = self.start.checked_sub(SEPARATOR.len())?;
+        let end = self.start().checked_sub(SEPARATOR.len())?;
         Some(&self.text[..end])
     }
 }
@@ -93,7 +108,21 @@ impl From<&str> for PanicMessage {
 
 impl From<String> for PanicMessage {
     fn from(message: String) -> Self {
-        Self { text: message.into(), start: 0 }
+        Self { text: message.into(), start: 0, is_returned: false }
+    }
+}
+
+impl PartialEq for PanicMessage {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.text, self.start) == (&other.text, other.start)
+    }
+}
+
+impl Eq for PanicMessage {}
+
+impl Hash for PanicMessage {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.text, self.start).hash(state);
     }
 }
 

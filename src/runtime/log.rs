@@ -205,6 +205,13 @@ pub(super) fn decided(
             (bounds, child, Decided), INFO, target: "verger::lifecycle", "ended normally",
             %child, incarnation, lived
         ),
+        // Whoever has awaited the task decides how bad its panic is.
+        Decision::Leave if matches!(reason, ExitReason::Panicked(panic) if panic.is_returned()) => {
+            bounded!(
+                (bounds, child, Decided), INFO, target: "verger::lifecycle", "returned its panic",
+                %child, incarnation, cause = cause(), lived
+            );
+        }
         Decision::Leave => bounded!(
             (bounds, child, Decided), WARN, target: "verger::restart", "not restarted",
             %child, incarnation, cause = cause(), lived

@@ -11,8 +11,8 @@ use super::report::{TaskError, TaskReport};
 use crate::child::Context;
 use crate::child::closures::run_closure;
 use crate::child::helpers::HelperGuard;
-use crate::exit::{Exit, ExitError, ExitReason};
-use crate::panic::{PanicMessage, panic_message};
+use crate::exit::Exit;
+use crate::panic::panic_message;
 
 /// How a future ends that isn't awaited to its end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,23 +60,13 @@ pub(super) async fn run<F: Future>(
         Err(payload) => Ended::Panicked(payload),
     };
     match ended {
-        Ended::Panicked(payload) => {
-            let (reason, error) = panicked(panic_message(payload));
-            report.deliver(Err(TaskError::Failed { path, reason }));
-            Err(error)
-        }
+        Ended::Panicked(payload) => Err(report.panicked(path, panic_message(payload))),
         Ended::TimedOut(after) => {
             report.deliver(Err(TaskError::TimedOut { path, after }));
             Ok(())
         }
         Ended::Value(_) | Ended::Stopped => Ok(()),
     }
-}
-
-/// Returns the exit of a task that has panicked.
-pub(super) fn panicked(panic: PanicMessage) -> (ExitReason, ExitError) {
-    let reason = ExitReason::Panicked(panic);
-    (reason.clone(), ExitError::from_reason(reason))
 }
 
 async fn until_ended<F: Future>(
@@ -122,11 +112,7 @@ pub(super) async fn run_blocking<T: Send + 'static, F: FnOnce() -> T + Send + 's
             report.deliver(Ok(value));
             Ok(())
         }
-        Some(Err(panic)) => {
-            let (reason, error) = panicked(panic);
-            report.deliver(Err(TaskError::Failed { path: ctx.path(), reason }));
-            Err(error)
-        }
+        Some(Err(panic)) => Err(report.panicked(ctx.path(), panic)),
         None => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ use crate::child::task::log_failure;
 use crate::error::ControlError;
 use crate::exit::{ExitError, ExitReason};
 use crate::invisible::Visible;
-use crate::panic::catch_panic;
+use crate::panic::{PanicMessage, catch_panic};
 use crate::path::Path;
 
 pub(super) type TaskResult<T> = Result<T, TaskError>;
@@ -97,21 +97,27 @@ impl<T> TaskReport<T> {
         self.shared.token().clone()
     }
 
-    pub(super) fn deliver(&mut self, outcome: TaskResult<T>) {
-        let Some(sender) = self.sender.take() else { return };
-        let failure = match &outcome {
-            Err(TaskError::Failed { reason, .. }) => Some(reason.clone()),
-            _ => None,
-        };
+    /// Returns whether code has awaited the `Task` and gets the outcome.
+    pub(super) fn deliver(&mut self, outcome: TaskResult<T>) -> bool {
+        let Some(sender) = self.sender.take() else { return false };
         self.shared.finished.store(true, Ordering::Release);
         let awaited = self.shared.awaited.load(Ordering::Acquire);
         // A waker of the user's may panic.
         let unsent = catch_panic(|| sender.send(outcome).err()).flatten();
-        if let Some(reason) = failure
-            && (!awaited || unsent.is_some())
-        {
-            self.shared.fail_linked(reason);
-        }
+        awaited && unsent.is_none()
+    }
+
+    /// Delivers the panic of the task `path`, and returns the exit of its child.
+    pub(super) fn panicked(&mut self, path: Path, panic: PanicMessage) -> ExitError {
+        let reason = ExitReason::Panicked(panic.clone());
+        let panic = match self.deliver(Err(TaskError::Failed { path, reason: reason.clone() })) {
+            true => panic.returned(),
+            false => {
+                self.shared.fail_linked(reason);
+                panic
+            }
+        };
+        ExitError::from_reason(ExitReason::Panicked(panic))
     }
 }
 
