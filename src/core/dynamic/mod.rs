@@ -196,12 +196,13 @@ impl Dynamic {
             let Some(pass) = self.passes.front_mut() else {
                 return self.finish_if_empty(cx);
             };
-            if pass.cursor == 0 {
+            // Past the places that a peak of children has left empty.
+            let Some(cursor) = self.occupied.last_before(pass.cursor) else {
                 self.passes.pop_front();
                 continue;
-            }
-            pass.cursor -= 1;
-            let (cursor, action) = (pass.cursor, pass.action);
+            };
+            pass.cursor = cursor;
+            let action = pass.action;
             if let Some(key) = self.children.entries.at(cursor) {
                 self.visit(key, action, cx);
             }

@@ -44,6 +44,20 @@ impl OccupiedPlaces {
         }
         Some(word * BITS + bits.trailing_zeros() as usize)
     }
+
+    /// Returns the last place in the set before `place`.
+    pub(super) fn last_before(&self, place: usize) -> Option<usize> {
+        let below = |word: &u64| word & !(u64::MAX << (place % BITS));
+        let (mut word, mut bits) = match self.words.get(place / BITS) {
+            Some(last) => (place / BITS, below(last)),
+            None => (self.words.len(), 0),
+        };
+        while bits == 0 {
+            word = word.checked_sub(1)?;
+            bits = self.words[word];
+        }
+        Some(word * BITS + bits.ilog2() as usize)
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +84,7 @@ mod tests {
                 prop_assert_eq!(places.count(), model.len());
                 for from in 0..260 {
                     prop_assert_eq!(places.first_from(from), model.range(from..).next().copied());
+                    prop_assert_eq!(places.last_before(from), model.range(..from).last().copied());
                 }
             }
         }
