@@ -111,6 +111,10 @@ pub(crate) enum Takes {
     DurationOrWord(&'static WordTable),
     /// A whole number of at least `min`, or an expression.
     Number { min: u32 },
+    /// A whole number of a type that the compiler checks, or an expression.
+    SmallNumber,
+    /// `true`, `false` or an expression.
+    Boolean,
     /// A number from `min` to `max`, which may have a fraction, or an expression. The text describes the numbers.
     Fraction { min: f64, max: f64, what: &'static str },
     /// The name of a child, in quotes.
@@ -252,6 +256,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("on_child_failure", ANY_SUPERVISOR, FUNCTION, "on_child_failure = Self::failed"),
     key("leak_timeout", ANY_SUPERVISOR, Takes::Duration { zero: false }, r#"leak_timeout = "1s""#),
     key("stop_deadline", ANY_SUPERVISOR, Takes::Duration { zero: true }, r#"stop_deadline = "30s""#),
+    key("self_check", &[Supervisor], Takes::Boolean, "self_check = false"),
     key("max_children", &[Dynamic], Takes::Number { min: 0 }, "max_children = 1000"),
     key("min_ready", &[Dynamic], Takes::Number { min: 0 }, "min_ready = 2"),
     key("preset", ANY_SUPERVISOR, Takes::Expression("a preset"), "preset = Preset::otp()"),
@@ -263,8 +268,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("drain", CHILD_OR_DEFAULT, Takes::Duration { zero: true }, r#"drain = "10s""#),
     key("backoff", CHILD_OR_SUPERVISOR, Takes::Backoff, r#"backoff(exponential, min = "200ms", max = "30s")"#),
     key("significant", CHILD, Takes::Flag, "significant"),
-    key("essential", CHILD, Takes::Expression("`true` or `false`"), "essential = false"),
-    key("stop_order", CHILD, Takes::Expression("a number"), "stop_order = 100"),
+    key("essential", CHILD, Takes::Boolean, "essential = false"),
+    key("stop_order", CHILD, Takes::SmallNumber, "stop_order = 100"),
     key("requires", CHILD, Takes::Names, r#"requires = "db""#),
     key("readiness", CHILD, Takes::Word(&READINESS), r#"readiness = "signal""#),
     key("activation_timeout", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"activation_timeout = "10s""#),
@@ -278,7 +283,7 @@ pub(crate) const KEYS: &[Key] = &[
     // Limits of a supervisor and of a child.
     key("max_restarts", ANY_SUPERVISOR, Takes::Number { min: 0 }, "max_restarts = 5"),
     key("period", &[Supervisor, Dynamic, Restarts], Takes::Duration { zero: false }, r#"period = "60s""#),
-    key("count_failed_starts", ANY_SUPERVISOR, Takes::Expression("`true` or `false`"), "count_failed_starts = true"),
+    key("count_failed_starts", ANY_SUPERVISOR, Takes::Boolean, "count_failed_starts = true"),
     key("own_restarts", CHILD_OR_DEFAULT, Takes::Group(Restarts), r#"own_restarts(max = 12, period = "5m")"#),
     key("max", &[Restarts], Takes::Number { min: 0 }, "max = 12"),
     key("unlimited_restarts", LIMITED, Takes::Flag, "unlimited_restarts"),

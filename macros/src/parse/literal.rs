@@ -160,8 +160,20 @@ pub(super) fn quoted(what: &str, key: &Key, expr: Expr) -> Result<Expr> {
 
 /// Accepts any expression that isn't a literal.
 pub(super) fn no_literal(what: &str, key: &Key, expr: Expr) -> Result<Expr> {
+    literal(what, |_| false, key, expr)
+}
+
+/// Accepts any expression, but only the literals that `is_one` accepts.
+pub(super) fn literal(
+    what: &str,
+    is_one: impl FnOnce(&Lit) -> bool,
+    key: &Key,
+    expr: Expr,
+) -> Result<Expr> {
     match expr {
-        Expr::Lit(lit) => fail(lit, format!("write {what}: `{}`", key.example)),
+        Expr::Lit(lit) if !is_one(&lit.lit) => {
+            fail(lit, format!("write {what}: `{}`", key.example))
+        }
         expr => Ok(expr),
     }
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use proc_macro2::{Ident, Span};
 use quote::ToTokens;
 use syn::parse::ParseStream;
-use syn::{Expr, LitStr, Pat, Path, Result, Token, Type, token};
+use syn::{Expr, Lit, LitStr, Pat, Path, Result, Token, Type, token};
 
 use super::args::Args;
 use super::backoff::Backoff;
 use super::input::{expression, lone_word, several, text};
 use super::literal::{
-    duration, duration_text, fraction, name, no_literal, number, quoted, section, siblings,
+    duration, duration_text, fraction, literal, name, no_literal, number, quoted, section, siblings,
 };
 use crate::errors::fail;
 use crate::hints::{closest, instead};
@@ -53,6 +53,14 @@ impl Value {
             Takes::Number { min } => number(key, *min, expr()?).map(Self::Expression),
             Takes::Fraction { min, max, what } => {
                 fraction(key, (*min, *max), what, expr()?).map(Self::Expression)
+            }
+            Takes::SmallNumber => {
+                let is_number = |lit: &Lit| matches!(lit, Lit::Int(_));
+                literal("a whole number", is_number, key, expr()?).map(Self::Expression)
+            }
+            Takes::Boolean => {
+                let is_boolean = |lit: &Lit| matches!(lit, Lit::Bool(_));
+                literal("`true` or `false`", is_boolean, key, expr()?).map(Self::Expression)
             }
             Takes::Name => name(key, &expr()?).map(Self::Name),
             Takes::Names => siblings(&several(input)?).map(Self::Names),

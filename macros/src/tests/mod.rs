@@ -3,8 +3,11 @@
 mod book;
 
 use proc_macro2::TokenStream;
+use quote::ToTokens;
 
+use crate::errors::Errors;
 use crate::keys::{KEYS, Place, Takes};
+use crate::parse::Args;
 use crate::{supervisor, worker};
 
 fn tokens(text: &str) -> TokenStream {
@@ -329,6 +332,18 @@ fn every_key_is_documented() {
     for (place, docs) in [(Place::Supervisor, ordered), (Place::Dynamic, dynamic)] {
         for key in place.keys().filter(|key| !key.is_of_child()) {
             assert_documented(docs, key.name, &format!("`{}(…)`", key.name));
+        }
+    }
+}
+
+#[test]
+fn the_example_of_every_key_is_accepted_where_it_can_be_written() {
+    for key in KEYS {
+        for place in key.places {
+            let mut errors = Errors::default();
+            Args::parse(*place, tokens(key.example), &mut errors);
+            let errors = errors.to_token_stream().to_string();
+            assert_eq!(errors, "", "`{}` of {place:?}", key.example);
         }
     }
 }

@@ -9,7 +9,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[supervisor(auto_shutdown = "any_significant")]
 struct App {
-    #[child(name = "database", readiness = "signal")]
+    #[child(name = "database", stop_order = 100, readiness = "signal")]
     db: ChildSpec,
     #[child(
         restart = "temporary",
@@ -21,7 +21,8 @@ struct App {
         activation_timeout = "4s",
         watchdog = "30s",
         run_time_limit = "5m",
-        on_leak = "park"
+        on_leak = "park",
+        essential = false
     )]
     api: ChildSpec,
     #[child(shutdown = "infinity", requires = ["database", "api"])]
@@ -49,11 +50,12 @@ pub(crate) async fn main() {
         .activation_timeout(4 * SECOND)
         .watchdog(30 * SECOND)
         .run_time_limit(300 * SECOND)
-        .on_leak(OnLeak::Park);
+        .on_leak(OnLeak::Park)
+        .essential(false);
     let log = idle("log").shutdown(Shutdown::Infinity).requires("database").requires("api");
     let by_builder = Supervisor::builder("app")
         .auto_shutdown(AutoShutdown::AnySignificant)
-        .child(idle("database").readiness(Readiness::Signal))
+        .child(idle("database").stop_order(100).readiness(Readiness::Signal))
         .child(api)
         .child(log);
     assert_eq!(format!("{:?}", app()), format!("{by_builder:?}"));

@@ -11,6 +11,7 @@ const SECOND: Duration = Duration::from_secs(1);
     strategy = "rest_for_one",
     max_restarts = 7,
     period = "1m 30s",
+    count_failed_starts = true,
     auto_shutdown = "all_significant",
     start = "concurrent",
     first_start = "fail",
@@ -18,6 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
     on_child_failure = Self::failed,
     leak_timeout = "2s",
     stop_deadline = "30s",
+    self_check = false,
     preset = Preset::otp(),
     defaults(
         restart = "transient",
@@ -46,6 +48,7 @@ pub(crate) fn main() {
     let by_builder = Supervisor::builder("root")
         .strategy(Strategy::RestForOne)
         .restarts(7, 90 * SECOND)
+        .count_failed_starts(true)
         .auto_shutdown(AutoShutdown::AllSignificant)
         .start(Start::Concurrent)
         .first_start(FirstStart::Fail)
@@ -53,6 +56,7 @@ pub(crate) fn main() {
         .on_child_failure(Everything::failed)
         .leak_timeout(2 * SECOND)
         .stop_deadline(30 * SECOND)
+        .self_check(false)
         .preset(Preset::otp())
         .defaults(|child| {
             child
