@@ -128,6 +128,8 @@ mod health {}
 mod systemd_kubernetes {}
 #[doc = include_str!("../book/src/host.md")]
 mod host {}
+#[doc = include_str!("../book/src/before-you-go-live.md")]
+mod before_you_go_live {}
 #[doc = include_str!("../book/src/production.md")]
 mod production {}
 #[doc = include_str!("../book/src/one-of-many.md")]
@@ -138,6 +140,8 @@ mod shards {}
 mod more_machines {}
 #[doc = include_str!("../book/src/metrics.md")]
 mod metrics {}
+#[doc = include_str!("../book/src/observability.md")]
+mod observability {}
 #[doc = include_str!("../book/src/logging.md")]
 mod logging {}
 #[doc = include_str!("../book/src/tracing.md")]

@@ -54,7 +54,6 @@ async fn main() -> ExitCode {
     Application::new(app(address, recorder)).run().await
 }
 
-// ANCHOR: recorder
 fn install_recorder() -> PrometheusHandle {
     let buckets = |builder: PrometheusBuilder, name: &str| {
         let metric = Matcher::Full(name.to_owned());
@@ -67,7 +66,6 @@ fn install_recorder() -> PrometheusHandle {
     verger::metrics::describe();
     handle
 }
-// ANCHOR_END: recorder
 
 fn app(address: String, recorder: PrometheusHandle) -> verger::SupervisorBuilder {
     let (to_writer, inbox) = mailbox_with_capacity(8);

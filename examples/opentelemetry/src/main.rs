@@ -1,6 +1,5 @@
 //! Spans of verger in OpenTelemetry. The book shows this file: *Tracing and OpenTelemetry*.
 
-// ANCHOR: program
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::Instrument;
@@ -44,7 +43,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     provider.shutdown()?;
     Ok(())
 }
-// ANCHOR_END: program
 
 #[cfg(test)]
 mod tests {

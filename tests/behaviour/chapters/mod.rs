@@ -1,5 +1,6 @@
 //! Figures and tables of the book that its own listings don't show.
 
+mod before_you_go_live;
 mod counting;
 mod deliveries;
 mod giving_up;

@@ -32,7 +32,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, interval};
 use verger::{CancellationToken, Context, Exit, Readiness, Supervisor, worker_with};
 
-// ANCHOR: child
 async fn http(ctx: Context, address: SocketAddr) -> Exit {
     let listener = TcpListener::bind(address).await?;
     ctx.ready();
@@ -53,7 +52,6 @@ async fn ticks(State(stopped): State<CancellationToken>) -> Body {
     });
     Body::from_stream(ticks.take_until(stopped.cancelled_owned()))
 }
-// ANCHOR_END: child
 
 async fn panics() -> &'static str {
     panic!("a request that no code has foreseen")

@@ -27,7 +27,6 @@ use kameo::message::{Context as MessageContext, Message};
 use recipes::until_active;
 use verger::{Context, Exit, Readiness, Supervisor, worker};
 
-// ANCHOR: adapter
 /// Runs an actor as this incarnation of a child, and provides its `ActorRef`.
 async fn run_actor<A: Actor>(ctx: Context, arguments: A::Args) -> Exit {
     let actor = A::prepare();
@@ -55,7 +54,6 @@ async fn run_actor<A: Actor>(ctx: Context, arguments: A::Args) -> Exit {
         Err(error) => Err(error.to_string().into()),
     }
 }
-// ANCHOR_END: adapter
 
 struct Tally(u32);
 

@@ -26,7 +26,6 @@ use verger::{Context, Exit, Readiness, Supervisor, worker_with};
 
 type Jobs = mpsc::UnboundedSender<i32>;
 
-// ANCHOR: child
 async fn jobs(ctx: Context, (url, done): (String, Jobs)) -> Exit {
     let (client, mut connection) = tokio_postgres::connect(&url, NoTls).await?;
     let notified = Arc::new(Notify::new());
@@ -52,7 +51,6 @@ async fn jobs(ctx: Context, (url, done): (String, Jobs)) -> Exit {
         }
     }
 }
-// ANCHOR_END: child
 
 /// Adds a job, and notifies the child.
 async fn add(client: &Client, id: i32) -> anyhow::Result<()> {

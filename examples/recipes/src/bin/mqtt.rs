@@ -26,7 +26,6 @@ use rumqttc::{AsyncClient, Event, MqttOptions, Outgoing, Packet, QoS};
 use tokio::sync::watch;
 use verger::{Context, Exit, Readiness, Supervisor, worker_with};
 
-// ANCHOR: child
 async fn mqtt(ctx: Context, (broker, received): (SocketAddr, watch::Sender<u32>)) -> Exit {
     let mut options = MqttOptions::new("recipe", broker.ip().to_string(), broker.port());
     options.set_keep_alive(Duration::from_secs(5));
@@ -55,7 +54,6 @@ async fn mqtt(ctx: Context, (broker, received): (SocketAddr, watch::Sender<u32>)
         }
     }
 }
-// ANCHOR_END: child
 
 async fn show() -> anyhow::Result<String> {
     let broker = Server::mosquitto()?;

@@ -25,7 +25,6 @@ use recipes::{Server, until_active};
 use tokio::sync::watch;
 use verger::{Context, Exit, Readiness, Supervisor, worker_with};
 
-// ANCHOR: children
 /// Owns the client. A server that is away at the start fails the activation, which is repeated with backoff.
 async fn nats(ctx: Context, (url, connected): (String, watch::Sender<bool>)) -> Exit {
     let shown = ctx.clone();
@@ -57,7 +56,6 @@ async fn subscriber(ctx: Context, received: watch::Sender<u32>) -> Exit {
     }
     Ok(())
 }
-// ANCHOR_END: children
 
 async fn show() -> anyhow::Result<String> {
     let server = Server::nats()?;

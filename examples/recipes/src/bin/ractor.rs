@@ -24,7 +24,6 @@ use recipes::until_active;
 use tokio::sync::oneshot;
 use verger::{Context, Exit, Readiness, Supervisor, worker};
 
-// ANCHOR: adapter
 /// Runs an actor as this incarnation of a child, and provides its `ActorRef`.
 async fn run_actor<A: Actor>(ctx: Context, actor: A, arguments: A::Arguments) -> Exit {
     let (report, mut exit) = oneshot::channel();
@@ -87,7 +86,6 @@ impl Drop for KillOnDrop {
         self.0.kill();
     }
 }
-// ANCHOR_END: adapter
 
 struct Tally;
 

@@ -31,7 +31,6 @@ use tokio::sync::Mutex;
 use tokio::time::sleep;
 use verger::{Context, Exit, Readiness, Strategy, Supervisor, SupervisorBuilder, worker_with};
 
-// ANCHOR: children
 type Values = Arc<Mutex<HashMap<String, String>>>;
 
 /// The first of the two: no value is read before the listener hears of its changes.
@@ -80,7 +79,6 @@ fn cached(client: &Client) -> SupervisorBuilder {
         .child(listener.readiness(Readiness::Signal))
         .child(worker_with("cache", client.clone(), cache).readiness(Readiness::Signal))
 }
-// ANCHOR_END: children
 
 async fn show() -> anyhow::Result<String> {
     let server = Server::redis()?;

@@ -25,7 +25,6 @@ use tokio::sync::watch;
 use verger::mailbox::Inbox;
 use verger::{Context, Exit, Readiness, Supervisor, mailbox, worker_with, worker_with_mailbox};
 
-// ANCHOR: children
 /// Owns the pool. At the first start, a database that is away fails the activation, which is repeated with backoff.
 async fn db(ctx: Context, url: String) -> Exit {
     // A query waits that long for a connection, and so for the end of a short outage.
@@ -52,7 +51,6 @@ async fn writer(ctx: Context, mut inbox: Inbox<i32>, written: watch::Sender<i32>
     }
     Ok(())
 }
-// ANCHOR_END: children
 
 async fn show() -> anyhow::Result<String> {
     let server = Server::postgres()?;

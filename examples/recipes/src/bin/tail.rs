@@ -28,7 +28,6 @@ use recipes::{until, until_active};
 use tokio::sync::mpsc;
 use verger::{BlockingContext, Exit, Lifecycle, Supervisor, blocking};
 
-// ANCHOR: child
 /// The inode of the file that is being read, and how many of its bytes were read.
 type Position = Arc<Mutex<(u64, u64)>>;
 
@@ -96,7 +95,6 @@ fn read_lines(file: File, position: &mut (u64, u64), lines: &Lines) -> io::Resul
     }
     Ok(())
 }
-// ANCHOR_END: child
 
 type Lines = mpsc::UnboundedSender<String>;
 
