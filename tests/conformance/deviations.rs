@@ -31,10 +31,11 @@ pub(crate) const DEVIATIONS: &[Deviation] = &[
     Deviation {
         id: "dynamic_child_that_is_gone",
         rule: "call about a dynamic child that is gone",
-        otp: "a dead pid passes for a child: `terminate_child` says `ok`, `get_childspec` gives the \
+        otp: "a dead pid passes for a child: `terminate_child` returns `ok`, `get_childspec` the \
               template",
         verger: "not found, as in Elixir",
-        because: "a name that was never given and one that is over can't be distinguished",
+        because: "a name that was never used and the name of a child that is gone can't be \
+                  distinguished",
         goes_on: true,
         matches: |scenario, difference| {
             let (Some(Step::TerminateChild(path)) | Some(Step::ChildSpec(path))) =
@@ -51,9 +52,9 @@ pub(crate) const DEVIATIONS: &[Deviation] = &[
     Deviation {
         id: "dynamic_child_calls",
         rule: "`restart_child`, `delete_child` of a dynamic child",
-        otp: "refused, whatever the child does: `simple_one_for_one`",
-        verger: "refused, by what the child does: running, restarting, not found",
-        because: "an answer should say what is the case",
+        otp: "refused in every state of the child: `simple_one_for_one`",
+        verger: "refused with the state of the child: running, restarting, not found",
+        because: "an answer should report the actual state",
         goes_on: true,
         matches: |scenario, difference| {
             let (Some(Step::RestartChild(path)) | Some(Step::DeleteChild(path))) =
@@ -69,12 +70,12 @@ pub(crate) const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         id: "failure_in_a_group_restart",
-        rule: "a failure that falls into a group restart",
-        otp: "while the others stop: absorbed, costs nothing; later: one more group restart",
+        rule: "a failure during a group restart",
+        otp: "while the others stop: absorbed, not charged; later: one more group restart",
         verger: "the same while the range stops; otherwise merged into the one operation, with \
                  the larger range and the later deadline",
-        because: "there is a wait here, which OTP hasn't, and a failure in it must neither be lost \
-                  nor restart twice",
+        because: "a group restart waits here, unlike in OTP, and a failure during the wait must neither \
+                  be lost nor restart twice",
         goes_on: false,
         matches: |scenario, difference| {
             let Some(Step::Ends(ends)) = step(scenario, difference) else { return false };
@@ -89,7 +90,7 @@ pub(crate) const DEVIATIONS: &[Deviation] = &[
         rule: "start of a child",
         otp: "runs inside the supervisor, which serves nothing meanwhile; a stop waits for it",
         verger: "runs in the child's task; the supervisor serves calls, and a stop cancels the start",
-        because: "a slow start must not make a tree deaf",
+        because: "a slow start must not block a tree",
         goes_on: false,
         matches: |scenario, difference| {
             let Some(Step::Ends(ends)) = step(scenario, difference) else { return false };
