@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::files::{assert_none, files, read, root, write, writes};
+use crate::files::{assert_none, files, read, write, writes};
 
 /// A chapter has at least so many words besides its listings.
 const FEWEST_WORDS: usize = 150;
