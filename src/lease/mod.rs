@@ -6,21 +6,21 @@
 //!
 //! The leases themselves are those of an existing store, which a [`LeaseEngine`] asks. [`File`] locks files of one machine. The
 //! crate `verger-lease-postgres` keeps rows of PostgreSQL.
-//!
-//! | file | what |
-//! | --- | --- |
-//! | `engine` | what an engine is asked and answers |
-//! | `record` | what a store knows of a lease, and keeps with it |
-//! | `times` | how long a lease lasts, and when its guard acts |
-//! | `clock` | the time, with that of suspends |
-//! | `spec` | the lease of a child |
-//! | `guard` | the rules: what to ask next, and what an answer means |
-//! | `held` | the lease of one incarnation, and its memo |
-//! | `owner` | the name under which a child asks, with its address |
-//! | `keeper` | carries out what the guard decides |
-//! | `file` | the engine for one machine |
-//! | `shards` | which of many members has which of many leases |
-//! | `serde` | the serialised form of leases and shards |
+
+// | file | what |
+// | --- | --- |
+// | `engine` | what an engine is asked and answers |
+// | `record` | what a store knows of a lease, and keeps with it |
+// | `times` | how long a lease lasts, and when its guard acts |
+// | `clock` | the time, with that of suspends |
+// | `spec` | the lease of a child |
+// | `guard` | the rules: what to ask next, and what an answer means |
+// | `held` | the lease of one incarnation, and its memo |
+// | `owner` | the name under which a child asks, with its address |
+// | `keeper` | carries out what the guard decides |
+// | `file` | the engine for one machine |
+// | `shards` | which of many members has which of many leases |
+// | `serde` | the serialised form of leases and shards |
 
 mod clock;
 mod engine;
