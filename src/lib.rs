@@ -162,10 +162,11 @@ mod child;
 pub mod config;
 #[cfg(feature = "console")]
 pub mod console;
+pub mod context;
 mod core;
 pub mod dead_letter;
-mod error;
-mod exit;
+pub mod error;
+pub mod exit;
 mod handle;
 #[cfg(feature = "lease")]
 pub mod lease;
@@ -192,7 +193,7 @@ mod runtime;
 mod serde;
 #[cfg(feature = "service")]
 pub mod service;
-mod spec;
+pub mod spec;
 pub mod status;
 mod subscriber;
 #[cfg(feature = "task")]
@@ -211,17 +212,17 @@ pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
 
 pub use crate::app::application::{Application, install_panic_hook};
-pub use crate::app::run::{GracefulShutdown, StopCause};
 #[cfg(feature = "signal")]
-pub use crate::app::signals::{HangupClaim, OsSignal, Signals, signals};
+pub use crate::app::signals::{HangupClaim, signals};
 pub use crate::child::{
-    BlockingContext, BlockingHelper, Cancelled, Child, ChildConstructor, ChildDefaults, ChildSpec,
-    Component, Context, DetachedErrors, HealthCheck, Helper, Waiting, adopt, blocking, child,
+    BlockingContext, Child, ChildDefaults, ChildSpec, Context, HealthCheck, adopt, blocking, child,
     component, local, once, worker, worker_with,
 };
 pub use crate::core::RULES;
-pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
-pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
+pub use crate::error::build::BuildError;
+pub use crate::error::control::ControlError;
+pub use crate::error::run::{RunError, StartError};
+pub use crate::exit::reason::{Exit, ExitError, ExitKind, ExitReason};
 pub use crate::handle::{ChildRef, KillOutcome, OtpCalls, SupervisorHandle};
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
@@ -230,8 +231,7 @@ pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::mailbox::workers::{
     child_with_mailbox, mailbox, mailbox_with_capacity, worker_with_mailbox,
 };
-pub use crate::panic::PanicMessage;
-pub use crate::path::{NameProblem, Path};
+pub use crate::path::Path;
 #[cfg(feature = "cron")]
 pub use crate::periodic::cron;
 #[cfg(feature = "periodic")]
@@ -243,6 +243,5 @@ pub use crate::policy::strategy::Strategy;
 pub use crate::policy::trigger::RestartType;
 #[cfg(all(feature = "process", unix))]
 pub use crate::process::spec::command;
-pub use crate::spec::{
-    DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder, TreeBuilder,
-};
+pub use crate::spec::builder::{DynamicSupervisor, DynamicSupervisorBuilder, SupervisorBuilder};
+pub use crate::spec::supervisor::Supervisor;

@@ -86,7 +86,7 @@
 ///
 /// | attribute | type of the field |
 /// | --- | --- |
-/// | `#[child]` | a [`Component`](crate::Component): a [`Child`](trait@crate::Child) that is `Clone` and `Sync`, cloned for each incarnation; or a [`ChildSpec`](crate::ChildSpec), such as the constructor of a [`#[worker]`](macro@worker) function returns |
+/// | `#[child]` | a [`Component`](crate::spec::Component): a [`Child`](trait@crate::Child) that is `Clone` and `Sync`, cloned for each incarnation; or a [`ChildSpec`](crate::ChildSpec), such as the constructor of a [`#[worker]`](macro@worker) function returns |
 /// | `#[supervisor]` | another annotated struct, or any other `Into<ChildSpec>`, such as a builder |
 /// | `#[dynamic]` | [`DynamicSupervisor`](crate::DynamicSupervisor) |
 /// | none | any type: data of the struct, which keys may use, as in `max_restarts = self.limit` |
@@ -283,7 +283,7 @@ pub use verger_macros::Supervisor;
 /// [`ChildSpec`](crate::ChildSpec) of that name. A first parameter of type
 /// [`Context`](crate::Context) is the context of the incarnation. The other parameters are the
 /// constructor's, and are cloned for each incarnation: they have to be `Clone + Send + Sync`. The
-/// function may return any [`Outcome`](crate::Outcome).
+/// function may return any [`Outcome`](crate::exit::Outcome).
 ///
 /// ```
 /// use std::time::Duration;
@@ -363,7 +363,7 @@ pub use verger_macros::Supervisor;
 /// ```
 ///
 /// An `impl` block with the key `blocking` has a `fn run(&mut self, ctx: &BlockingContext)`, which gets a clone of the
-/// value for each incarnation. Such a type is a [`Component`](crate::Component), and not a
+/// value for each incarnation. Such a type is a [`Component`](crate::spec::Component), and not a
 /// [`Child`](trait@crate::Child): it has no `activate` and no `deactivate`.
 ///
 /// # On an `async fn` that is called periodically

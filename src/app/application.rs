@@ -459,7 +459,7 @@ async fn prepare(
 ///
 /// Where `RUST_BACKTRACE` enables backtraces, the line also has the field `backtrace`. The reason of the
 /// exit, [`ExitReason::Panicked`](crate::ExitReason::Panicked), has the
-/// [location](crate::PanicMessage::location) as well, so that the status and the lines about restarts
+/// [location](crate::exit::PanicMessage::location) as well, so that the status and the lines about restarts
 /// show it. Panics that code inside of a child catches itself are logged, too.
 ///
 /// The previous hook is called for every other panic: on threads and in tasks that a child has spawned, in

@@ -1,6 +1,8 @@
 //! Running a tree as a whole program: what stops it, in which stages, what happens before and after.
 //!
-//! An [`Application`](crate::Application) is a tree with all that `main` needs.
+//! An [`Application`](crate::Application) is a tree with all that `main` needs. This module has the parts of its
+//! options, such as a [`Stage`] of the stop or a [`Hook`], and what [`signals`](crate::signals()) and
+//! [`Supervisor::with_graceful_shutdown`](crate::Supervisor::with_graceful_shutdown) return.
 
 // | file | what |
 // | --- | --- |
@@ -46,6 +48,9 @@ pub use self::application::IntoTree;
 pub use self::probes::probes;
 #[cfg(feature = "config")]
 pub use self::reload::Reloader;
+pub use self::run::{GracefulShutdown, StopCause};
+#[cfg(feature = "signal")]
+pub use self::signals::{OsSignal, Signals};
 pub use self::stop::{Hook, HookStep, Stage, StopStages, hook};
 #[cfg(feature = "systemd")]
 pub use self::systemd::SYSTEMD_VARIABLES;

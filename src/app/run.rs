@@ -338,13 +338,13 @@ impl Drop for Root {
 ///
 /// The cause is logged when the stop begins: `shutting down child=app cause="SIGTERM"`. A future
 /// that resolves to `()` has the cause `graceful shutdown`. A future that resolves to a string, or
-/// to an [`OsSignal`](crate::OsSignal) as [`signals`](crate::signals) does, names its own. Implement
+/// to an [`OsSignal`](crate::app::OsSignal) as [`signals`](crate::signals) does, names its own. Implement
 /// this trait for a type that should do the same.
 ///
 /// ```
 /// use std::future::Future;
 ///
-/// use verger::{OsSignal, signals};
+/// use verger::signals;
 ///
 /// /// Resolves at a signal, or when the disk is full.
 /// async fn shutdown(disk_full: impl Future<Output = ()>) -> String {

@@ -316,7 +316,8 @@ impl ControlError {
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use verger::{ControlError, Exit, NextStep, Readiness, Supervisor, worker};
+/// use verger::error::NextStep;
+/// use verger::{ControlError, Exit, Readiness, Supervisor, worker};
 ///
 /// let app = Supervisor::builder("app").build()?.start().await?;
 /// let db = worker("db", async |_| -> Exit { Err("connection refused".into()) });

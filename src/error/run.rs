@@ -137,7 +137,7 @@ pub enum RunError {
         leaked: Vec<Path>,
     },
     /// The tree was stopped for a reason that isn't a request, such as a lack of memory: the
-    /// [`StopCause`](crate::StopCause) has an exit code.
+    /// [`StopCause`](crate::app::StopCause) has an exit code.
     #[error("`{path}` was stopped: {}{}", Visible(.cause), After(.killed, .leaked))]
     StoppedFor {
         /// The root.

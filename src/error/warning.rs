@@ -13,7 +13,8 @@ use crate::policy::Unreachable;
 /// [`Supervisor::warnings`](crate::Supervisor::warnings).
 ///
 /// ```
-/// use verger::{BuildWarning, DynamicSupervisor};
+/// use verger::DynamicSupervisor;
+/// use verger::error::BuildWarning;
 ///
 /// let tree = DynamicSupervisor::builder("conns").max_children(0).build()?;
 /// assert!(matches!(tree.warnings()[0], BuildWarning::NoRoom { .. }));

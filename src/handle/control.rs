@@ -429,7 +429,7 @@ impl SupervisorHandle {
     /// * [`ControlError::Withheld`] if a hold, the configuration or a lease keeps the child from being started,
     /// * [`ControlError::Spent`] if it is a [one-shot child](crate::once) that was started already,
     /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was active; its restart
-    ///   type decides what follows, which the error names ([`NextStep`](crate::NextStep)),
+    ///   type decides what follows, which the error names ([`NextStep`](crate::error::NextStep)),
     /// * [`ControlError::Stopped`] if the child was stopped before it was active,
     /// * [`ControlError::Restarting`] if a failure interrupted a restart of the group that would have come to
     ///   the child,
@@ -606,7 +606,7 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
-    ///   decides what follows, which the error names ([`NextStep`](crate::NextStep)),
+    ///   decides what follows, which the error names ([`NextStep`](crate::error::NextStep)),
     /// * [`ControlError::Stopped`] if the child was stopped before it was up,
     ///
     /// and the common errors.

@@ -132,7 +132,7 @@ impl<M: Send + 'static> Mailbox<M> {
     /// [delivered](Inbox::deliver) and not acknowledged are always kept for the next incarnation.
     ///
     /// It has no effect on a child that is [started by messages](crate::ChildSpec::start_on_message), which
-    /// gets all messages. `build` [warns](crate::BuildWarning::WhileDownIgnored) of that.
+    /// gets all messages. `build` [warns](crate::error::BuildWarning::WhileDownIgnored) of that.
     pub fn while_down(self, while_down: WhileDown<M>) -> Self {
         self.set(|options| std::mem::replace(&mut options.while_down, while_down))
     }

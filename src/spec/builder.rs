@@ -471,7 +471,7 @@ impl SupervisorBuilder {
 impl DynamicSupervisorBuilder {
     /// Limits the number of children, including those that wait for a restart. Default: no limit.
     ///
-    /// Zero is a [warning](crate::BuildWarning::NoRoom) at build.
+    /// Zero is a [warning](crate::error::BuildWarning::NoRoom) at build.
     pub fn max_children(mut self, max: usize) -> Self {
         self.description.options.values.max_children = Some(max);
         self

@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tracing::level_filters::LevelFilter;
 use verger::app::{Hook, Stage, StopStages, hook};
+use verger::error::BuildWarning;
 use verger::{
-    Application, BuildError, BuildWarning, ChildSpec, Context, ControlError, DynamicSupervisor,
-    Exit, RestartType, Shutdown, Supervisor, SupervisorBuilder, worker, worker_with,
+    Application, BuildError, ChildSpec, Context, ControlError, DynamicSupervisor, Exit,
+    RestartType, Shutdown, Supervisor, SupervisorBuilder, worker, worker_with,
 };
 
 use crate::log::Log;

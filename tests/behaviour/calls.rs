@@ -4,11 +4,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
+use verger::error::NextStep;
 use verger::policy::{FailureDecision, OnExhausted};
 use verger::{
     Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, ExitError, ExitKind,
-    NextStep, Readiness, RestartType, Shutdown, Strategy, Supervisor, SupervisorHandle, once,
-    worker,
+    Readiness, RestartType, Shutdown, Strategy, Supervisor, SupervisorHandle, once, worker,
 };
 
 use crate::common::{settle, start};

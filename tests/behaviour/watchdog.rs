@@ -6,10 +6,11 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tracing::level_filters::LevelFilter;
+use verger::context::Waiting;
 use verger::status::{ChildInfo, Event, EventKind, Subscription};
 use verger::{
     Backoff, ChildSpec, Context, Exit, ExitKind, Lifecycle, Readiness, Supervisor,
-    SupervisorBuilder, SupervisorHandle, Waiting, worker,
+    SupervisorBuilder, SupervisorHandle, worker,
 };
 
 use crate::common::{killed, settle, start};

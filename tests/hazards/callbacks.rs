@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
+use verger::app::StopCause;
 use verger::dead_letter::DeadLetterStore;
 use verger::resilience::{CallError, CircuitBreaker, CircuitState, Retry, retry};
-use verger::{
-    Context, StopCause, Supervisor, mailbox_with_capacity, worker_with, worker_with_mailbox,
-};
+use verger::{Context, Supervisor, mailbox_with_capacity, worker_with, worker_with_mailbox};
 
 use crate::common::settle;
 use crate::hook_places::{Action, PLACES, Place};

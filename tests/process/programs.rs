@@ -17,12 +17,13 @@ use std::time::Duration;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::Notify;
 use verger::Application;
+use verger::app::OsSignal;
 #[cfg(feature = "process")]
 use verger::app::{Stage, StopStages};
 use verger::policy::AutoShutdown;
 use verger::{
-    Context, Exit, OsSignal, Readiness, RestartType, RunError, Shutdown, Supervisor,
-    SupervisorBuilder, worker,
+    Context, Exit, Readiness, RestartType, RunError, Shutdown, Supervisor, SupervisorBuilder,
+    worker,
 };
 
 #[cfg(target_os = "linux")]

@@ -11,8 +11,9 @@ use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use tracing::{Event, Level, Metadata, Subscriber, span};
+use verger::app::OsSignal;
 use verger::{
-    Application, ChildSpec, Context, DynamicSupervisor, Exit, OsSignal, Shutdown, Supervisor,
+    Application, ChildSpec, Context, DynamicSupervisor, Exit, Shutdown, Supervisor,
     mailbox_with_capacity, signals, worker, worker_with_mailbox,
 };
 

@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use verger::app::hook;
+use verger::app::{Signals, hook};
 use verger::console::Console;
 use verger::status::Node;
-use verger::{Application, RunError, Signals, SupervisorHandle};
+use verger::{Application, RunError, SupervisorHandle};
 
 use crate::app::App;
 use crate::service::Failure;

@@ -85,7 +85,7 @@ fn component(args: &Args, block: &ItemImpl) -> TokenStream {
     let own = SpanRange::of(&block.self_ty);
     let options = calls(args, krate);
     let [component, spec, blocking] =
-        ["Component", "ChildSpec", "blocking"].map(|item| krate.item(item));
+        ["spec::Component", "ChildSpec", "blocking"].map(|item| krate.item(item));
     let runs = distinct(block).map(|run| {
         let cfgs = cfgs(&run.attrs);
         let range = SpanRange::of_output(&run.sig);
@@ -188,7 +188,7 @@ fn forward(method: &ImplItemFn, krate: &Krate) -> TokenStream {
 fn exit(method: &ImplItemFn, ctx: &TokenStream, krate: &Krate) -> TokenStream {
     let name = &method.sig.ident;
     let range = SpanRange::of_output(&method.sig);
-    let outcome = krate.item("Outcome");
+    let outcome = krate.item("exit::Outcome");
     let ctx = typed_params(&method.sig.inputs).next().map(|_| quote!(, #ctx));
     let exit = range.locate(quote!(Self::#name(self #ctx).await));
     range.call(quote!(#outcome::into_exit), exit)

@@ -88,7 +88,7 @@ fn name(child: &ChildField, vis: &Visibility) -> Option<TokenStream> {
 
 /// Returns the struct's generics, with the bounds that the fields need.
 fn generics(node: &Node, krate: &Krate) -> Generics {
-    let (component, child_spec) = (krate.item("Component"), krate.item("ChildSpec"));
+    let (component, child_spec) = (krate.item("spec::Component"), krate.item("ChildSpec"));
     let mut generics = node.generics.clone();
     for child in node.children.iter().filter(|child| is_generic(&child.ty, &node.generics)) {
         match child.args.place {

@@ -160,7 +160,8 @@ impl fmt::Debug for Signals {
 /// | `Shutdown` | `CTRL_SHUTDOWN` | Windows | 143 |
 ///
 /// ```
-/// use verger::{OsSignal, signals};
+/// use verger::app::OsSignal;
+/// use verger::signals;
 ///
 /// # async fn f() {
 /// match signals().await {

@@ -283,7 +283,7 @@ impl Preset {
     /// A service that exits within its first second fails Pebble's `start`, and is restarted all the same.
     /// There is no such time here: a child with [`Readiness::Signal`](crate::Readiness::Signal) says when
     /// it is up. A call that starts it fails if it exits before, and the error names the
-    /// [`NextStep`](crate::NextStep).
+    /// [`NextStep`](crate::error::NextStep).
     #[must_use]
     pub fn pebble() -> Self {
         let backoff = Backoff::exponential(ms(500), secs(30)).reset_after(secs(30));

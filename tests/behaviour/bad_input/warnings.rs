@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
+use verger::error::BuildWarning;
 use verger::mailbox::WhileDown;
-use verger::{
-    Backoff, BuildWarning, Context, Shutdown, Supervisor, mailbox, worker, worker_with_mailbox,
-};
+use verger::{Backoff, Context, Shutdown, Supervisor, mailbox, worker, worker_with_mailbox};
 
 use super::{MINUTE, app, idle, ms};
 use crate::log::Log;

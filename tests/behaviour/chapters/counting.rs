@@ -142,7 +142,8 @@ mod table {
 mod unreachable {
     use std::time::Duration;
 
-    use verger::{Backoff, BuildWarning, Context, Supervisor, worker};
+    use verger::error::BuildWarning;
+    use verger::{Backoff, Context, Supervisor, worker};
 
     async fn sensor(ctx: Context) {
         ctx.cancelled().await;

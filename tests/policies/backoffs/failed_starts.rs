@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::{DAY, Recorder, SECOND, app, pass, secs, seen};
 use crate::common::{FakeChildren, NextStart, settle, start};
+use verger::error::NextStep;
 use verger::policy::{FirstStart, OnExhausted, OnExit};
 use verger::{
-    Backoff, ChildRef, ChildSpec, ControlError, DynamicSupervisor, ExitKind, Lifecycle, NextStep,
+    Backoff, ChildRef, ChildSpec, ControlError, DynamicSupervisor, ExitKind, Lifecycle,
     RestartType, Strategy,
 };
 

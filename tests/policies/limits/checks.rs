@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::{MINUTE, YEAR, ms, patient, secs};
 use crate::common::start;
 use tokio::time::{Instant, timeout};
+use verger::error::BuildWarning;
 use verger::policy::{Intensity, OnExhausted, Preset};
 use verger::{
-    Backoff, BuildError, BuildWarning, Child, ChildDefaults, ChildSpec, Context, ControlError,
-    DynamicSupervisor, Exit, RunError, Strategy, Supervisor, SupervisorBuilder, async_trait, child,
-    worker,
+    Backoff, BuildError, Child, ChildDefaults, ChildSpec, Context, ControlError, DynamicSupervisor,
+    Exit, RunError, Strategy, Supervisor, SupervisorBuilder, async_trait, child, worker,
 };
 
 #[test]

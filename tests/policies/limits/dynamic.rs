@@ -230,7 +230,7 @@ fn a_pool_without_room_is_warned_of() {
     let pool = DynamicSupervisor::builder("conns").max_children(0);
     let app = Supervisor::builder("app").child(pool).build().unwrap();
     let [warning] = app.warnings() else { panic!("{:?}", app.warnings()) };
-    assert!(matches!(warning, verger::BuildWarning::NoRoom { .. }));
+    assert!(matches!(warning, verger::error::BuildWarning::NoRoom { .. }));
     assert_eq!(
         warning.to_string(),
         "`app/conns` has `max_children(0)`, so it refuses every child; write the number of \

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use super::{MINUTE, secs};
 use tokio::time::{Instant, sleep, timeout};
+use verger::error::BuildWarning;
 use verger::policy::{Jitter, OnExhausted};
 use verger::{
-    Backoff, BuildWarning, ChildDefaults, ChildSpec, Context, DynamicSupervisor, Exit, RestartType,
-    RunError, Supervisor, SupervisorBuilder, worker,
+    Backoff, ChildDefaults, ChildSpec, Context, DynamicSupervisor, Exit, RestartType, RunError,
+    Supervisor, SupervisorBuilder, worker,
 };
 
 /// A worker that fails each time when it has been active for so long.

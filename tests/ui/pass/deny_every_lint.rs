@@ -37,12 +37,14 @@ pub mod service {
 
     use std::time::Duration;
 
+    use verger::exit::Outcome;
     use verger::mailbox::{Address, Inbox, Mailbox};
     use verger::policy::{FailureLog, Intensity, Jitter, LogLevel, OnExhausted, Preset};
+    use verger::spec::Component;
     use verger::{
-        Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit, Outcome,
-        RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, async_trait, component,
-        mailbox_with_capacity, supervisor, worker, worker_with, worker_with_mailbox,
+        Backoff, Child, ChildSpec, Context, DynamicSupervisor, Exit, RestartType, Shutdown,
+        Strategy, Supervisor, SupervisorBuilder, async_trait, component, mailbox_with_capacity,
+        supervisor, worker, worker_with, worker_with_mailbox,
     };
 
     /// Uses everything that is imported, so that a path to it could be shorter.

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use verger::{ChildSpec, Component, Context, supervisor, worker};
+use verger::spec::Component;
+use verger::{ChildSpec, Context, supervisor, worker};
 
 #[derive(Clone)]
 struct Echo<T>(T);
