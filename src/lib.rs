@@ -1,75 +1,75 @@
-//! Supervision trees for tokio.
+//! Supervision trees for tokio: supervisors start tasks in order, restart those that fail, and stop all in reverse order.
 //!
-//! A *supervisor* starts children, watches them, and starts them again when they fail. Supervisors
-//! supervise other supervisors, so that a failure is handled by the smallest part of the program
-//! that can handle it, and a program stops in the reverse of the order in which it started.
-//!
-//! # Example
-//!
-//! ```
-//! use std::sync::atomic::{AtomicU32, Ordering};
+//! ```no_run
 //! use std::time::Duration;
 //!
-//! use verger::{Context, Exit, Supervisor, worker};
+//! use verger::{Context, Exit, RunError, Supervisor, signals, worker};
 //!
-//! static ATTEMPTS: AtomicU32 = AtomicU32::new(0);
-//!
-//! async fn flaky(ctx: Context) -> Exit {
-//!     if ATTEMPTS.fetch_add(1, Ordering::Relaxed) < 2 {
-//!         return Err("not yet".into());
+//! async fn ticker(ctx: Context) {
+//!     while ctx.run_until_cancelled(tokio::time::sleep(Duration::from_secs(1))).await.is_some() {
+//!         println!("tick");
 //!     }
-//!     ctx.cancelled().await;
-//!     Ok(())
 //! }
 //!
-//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let tree = Supervisor::builder("app").child(worker("flaky", flaky)).build()?.start().await?;
+//! async fn flaky(ctx: Context) -> Exit {
+//!     ctx.run_until_cancelled(tokio::time::sleep(Duration::from_secs(3))).await;
+//!     Err("connection refused".into())
+//! }
 //!
-//! tokio::time::sleep(Duration::from_secs(2)).await;
-//! assert_eq!(ATTEMPTS.load(Ordering::Relaxed), 3, "two failures, then it works");
-//!
-//! tree.stop("the example is over").await?;
-//! # Ok(())
-//! # }
+//! #[tokio::main]
+//! async fn main() -> Result<(), RunError> {
+//!     let tree = Supervisor::builder("app")
+//!         .child(worker("ticker", ticker))
+//!         .child(worker("flaky", flaky))
+//!         .build()?;
+//!     tree.with_graceful_shutdown(signals()).await
+//! }
 //! ```
 //!
-//! # Overview
+//! `app` restarts `flaky` after 200 ms, then after 400 ms and so on up to 30 s, at most 12 times in 5 minutes. `ticker` isn't
+//! affected. Ctrl-C or SIGTERM stops `flaky` and then `ticker`, with up to 5 s for each. Set a subscriber of `tracing` to
+//! see each decision as a [log line](#log).
 //!
-//! * Describe a tree with [`Supervisor::builder`], [`DynamicSupervisor::builder`],
-//!   [`worker`](fn@worker), [`worker_with`], [`child`] and [`component`]. Code that blocks is a [`blocking`](blocking())
-//!   child, a future that isn't `Send` a [`local`](local()) one, and a task that runs already is [adopted](adopt()).
-//!   [`build`](SupervisorBuilder::build) checks the whole tree once.
-//! * Run it as a whole program with [`Application`], which adds signals, stages of the stop, hooks and
-//!   an exit code. Or run it with [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`] or
-//!   [`Supervisor::start`].
-//! * A child gets a [`Context`], which is cancelled when the child has to stop, and through which the
-//!   child sends signals to its supervisor.
-//! * A [`SupervisorHandle`] starts, stops and [holds](SupervisorHandle::hold) children of a running tree, and finds
-//!   them by name ([`child`](SupervisorHandle::child); `address`, feature `mailbox`). It takes snapshots
-//!   ([`status`](SupervisorHandle::status)) and subscribes to events ([`events`](SupervisorHandle::events)).
-//! * With the feature `task`, a `TaskSupervisor` runs tasks whose value is awaited, as children.
-//! * With the feature `config`, a configuration replaces values of the code by path, also while the tree
-//!   runs: `Application::config_file`, `SupervisorHandle::plan` and `apply`.
+//! # Ten items to start with
 //!
-//! | module | what you find there |
+//! * [`worker`](fn@worker) describes a child that is an `async fn`.
+//! * [`Context`] is the argument of that function: it is cancelled when the child has to stop, and reports to the supervisor.
+//! * [`Exit`] is its result: `Ok(())`, or an [`ExitError`], into which `?` converts any error.
+//! * [`Supervisor::builder`] describes a supervisor and its children, which can be supervisors again.
+//! * [`ChildSpec`] has the options of one child: when it is restarted, what it requires, how long its stop may take.
+//! * [`Backoff`] sets the delays before restarts.
+//! * [`Application`] runs a tree as a whole program: signals, stages of the stop, hooks, an exit code.
+//! * [`SupervisorHandle`] controls a running tree: it starts, stops and finds children, takes snapshots, and subscribes to events.
+//! * [`DynamicSupervisor`] starts equal children while the program runs, such as one for each connection.
+//! * [`TestTree`](testing::TestTree) runs a tree in a test, and makes its children fail (feature `testing`).
+//!
+//! A child can also be something else: [`worker_with`] passes arguments, [`child`](fn@child) and [`component`] take a value that implements
+//! [`Child`], [`blocking`](blocking()) runs code that blocks, [`local`](local()) a future that isn't `Send`, and [`adopt`](adopt())
+//! supervises a task that already runs. [`#[worker]`](macro@worker) and [`#[supervisor]`](macro@supervisor) generate such calls.
+//! A tree without an application runs with [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`] or [`Supervisor::start`].
+//!
+//! # Modules by task
+//!
+//! | to … | use |
 //! | --- | --- |
-//! | [`policy`] | restart policies, limits, presets, failure callbacks |
-//! | `mailbox` | messages that survive restarts: addresses, inboxes, requests (feature `mailbox`) |
-//! | `bus` | events and requests between children that don't know each other (feature `bus`) |
-//! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
-//! | `service` | values that children provide to each other, and locks by name (feature `service`) |
-//! | [`status`] | snapshots of a tree, events, subscriptions |
-//! | `periodic` | children that call a function periodically, by a period or a cron expression (features `periodic` and `cron`) |
-//! | `task` | tasks that return a value, streams of them, and supervisors in partitions (feature `task`) |
-//! | `process` | OS processes as children (feature `process`, Unix) |
-//! | `resilience` | retries and circuit breakers for calls (feature `resilience`) |
-//! | `config` | the values of a tree by path, from files or calls, and their reload (feature `config`) |
-//! | `lease` | children that run on one machine at a time, services in shards, and the engines for both (feature `lease`) |
-//! | `metrics` | counters, gauges and histograms, with the facade `metrics` (feature `metrics`) |
-//! | `log_lines` | the last log lines of each child, from this incarnation and the one before (feature `log-lines`) |
-//! | `console` | a web page that shows the tree, and changes it if actions are allowed (feature `console`) |
-//! | `testing` | a kit for tests of trees (feature `testing`) |
+//! | choose when and how often a child is restarted, and what happens at the limit | [`policy`] |
+//! | stop a program in stages, with hooks, or before its memory is used up | [`app`] |
+//! | see the state of a tree: snapshots, events, subscriptions | [`status`] |
+//! | send messages that survive restarts: addresses, inboxes, requests | [`mailbox`](mod@mailbox) (feature `mailbox`) |
+//! | send events and requests between children that don't know each other | [`bus`] (feature `bus`) |
+//! | keep and replay messages that were not delivered | [`dead_letter`] |
+//! | share values between children, and lock by name | [`service`] (feature `service`) |
+//! | call a function periodically, by a period or a cron expression | [`periodic`] (features `periodic` and `cron`) |
+//! | run tasks that return a value, streams of them, and supervisors in partitions | [`task`] (feature `task`) |
+//! | run OS processes as children | [`process`] (feature `process`, Unix) |
+//! | retry calls, and stop calling a service that fails | [`resilience`] (feature `resilience`) |
+//! | set the values of a tree by path, from a file or a call, and reload them | [`config`] (feature `config`) |
+//! | run a child on one machine at a time, or services in shards | [`lease`] (feature `lease`) |
+//! | export counters, gauges and histograms | [`metrics`] (feature `metrics`) |
+//! | keep the last log lines of each child | [`log_lines`] (feature `log-lines`) |
+//! | show the tree on a web page, and change it there | [`console`] (feature `console`) |
+//! | test a tree | [`testing`] (feature `testing`) |
+//! | name a type that a call accepts or returns | [`context`], [`error`], [`exit`], [`spec`] |
 //!
 //! # Guarantees
 //!
@@ -80,26 +80,25 @@
 //!
 //! # Log
 //!
-//! Log lines are `tracing` events, so they are visible once the program sets a subscriber.
+//! Log lines are `tracing` events. The chapter *Log lines* of the book lists each line with its level and its fields.
 //!
-//! | target | lines |
+//! | target | lines about |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again, a call has stopped, restarted, deleted or woken a child (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, the runtime was [late](ChildSpec::watchdog), or a value of `task` is used in two places (`WARN`), no loop turns (`ERROR`), each edge of a [`Lifecycle`] (`DEBUG`) |
-//! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
-//! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`); a handler of dead letters (feature `bus`) has failed (`DEBUG`), or is so slow that it has missed letters (`WARN`) |
-//! | `verger::circuit` | a circuit breaker opens, admits a probe, or closes (`INFO`); feature `resilience` |
-//! | `verger::config` | a reload begins or is over, each change of an applied plan (`INFO`), the check of a new value takes 5 s, the configuration isn't changed (`WARN`), each mistake or refusal (`ERROR`); feature `config` |
-//! | `verger::console` | the URL of the console, with the token if actions are allowed (`INFO`); feature `console` |
-//! | `verger::lease` | a child is on standby, its lease is granted or renewed again (`INFO`); it is lost, can't be asked for, renewed or released, the preparation of a standby has failed, or a shard can't be started (`WARN`); feature `lease` |
-//! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
-//! | `verger::periodic` | a run of a periodic child has failed and its child goes on, or planned runs were skipped (`WARN`); feature `periodic` |
-//! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
-//! | `verger::process` | a line of a process (`INFO`), lines were dropped because the log was too slow, or a process can't be signalled (`WARN`), a process was started (`DEBUG`); feature `process` |
-//! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
-//! | `verger::systemd` | systemd can't be notified, or its environment variables can't be read (`WARN`, once) |
+//! | `verger::lifecycle` | children that become active, unhealthy or healthy again, calls to a handle, a stalled runtime; each edge of a [`Lifecycle`] at `DEBUG` |
+//! | `verger::restart` | restarts, and limits that refuse them |
+//! | `verger::shutdown` | stops, their stages, and children that were killed or leaked |
+//! | `verger::panic` | panics of children, with their location, after [`install_panic_hook`] |
+//! | `verger::dead_letter` | messages that were not delivered, [throttled](dead_letter::DeadLetterLog) |
+//! | `verger::memory` | a memory usage that can't be read |
+//! | `verger::circuit` | circuit breakers (feature `resilience`) |
+//! | `verger::config` | reloads, their changes and their mistakes (feature `config`) |
+//! | `verger::console` | the URL of the console (feature `console`) |
+//! | `verger::lease` | leases and shards (feature `lease`) |
+//! | `verger::periodic` | runs that failed or were skipped (feature `periodic`) |
+//! | `verger::process` | the output of processes (feature `process`) |
+//! | `verger::systemd` | notifications that can't be sent (feature `systemd`) |
 //!
-//! Starts that a handle requests, and the edges that any call leads to, are logged at `DEBUG`. The log lines of a child itself are
-//! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
+//! The log lines of a child itself are in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
 //! span. With the level `DEBUG` of `verger::message`, each message has one: see `Inbox::span`.
 //! Of each kind of line about a child, at most ten are logged within a minute, and then none for five minutes.
 //!
@@ -145,6 +144,11 @@
 
 // On docs.rs, each item says which feature it needs. It needs a nightly compiler.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// The front page links to items of features that may be off. On docs.rs, all are on.
+#![cfg_attr(
+    not(feature = "full"),
+    allow(rustdoc::broken_intra_doc_links, reason = "for features that are off")
+)]
 // What supervision offers to a feature that is off. With all features, nothing unused is left.
 #![cfg_attr(
     not(feature = "full"),
