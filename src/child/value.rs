@@ -20,6 +20,26 @@ use crate::panic::{CatchPanic, Foreign};
 
 /// A child that is a value: what a supervisor can run.
 ///
+/// With `async_trait`, which generates the signatures above, the trait is:
+///
+/// ```
+/// # use verger::{ChildSpec, Context, Exit, async_trait};
+/// #[async_trait]
+/// trait Child: Send + 'static {
+///     // Sets the options that depend on this type. Optional.
+///     fn child_spec(spec: ChildSpec) -> ChildSpec where Self: Sized { spec }
+///
+///     // Prepares the child, which is ready when this returns `Ok`. Optional.
+///     async fn activate(&mut self, ctx: &Context) -> Exit { Ok(()) }
+///
+///     // Does the child's work until it is done or cancelled.
+///     async fn run(&mut self, ctx: &Context) -> Exit;
+///
+///     // Cleans up. Optional.
+///     async fn deactivate(&mut self, ctx: &Context) -> Exit { Ok(()) }
+/// }
+/// ```
+///
 /// Each incarnation is a new value, made by the factory of its [`ChildSpec`]. `activate` prepares the
 /// child, `run` does its work, `deactivate` cleans up. For a child that needs only `run`, an
 /// `async fn` and [`worker`](fn@crate::worker) are shorter.
