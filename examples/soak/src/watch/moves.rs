@@ -241,8 +241,10 @@ impl Watch {
         let mine = position(name);
         for (sibling, seen) in &supervisor.children {
             let earlier = position(sibling) < mine;
+            // The order passes a child whose requirement a call has stopped, and the child starts once that is back.
+            let gated = || self.plan.requires.contains_key(&format!("{parent}/{sibling}"));
             let wrong = match seen.state {
-                Some(Lifecycle::Activating) => sibling != name,
+                Some(Lifecycle::Activating) => sibling != name && !(earlier && gated()),
                 Some(Lifecycle::Active) => !earlier && sibling != name,
                 _ => false,
             };
