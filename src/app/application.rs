@@ -94,6 +94,17 @@ impl Application {
 
     /// Sets for how long the tree goes on after the application has become unready; see
     /// [`StopStages::drain`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Application, Supervisor};
+    ///
+    /// # fn f(tree: Supervisor) -> Application {
+    /// // A load balancer has five seconds to notice that the probe of readiness fails.
+    /// Application::new(tree).drain(Duration::from_secs(5))
+    /// # }
+    /// ```
     pub fn drain(mut self, drain: Duration) -> Self {
         self.program.stages = self.program.stages.drain(drain);
         self
@@ -107,6 +118,18 @@ impl Application {
     /// so no hook runs.
     ///
     /// If the future panics, the tree stops, too, and the exit code is 1.
+    ///
+    /// ```
+    /// use verger::{Application, Supervisor};
+    ///
+    /// # async fn disk_is_full() {}
+    /// # fn f(tree: Supervisor) -> Application {
+    /// Application::new(tree).stop_on(async {
+    ///     disk_is_full().await;
+    ///     "the disk is full"
+    /// })
+    /// # }
+    /// ```
     pub fn stop_on<F>(mut self, stop: F) -> Self
     where
         F: Future<Output: StopCause> + Send + 'static,
@@ -138,6 +161,16 @@ impl Application {
     ///
     /// They run during the drain, and delay the stop if they take longer. They don't run if the tree ends
     /// by itself.
+    ///
+    /// ```
+    /// use verger::app::hook;
+    /// use verger::{Application, Supervisor};
+    ///
+    /// # async fn deregister() -> Result<(), std::io::Error> { Ok(()) }
+    /// # fn f(tree: Supervisor) -> Application {
+    /// Application::new(tree).before_stop(hook("deregister", async |_cause| deregister().await))
+    /// # }
+    /// ```
     pub fn before_stop(mut self, hooks: impl Into<HookStep>) -> Self {
         self.program.before.push(hooks.into());
         self

@@ -75,6 +75,21 @@ impl Context {
     /// From then on the child has its [`shutdown`](crate::ChildSpec::shutdown) grace to return. After
     /// that it is aborted.
     ///
+    /// ```
+    /// use tokio::sync::mpsc;
+    /// use verger::{Context, Exit};
+    ///
+    /// async fn consume(ctx: Context, mut jobs: mpsc::Receiver<String>) -> Exit {
+    ///     loop {
+    ///         tokio::select! {
+    ///             () = ctx.cancelled() => return Ok(()),
+    ///             Some(job) = jobs.recv() => println!("{job}"),
+    ///         }
+    ///     }
+    /// }
+    /// # drop(consume);
+    /// ```
+    ///
     /// # Cancel safety
     ///
     /// This method is cancel safe: if the child is cancelled after the future was dropped, a new
@@ -100,6 +115,19 @@ impl Context {
     }
 
     /// Runs `future` to completion. Drops it and returns `None` if the child is cancelled first.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::Context;
+    ///
+    /// async fn ticker(ctx: Context) {
+    ///     while ctx.run_until_cancelled(tokio::time::sleep(Duration::from_secs(1))).await.is_some() {
+    ///         println!("tick");
+    ///     }
+    /// }
+    /// # drop(ticker);
+    /// ```
     ///
     /// # Cancel safety
     ///

@@ -96,6 +96,17 @@ impl ChildSpec {
     /// Leaves the child down after an error for which `matches` returns `true`.
     ///
     /// See [`Trigger::leave_down_if`](crate::policy::Trigger::leave_down_if).
+    ///
+    /// ```
+    /// use std::io;
+    ///
+    /// use verger::{Context, worker};
+    ///
+    /// # async fn import(_ctx: Context) -> io::Result<()> { Ok(()) }
+    /// let importer = worker("importer", import)
+    ///     .leave_down_if(|error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied);
+    /// # drop(importer);
+    /// ```
     pub fn leave_down_if<E: Error + 'static>(
         self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
@@ -160,6 +171,17 @@ impl ChildSpec {
     ///
     /// Call it once for each requirement. A sibling that fails doesn't stop the children that
     /// require it; use [`Strategy::RestForOne`](crate::Strategy::RestForOne) for that.
+    ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// # async fn db(ctx: Context) { ctx.cancelled().await }
+    /// # async fn api(ctx: Context) { ctx.cancelled().await }
+    /// let app = Supervisor::builder("app")
+    ///     .child(worker("db", db))
+    ///     .child(worker("api", api).requires("db"));
+    /// # drop(app);
+    /// ```
     pub fn requires(mut self, name: impl Into<String>) -> Self {
         self.requires.push(name.into());
         self
@@ -222,6 +244,19 @@ impl ChildSpec {
     ///
     /// Default: a function when it is spawned; a [`Child`](crate::Child) when its `activate` has
     /// returned `Ok`; a supervisor when it has started all of its children.
+    ///
+    /// ```
+    /// use verger::{Context, Readiness, worker};
+    ///
+    /// async fn cache(ctx: Context) {
+    ///     // Load the entries, and then let the next child start.
+    ///     ctx.ready();
+    ///     ctx.cancelled().await;
+    /// }
+    ///
+    /// let cache = worker("cache", cache).readiness(Readiness::Signal);
+    /// # drop(cache);
+    /// ```
     pub fn readiness(mut self, readiness: Readiness) -> Self {
         let signals = readiness == Readiness::Signal;
         let options = self.edit();

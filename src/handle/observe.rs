@@ -156,6 +156,18 @@ impl SupervisorHandle {
     /// A child that awaits the end of its own supervisor here is aborted when its grace is over,
     /// because the supervisor waits for the child. Return from the child instead.
     ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    /// let app = Supervisor::builder("app").child(db).build()?.start().await?;
+    /// app.stop("the test is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for [`wait`](Self::wait).
@@ -273,6 +285,16 @@ pub(crate) async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError>
 
 impl Context {
     /// Returns a handle to the supervisor of this child.
+    ///
+    /// ```
+    /// use verger::{Context, Exit};
+    ///
+    /// async fn report(ctx: Context) -> Exit {
+    ///     println!("{}", ctx.parent().status().await?);
+    ///     Ok(())
+    /// }
+    /// # drop(report);
+    /// ```
     #[must_use]
     pub fn parent(&self) -> SupervisorHandle {
         SupervisorHandle::new(supervisor_of(self))

@@ -22,6 +22,15 @@ macro_rules! policy_setters {
         /// exceptions. The spec of the child is kept even if the value is
         /// [`RestartType::Temporary`](crate::RestartType::Temporary), unless the spec is temporary
         /// itself or the supervisor is dynamic.
+        ///
+        /// ```
+        /// use verger::{Context, RestartType, worker};
+        ///
+        /// # async fn import(_ctx: Context) {}
+        /// // The supervisor restarts it after a failure, and leaves it down once it has returned `Ok`.
+        /// let importer = worker("importer", import).restart(RestartType::Transient);
+        /// # drop(importer);
+        /// ```
         pub fn restart(mut $self, restart: impl Into<$crate::policy::Trigger>) -> Self {
             $values.restart = Some(restart.into());
             $self
@@ -30,6 +39,17 @@ macro_rules! policy_setters {
         /// Sets the delay before each restart.
         ///
         /// Default: 200 ms, doubling to 30 s, plus up to 20 % jitter.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::{Backoff, Context, worker};
+        ///
+        /// # async fn poll(ctx: Context) { ctx.cancelled().await }
+        /// let wait = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(60));
+        /// let poller = worker("poller", poll).backoff(wait);
+        /// # drop(poller);
+        /// ```
         pub fn backoff(mut $self, backoff: impl Into<$crate::policy::Backoff>) -> Self {
             $values.backoff = Some(backoff.into());
             $self
@@ -54,6 +74,16 @@ macro_rules! policy_setters {
         /// before the child is active, and a clean exit that is followed by a restart. The default is charged what
         /// the limit of a supervisor is charged. A period that you write is never extended. With
         /// [`Duration::MAX`](std::time::Duration::MAX) a restart counts for as long as the supervisor lives.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::{Context, worker};
+        ///
+        /// # async fn poll(ctx: Context) { ctx.cancelled().await }
+        /// let poller = worker("poller", poll).own_restarts(3, Duration::from_secs(60));
+        /// # drop(poller);
+        /// ```
         pub fn own_restarts($self, max: u32, period: std::time::Duration) -> Self {
             $self.intensity($crate::policy::Intensity::sliding(max, period))
         }
@@ -100,6 +130,16 @@ macro_rules! policy_setters {
         ///
         /// Default: the value of the supervisor
         /// ([`SupervisorBuilder::on_exhausted`](crate::SupervisorBuilder::on_exhausted)).
+        ///
+        /// ```
+        /// use verger::policy::OnExhausted;
+        /// use verger::{Context, worker};
+        ///
+        /// # async fn mail(ctx: Context) { ctx.cancelled().await }
+        /// // The program can do without it: the supervisor leaves it down and keeps its siblings.
+        /// let mailer = worker("mailer", mail).on_exhausted(OnExhausted::Park);
+        /// # drop(mailer);
+        /// ```
         pub fn on_exhausted(mut $self, on_exhausted: $crate::policy::OnExhausted) -> Self {
             $values.on_exhausted = Some(on_exhausted);
             $self
@@ -132,6 +172,16 @@ macro_rules! child_setters {
         /// 5 s, as in OTP. For a supervisor it is [`Shutdown::Infinity`](crate::Shutdown::Infinity),
         /// because its children have graces of their own; the supervisor's defaults don't change
         /// that.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::{Context, worker};
+        ///
+        /// # async fn write(ctx: Context) { ctx.cancelled().await }
+        /// let writer = worker("writer", write).shutdown(Duration::from_secs(30));
+        /// # drop(writer);
+        /// ```
         pub fn shutdown(mut $self, shutdown: impl Into<$crate::policy::Shutdown>) -> Self {
             $options.values.shutdown = Some(shutdown.into());
             $self

@@ -124,6 +124,15 @@ impl DynamicSupervisor {
 
 impl Supervisor {
     /// Creates a builder of a supervisor with this name.
+    ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// # async fn db(ctx: Context) { ctx.cancelled().await }
+    /// let app = Supervisor::builder("app").child(worker("db", db)).build()?;
+    /// # drop(app);
+    /// # Ok::<_, verger::BuildError>(())
+    /// ```
     #[track_caller]
     pub fn builder(name: impl Into<String>) -> SupervisorBuilder {
         SupervisorBuilder { description: Description::new(name.into(), false) }
@@ -192,6 +201,15 @@ macro_rules! common_options {
         /// as long as its delay is above zero, so that an outage doesn't look like a bug:
         /// [`count_failed_starts`](Self::count_failed_starts) changes that. A panic is always charged. With
         /// [`Duration::MAX`] a restart counts for as long as the supervisor lives.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::Supervisor;
+        ///
+        /// let app = Supervisor::builder("app").restarts(3, Duration::from_secs(60));
+        /// # drop(app);
+        /// ```
         pub fn restarts(self, max: u32, period: Duration) -> Self {
             self.intensity(Intensity::sliding(max, period))
         }
@@ -375,6 +393,17 @@ macro_rules! common_options {
         }
 
         /// Converts the builder into a spec, to set the options of the supervisor as a child.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::Supervisor;
+        /// use verger::policy::OnExhausted;
+        ///
+        /// let plugins = Supervisor::builder("plugins").into_child().on_exhausted(OnExhausted::Park);
+        /// let app = Supervisor::builder("app").child(plugins);
+        /// # drop(app);
+        /// ```
         pub fn into_child(self) -> ChildSpec {
             let (name, version) =
                 (self.description.name.clone(), self.description.options.version.clone());
@@ -428,6 +457,17 @@ impl SupervisorBuilder {
     /// Adds a child. Children start in this order and stop in the reverse order.
     ///
     /// Takes a [`ChildSpec`], a builder of a supervisor, or a [`Supervisor`].
+    ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// # async fn db(ctx: Context) { ctx.cancelled().await }
+    /// # async fn poll(ctx: Context) { ctx.cancelled().await }
+    /// let ingest = Supervisor::builder("ingest").child(worker("poller", poll));
+    /// // `ingest` starts when `db` is ready, and stops before it.
+    /// let app = Supervisor::builder("app").child(worker("db", db)).child(ingest);
+    /// # drop(app);
+    /// ```
     pub fn child(mut self, child: impl Into<ChildSpec>) -> Self {
         self.description.children.push(child.into());
         self
@@ -436,6 +476,14 @@ impl SupervisorBuilder {
     /// Sets which siblings are restarted together with a failed child.
     ///
     /// Default: [`Strategy::OneForOne`].
+    ///
+    /// ```
+    /// use verger::{Strategy, Supervisor};
+    ///
+    /// // A failure also restarts the children that are declared after the failed one.
+    /// let app = Supervisor::builder("app").strategy(Strategy::RestForOne);
+    /// # drop(app);
+    /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.description.options.values.strategy = Some(strategy);
         self
