@@ -43,10 +43,15 @@
 //! * [`DynamicSupervisor`] starts equal children while the program runs, such as one for each connection.
 //! * [`TestTree`](testing::TestTree) runs a tree in a test, and makes its children fail (feature `testing`).
 //!
-//! A child can also be something else: [`worker_with`] passes arguments, [`child`](fn@child) and [`component`] take a value that implements
-//! [`Child`], [`blocking`](blocking()) runs code that blocks, [`local`](local()) a future that isn't `Send`, and [`adopt`](adopt())
-//! supervises a task that already runs. [`#[worker]`](macro@worker) and [`#[supervisor]`](macro@supervisor) generate such calls.
-//! A tree without an application runs with [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`] or [`Supervisor::start`].
+//! Other functions describe children that are more than an `async fn`:
+//!
+//! * [`worker_with`] clones arguments of the function for each incarnation. [`once`] moves them, for a single incarnation.
+//! * [`child`](fn@child) and [`component`] create or clone a value for each incarnation. Its type implements [`Child`].
+//! * [`blocking`](blocking()) runs code that blocks, [`local`](local()) a future that isn't `Send`.
+//! * [`adopt`](adopt()) supervises a task that already runs.
+//!
+//! The macros [`#[worker]`](macro@worker) and [`#[supervisor]`](macro@supervisor) generate such calls. A tree without an
+//! application runs with [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`] or [`Supervisor::start`].
 //!
 //! # Modules by task
 //!
@@ -73,10 +78,10 @@
 //!
 //! # Guarantees
 //!
-//! The rules are Erlang/OTP's, except for the deviations that the book lists with their reasons. Code
-//! that blocks its thread can't be stopped in a tokio program. It is reported as *leaked*, by name and
-//! within a bound, while one worker thread is free. Where all are blocked, nothing inside the runtime
-//! can act. A [`blocking`](blocking()) child has a thread of its own, so it occupies none of them.
+//! The rules are Erlang/OTP's, except for the deviations that the book lists with their reasons. Code that blocks its thread
+//! can't be stopped in a tokio program. verger reports such a child as *leaked*, by name and within a bound, while one
+//! worker thread is free. If all are blocked, nothing inside the runtime can act. A [`blocking`](blocking()) child has a
+//! separate thread, so it occupies none of them.
 //!
 //! # Log
 //!
