@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -13,8 +14,12 @@ use super::problem;
 use super::record::{self, FileRecord};
 use crate::lease::{FencingToken, LeaseError, LeaseRecord};
 
-/// How often a file is opened again because it was deleted or replaced before it was locked.
+/// How often a file is opened again because it was deleted or replaced before it was locked, or because a look has locked
+/// it.
 const ATTEMPTS: u32 = 16;
+/// How much longer each of these attempts waits than the previous one: 120 ms together. The thread of a look may have to
+/// wait for a processor while it has its lock.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A locked file. It is unlocked when this is dropped.
 #[derive(Debug)]
@@ -42,7 +47,9 @@ impl LockedFile {
     ///
     /// If the file can't be opened, locked, read or written, or if its content isn't that of a lease.
     pub(super) fn lock(path: &Path, holder: &str) -> Result<LockAttempt, LeaseError> {
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
+            #[expect(clippy::disallowed_methods, reason = "on a thread that may block")]
+            std::thread::sleep(PAUSE * attempt);
             let file = open(path).map_err(|error| problem::open(path, error))?;
             if let Some(attempt) = Self::lock_opened(file, path, holder)? {
                 return Ok(attempt);
@@ -105,7 +112,6 @@ impl LockedFile {
                 // A look has a shared lock for a moment, and isn't the holder.
                 if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
                     let _ = flock(&file, FlockOperation::Unlock);
-                    std::thread::yield_now();
                     return Ok(None);
                 }
                 // Read while the holder may be writing, which is good enough for a name.
