@@ -137,7 +137,12 @@ impl Life<'_> {
         let mut cancelled = pin!(ctx.cancelled());
         let mut feed = pin!(feed(stdin, &options.stdin));
         let mut ready = pin!(ready(&options.ready.0, found.as_mut(), ctx));
-        let (mut feeds, mut is_ready, mut reads) = (true, false, true);
+        // Before a look at the process: one that exits quickly was ready, and its failure is charged.
+        let mut is_ready = matches!(options.ready.0, Condition::Spawned);
+        if is_ready {
+            ctx.ready();
+        }
+        let (mut feeds, mut reads) = (true, true);
         // The output comes last: a process that floods it is still stopped.
         let status = loop {
             tokio::select! {
@@ -224,7 +229,6 @@ impl Life<'_> {
 /// Resolves when the process is ready, unless it says so itself.
 async fn ready(condition: &Condition, found: Option<&mut oneshot::Receiver<()>>, ctx: &Context) {
     match condition {
-        Condition::Spawned => {}
         Condition::Line(_) => {
             let found = match found {
                 Some(found) => found.await.is_ok(),
@@ -236,7 +240,8 @@ async fn ready(condition: &Condition, found: Option<&mut oneshot::Receiver<()>>,
         }
         Condition::Tcp(address) => accepts(*address).await,
         Condition::Command(factory) => succeeds(factory.clone(), ctx).await,
-        Condition::Notify => pending().await,
+        // Ready before this, or by a message.
+        Condition::Spawned | Condition::Notify => pending().await,
     }
 }
 
