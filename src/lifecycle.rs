@@ -78,9 +78,10 @@ impl Lifecycle {
     }
 }
 
-impl fmt::Display for Lifecycle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Lifecycle {
+    /// Returns the state in lower case.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
             Self::Discovered => "discovered",
             Self::Resolved => "resolved",
             Self::Activating => "activating",
@@ -89,7 +90,13 @@ impl fmt::Display for Lifecycle {
             Self::Restarting => "restarting",
             Self::Deactivating => "deactivating",
             Self::Stopped => "stopped",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Lifecycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
     }
 }
 

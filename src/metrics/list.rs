@@ -8,7 +8,7 @@
 pub enum MetricKind {
     /// A count that only grows, until the program ends.
     Counter,
-    /// A value that rises and falls. [`record`](super::record) sets it.
+    /// A value that rises and falls. [`Gauges`](super::Gauges) sets it.
     Gauge,
     /// A distribution of values.
     Histogram,
@@ -46,8 +46,8 @@ const fn counter(name: Text, labels: &'static [Text], help: Text) -> Metric {
     Metric { name, kind: MetricKind::Counter, unit: "count", labels, help }
 }
 
-const fn gauge(name: Text, unit: Text, help: Text) -> Metric {
-    Metric { name, kind: MetricKind::Gauge, unit, labels: PATH, help }
+const fn gauge(name: Text, unit: Text, labels: &'static [Text], help: Text) -> Metric {
+    Metric { name, kind: MetricKind::Gauge, unit, labels, help }
 }
 
 const fn histogram(name: Text, help: Text) -> Metric {
@@ -79,17 +79,39 @@ pub(super) const STOP: Metric = histogram(
     "Time from the cancellation of a child until its end, leak or abort",
 );
 
+pub(super) const INFO: Metric =
+    gauge("verger_info", "count", &["version"], "1, with the version of verger");
+
+pub(super) const CHILD_STATE: Metric = gauge(
+    "verger_child_state",
+    "count",
+    &["path", "state"],
+    "1 for the state that a declared child is in, and 0 for the other seven",
+);
+
+pub(super) const CHILDREN: Metric = gauge(
+    "verger_children",
+    "count",
+    &["supervisor", "state"],
+    "Children in this state that were added while the tree runs",
+);
+
 pub(super) const LIMIT_USED: Metric = gauge(
-    "verger_limit_used",
+    "verger_limit_used_ratio",
     "ratio",
+    PATH,
     "Share of a restart limit that is used up, from 0 to 1: the child's own, or that of all its children",
 );
 
 pub(super) const MAILBOX_DEPTH: Metric = gauge(
     "verger_mailbox_depth",
     "count",
+    PATH,
     "Messages in the mailbox, including those that are not acknowledged yet",
 );
+
+pub(super) const MAILBOX_CAPACITY: Metric =
+    gauge("verger_mailbox_capacity", "count", PATH, "Messages that the mailbox can hold");
 
 pub(super) const DEAD_LETTERS: Metric = counter(
     "verger_dead_letters_total",
@@ -116,8 +138,12 @@ pub const ALL: &[Metric] = &[
     EXITS,
     RESTART_DELAY,
     STOP,
+    INFO,
+    CHILD_STATE,
+    CHILDREN,
     LIMIT_USED,
     MAILBOX_DEPTH,
+    MAILBOX_CAPACITY,
     DEAD_LETTERS,
     FAILED_RUNS,
     LONG_POLLS,

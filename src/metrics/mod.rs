@@ -11,8 +11,12 @@
 //! | `verger_exits_total` | counter | count | `path`, `reason` | an incarnation has ended or leaked, or has failed while its task still runs |
 //! | `verger_restart_delay_seconds` | histogram | seconds | `path` | a restart is decided: the delay of the backoff |
 //! | `verger_stop_seconds` | histogram | seconds | `path` | a child that was cancelled has ended or leaked, or a root has stopped: the time since the cancellation |
-//! | `verger_limit_used` | gauge | ratio | `path` | [`record`] is called: the used share of a restart limit: the child's own, or that of all its children together |
-//! | `verger_mailbox_depth` | gauge | count | `path` | [`record`] is called: the messages in the mailboxes |
+//! | `verger_info` | gauge | count | `version` | [`Gauges`] records: always 1 |
+//! | `verger_child_state` | gauge | count | `path`, `state` | [`Gauges`] records: 1 for the state of a declared child, 0 for the other seven |
+//! | `verger_children` | gauge | count | `supervisor`, `state` | [`Gauges`] records: the children in this state that were added while the tree runs |
+//! | `verger_limit_used_ratio` | gauge | ratio | `path` | [`Gauges`] records: the used share of a restart limit: the child's own, or the one that all its children share |
+//! | `verger_mailbox_depth` | gauge | count | `path` | [`Gauges`] records: the messages in the mailboxes |
+//! | `verger_mailbox_capacity` | gauge | count | `path` | [`Gauges`] records: the messages that the mailboxes can hold |
 //! | `verger_dead_letters_total` | counter | count | `path`, `reason` | a message wasn't delivered, or a child was given up; without suppressed letters |
 //! | `verger_failed_runs_total` | counter | count | `path` | a run of a periodic child (feature `periodic`) has failed |
 //! | `verger_long_polls_total` | counter | count | `path` | a poll of a child has lasted 5 s |
@@ -24,6 +28,7 @@
 //!   tree runs is counted under the path of its supervisor, and so is everything below it. The number of paths
 //!   is therefore that of the declared children, however many connections a dynamic supervisor has. For
 //!   `verger_reloads_total`, it is the path of the root.
+//! * `state`: a [`Lifecycle`](crate::Lifecycle) in lower case, such as `active`. `supervisor`: a path as above.
 //! * `reason` of an exit: the name of an [`ExitKind`](crate::ExitKind), such as `panicked`, or `ignored` for a child
 //!   that declined to start.
 //! * `reason` of a dead letter: the name of a [`DeadLetterReason`](crate::dead_letter::DeadLetterReason).
@@ -44,14 +49,16 @@
 //! ```
 //! use std::time::Duration;
 //!
+//! use verger::metrics::Gauges;
 //! use verger::{Context, Exit, Supervisor, worker};
 //!
 //! async fn gauges(ctx: Context) -> Exit {
+//!     let mut gauges = Gauges::new();
 //!     let mut interval = tokio::time::interval(Duration::from_secs(15));
 //!     loop {
 //!         tokio::select! {
 //!             () = ctx.cancelled() => return Ok(()),
-//!             _ = interval.tick() => verger::metrics::record(&ctx.parent().status().await?),
+//!             _ = interval.tick() => gauges.record(&ctx.parent().status().await?),
 //!         }
 //!     }
 //! }
@@ -87,7 +94,7 @@ mod sample;
 pub(crate) use self::children::{ChildMetrics, Scope};
 pub use self::list::{ALL, Metric, MetricKind};
 pub(crate) use self::recorder::{is_installed, reloaded};
-pub use self::sample::record;
+pub use self::sample::Gauges;
 
 /// Describes all metrics to the recorder: kinds, units and help texts.
 ///

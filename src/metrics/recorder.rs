@@ -49,8 +49,8 @@ pub(super) fn counter(recorder: &dyn Recorder, metric: Metric, labels: Vec<Label
     recorder.register_counter(&Key::from_parts(metric.name, labels), &METADATA)
 }
 
-pub(super) fn gauge(recorder: &dyn Recorder, metric: Metric, labels: Vec<Label>) -> Gauge {
-    recorder.register_gauge(&Key::from_parts(metric.name, labels), &METADATA)
+pub(super) fn gauge(recorder: &dyn Recorder, name: &'static str, labels: Vec<Label>) -> Gauge {
+    recorder.register_gauge(&Key::from_parts(name, labels), &METADATA)
 }
 
 pub(super) fn histogram(recorder: &dyn Recorder, metric: Metric, labels: Vec<Label>) -> Histogram {

@@ -3,81 +3,134 @@
 //! A limit that restarts have used up becomes free as time passes, without any event. So gauges are sampled
 //! rather than set at events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ::metrics::{Label, Recorder};
+use ::metrics::{Label, SharedString};
 
-use super::list::{LIMIT_USED, MAILBOX_DEPTH, Metric};
+use super::list::{
+    CHILD_STATE, CHILDREN, INFO, LIMIT_USED, MAILBOX_CAPACITY, MAILBOX_DEPTH, Metric,
+};
 use super::recorder::{self, gauge, shared};
+use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::status::{ChildInfo, ChildKind, Node, Status};
 
-/// Sets the gauges `verger_limit_used` and `verger_mailbox_depth` from a snapshot.
+/// Sets the gauges from snapshots of a tree.
 ///
-/// Call it at an interval, such as that at which the metrics are scraped, with a snapshot of the root: see the
-/// [example](crate::metrics#example). Between two calls the gauges keep their values.
+/// Call [`record`](Self::record) at an interval, such as that at which the metrics are scraped, with a snapshot of the
+/// root: see the [example](crate::metrics#example). Between two calls the gauges keep their values. Keep the value
+/// between the calls: it sets the gauges of children that are gone to 0.
 ///
-/// `verger_limit_used` is set for each child that has its own restart limit, and for each supervisor with a limit
-/// of all its children together, to the restarts within the period divided by those that the limit grants. It is 0
-/// while a supervisor isn't running. Limits that are counted under one path share a gauge, which has the highest
-/// value. `verger_mailbox_depth` is the sum over all children that are counted under one path.
-///
-/// Without a recorder, it returns at once.
+/// * `verger_child_state` is 1 for the state that a declared child is in, and 0 for the other states. All eight are 0
+///   while the supervisor of the child doesn't run.
+/// * `verger_children` counts the children that are added while the tree runs, by state, under the path of their
+///   supervisor, with everything below them.
+/// * `verger_limit_used_ratio` is set for each child that has its own restart limit, and for each supervisor with a limit
+///   of all its children together, to the restarts within the period divided by those that the limit grants. It is 0
+///   while a supervisor isn't running. Limits that are counted under one path share a gauge, which has the highest
+///   value.
+/// * `verger_mailbox_depth` and `verger_mailbox_capacity` are sums over all children that are counted under one path.
+/// * `verger_info` is always 1.
 ///
 /// ```
+/// use verger::metrics::Gauges;
+///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let tree = verger::Supervisor::builder("app").build()?.start().await?;
-/// verger::metrics::record(&tree.status().await?);
+/// let mut gauges = Gauges::new();
+/// gauges.record(&tree.status().await?);
 /// # tree.stop("the example is over").await?;
 /// # Ok(())
 /// # }
 /// ```
-pub fn record(status: &Status) {
-    recorder::with(|recorder| {
-        let gauges = Gauges::of(status);
-        set(recorder, LIMIT_USED, gauges.limits);
-        set(recorder, MAILBOX_DEPTH, gauges.depths);
-    });
-}
-
-fn set(recorder: &dyn Recorder, metric: Metric, values: BTreeMap<Path, f64>) {
-    for (path, value) in values {
-        gauge(recorder, metric, vec![Label::new("path", shared(path.as_str()))]).set(value);
-    }
-}
-
-/// The values by the path that they are counted under.
-#[derive(Default)]
-struct Gauges {
-    limits: BTreeMap<Path, f64>,
-    depths: BTreeMap<Path, f64>,
+#[derive(Debug, Default)]
+pub struct Gauges {
+    /// The gauges that the last call has set.
+    set: BTreeSet<Series>,
 }
 
 impl Gauges {
+    /// Creates a value that has set no gauge yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets all gauges. Without a recorder, it returns immediately.
+    pub fn record(&mut self, status: &Status) {
+        recorder::with(|recorder| {
+            let sample = Sample::of(status);
+            let gone = self.set.iter().filter(|series| !sample.values.contains_key(*series));
+            let gone = gone.map(|series| (series, 0.0));
+            for (series, value) in sample.values.iter().map(|(it, value)| (it, *value)).chain(gone)
+            {
+                gauge(recorder, series.name, series.labels()).set(value);
+            }
+            self.set = sample.values.into_keys().collect();
+        });
+    }
+}
+
+/// One gauge: the metric by its name, with its labels' keys, and their values.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Series {
+    name: &'static str,
+    keys: &'static [&'static str],
+    values: [SharedString; 2],
+}
+
+impl Series {
+    fn labels(&self) -> Vec<Label> {
+        let named = self.keys.iter().zip(&self.values);
+        named.map(|(key, value)| Label::new(*key, value.clone())).collect()
+    }
+}
+
+/// The values of all gauges at one moment.
+#[derive(Default)]
+struct Sample {
+    values: BTreeMap<Series, f64>,
+}
+
+impl Sample {
     fn of(status: &Status) -> Self {
-        let mut gauges = Self::default();
+        let mut sample = Self::default();
+        *sample.value(INFO, env!("CARGO_PKG_VERSION").into(), "") = 1.0;
         let (label, is_own) = label_of_root(&status.root.child);
         // Without recursion, since a tree can be thousands of levels deep.
         let mut left = vec![(&status.root, label, is_own)];
         while let Some((node, label, is_own)) = left.pop() {
-            gauges.add(node, &label);
+            sample.add(node, &shared(label.as_str()), is_own);
             left.extend(node.children.iter().map(|below| match &below.child {
                 child if is_own && child.declared => (below, child.path.clone(), true),
                 _ => (below, label.clone(), false),
             }));
         }
-        gauges
+        sample
     }
 
-    fn add(&mut self, node: &Node, label: &Path) {
+    fn add(&mut self, node: &Node, label: &SharedString, is_own: bool) {
+        let metric = if is_own { CHILD_STATE } else { CHILDREN };
+        for state in Lifecycle::ALL {
+            self.value(metric, label.clone(), state.word());
+        }
+        *self.value(metric, label.clone(), node.child.lifecycle.word()) += 1.0;
         if let Some(used) = limit_used(node) {
-            let highest = self.limits.entry(label.clone()).or_default();
+            let highest = self.value(LIMIT_USED, label.clone(), "");
             *highest = highest.max(used);
         }
         if let Some(mailbox) = node.child.mailbox {
-            *self.depths.entry(label.clone()).or_default() += mailbox.len as f64;
+            *self.value(MAILBOX_DEPTH, label.clone(), "") += mailbox.len as f64;
+            *self.value(MAILBOX_CAPACITY, label.clone(), "") += mailbox.capacity as f64;
         }
+    }
+
+    /// Returns the value of a gauge, which begins with 0.
+    fn value(&mut self, metric: Metric, first: SharedString, second: &'static str) -> &mut f64 {
+        let values = [first, SharedString::const_str(second)];
+        let Metric { name, labels: keys, .. } = metric;
+        self.values.entry(Series { name, keys, values }).or_default()
     }
 }
 

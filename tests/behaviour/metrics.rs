@@ -5,11 +5,11 @@ use std::time::Duration;
 use metrics::set_default_local_recorder;
 use tokio::time::sleep;
 use verger::dead_letter::DeadLetterReason;
-use verger::metrics::{ALL, describe, record};
+use verger::metrics::{ALL, Gauges, describe};
 use verger::policy::{Jitter, OnExhausted};
 use verger::{
-    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, RestartType, Strategy, Supervisor, every,
-    mailbox_with_capacity, worker, worker_with_mailbox,
+    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, Lifecycle, RestartType, Strategy,
+    Supervisor, every, mailbox_with_capacity, worker, worker_with_mailbox,
 };
 
 use crate::common::{End, FakeChildren, killed, settle, start};
@@ -140,7 +140,7 @@ async fn a_hundred_thousand_dynamic_children_have_the_labels_of_their_supervisor
         started.unwrap();
     }
     settle().await;
-    record(&app.status().await.unwrap());
+    Gauges::new().record(&app.status().await.unwrap());
     let (own, readers) = (1, CHILDREN / 1_000);
     let conns = ("path=app/conns".to_owned(), own + CHILDREN + readers);
     assert_eq!(
@@ -152,15 +152,21 @@ async fn a_hundred_thousand_dynamic_children_have_the_labels_of_their_supervisor
     let exits = ("path=app/conns reason=shutdown".to_owned(), own + CHILDREN + readers);
     let db = ("path=app/db reason=shutdown".to_owned(), 1);
     assert_eq!(recorded.counts("verger_exits_total"), [exits, db]);
+    let in_state = |state| format!("verger_children supervisor=app/conns state={state}");
+    assert_eq!(recorded.gauge(&in_state("active")), Some((CHILDREN + readers) as f64));
+    assert_eq!(recorded.gauge(&in_state("errored")), Some(0.0));
     let mut keys = recorded.keys();
+    keys.retain(|key| !key.contains(" state="));
+    assert_eq!(recorded.keys().len() - keys.len(), 8 * 4, "of three children and one supervisor");
     keys.sort();
     assert_eq!(
         keys,
         [
             "verger_exits_total path=app/conns reason=shutdown",
             "verger_exits_total path=app/db reason=shutdown",
-            "verger_limit_used path=app/conns",
-            "verger_limit_used path=app/db",
+            concat!("verger_info version=", env!("CARGO_PKG_VERSION")),
+            "verger_limit_used_ratio path=app/conns",
+            "verger_limit_used_ratio path=app/db",
             "verger_restarts_total path=app/conns",
             "verger_restarts_total path=app/db",
             "verger_starts_total path=app/conns",
@@ -318,9 +324,12 @@ async fn gauges_are_the_used_limits_and_the_sums_of_the_mailboxes_of_a_snapshot(
         sleep(secs(2)).await;
     }
     settle().await;
-    record(&app.status().await.unwrap());
-    let limit = |path| recorded.gauge(&format!("verger_limit_used path={path}"));
+    let mut gauges = Gauges::new();
+    gauges.record(&app.status().await.unwrap());
+    let limit = |path| recorded.gauge(&format!("verger_limit_used_ratio path={path}"));
     let depth = |path| recorded.gauge(&format!("verger_mailbox_depth path={path}"));
+    let capacity = |path| recorded.gauge(&format!("verger_mailbox_capacity path={path}"));
+    assert_eq!((capacity("app/reader"), capacity("app/conns")), (Some(8.0), Some(16.0)));
     assert_eq!(
         (limit("app"), limit("app/below"), limit("app/free")),
         (Some(0.0), Some(0.75), Some(0.0))
@@ -329,13 +338,13 @@ async fn gauges_are_the_used_limits_and_the_sums_of_the_mailboxes_of_a_snapshot(
     assert_eq!(depth("app"), Some(1.0), "that of the child which was added");
 
     sleep(secs(60)).await;
-    record(&app.status().await.unwrap());
+    gauges.record(&app.status().await.unwrap());
     assert_eq!(limit("app/below"), Some(0.0), "the period is over");
 
     app.stop_child("below").await.unwrap();
-    record(&conns.status().await.unwrap());
+    Gauges::new().record(&conns.status().await.unwrap());
     assert_eq!(depth("app/conns"), Some(3.0), "a snapshot of a part has the same labels");
-    record(&app.status().await.unwrap());
+    gauges.record(&app.status().await.unwrap());
     assert_eq!(limit("app/below"), Some(0.0));
     app.stop("enough").await.unwrap();
 }
@@ -420,6 +429,32 @@ mod configurations {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_declared_child_is_in_one_state_and_in_none_while_its_supervisor_is_down() {
+    let recorded = Recorded::default();
+    let _guard = set_default_local_recorder(&recorded);
+    let fakes = FakeChildren::new();
+    let below = Supervisor::builder("below").child(delayed(fakes.child("a"), secs(5)));
+    let app = start(Supervisor::builder("app").child(below)).await;
+    let mut gauges = Gauges::new();
+    let states = |path: &str| {
+        let value = |state: &Lifecycle| {
+            let key = format!("verger_child_state path={path} state={state}");
+            recorded.gauge(&key).unwrap() > 0.0
+        };
+        Lifecycle::ALL.into_iter().filter(value).collect::<Vec<_>>()
+    };
+    gauges.record(&app.status().await.unwrap());
+    assert_eq!(states("app/below/a"), [Lifecycle::Active]);
+    fakes.end("a", End::Error).await;
+    gauges.record(&app.status().await.unwrap());
+    assert_eq!(states("app/below/a"), [Lifecycle::Restarting]);
+    app.stop_child("below").await.unwrap();
+    gauges.record(&app.status().await.unwrap());
+    assert_eq!((states("app/below"), states("app/below/a")), (vec![Lifecycle::Stopped], vec![]));
+    app.stop("enough").await.unwrap();
+}
+
 #[test]
 fn each_metric_is_described_with_its_kind_and_unit() {
     let recorded = Recorded::default();
@@ -429,5 +464,5 @@ fn each_metric_is_described_with_its_kind_and_unit() {
     assert_eq!(described.len(), ALL.len());
     assert_eq!(described[0], "counter verger_starts_total Some(\"count\")");
     assert_eq!(described[3], "histogram verger_restart_delay_seconds Some(\"seconds\")");
-    assert_eq!(described[5], "gauge verger_limit_used Some(\"count\")");
+    assert_eq!(described[8], "gauge verger_limit_used_ratio Some(\"count\")");
 }

@@ -122,7 +122,7 @@ async fn restarts_delivers_and_stops(is_quiet: bool) {
     let mut letters = tree.dead_letters();
     address.try_send(7).unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    verger::metrics::record(&tree.status().await.unwrap());
+    verger::metrics::Gauges::new().record(&tree.status().await.unwrap());
     assert_eq!(tree.which_child("flaky").await.unwrap().incarnation, 3);
     let before = CALLS.load(Ordering::Relaxed);
     tree.stop("done").await.unwrap();

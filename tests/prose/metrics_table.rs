@@ -32,8 +32,10 @@ fn the_tables_of_the_chapter_and_of_the_module_have_exactly_the_metrics_of_the_l
         let written: Vec<_> = rows.iter().map(|row| row[..4].to_vec()).collect();
         assert_eq!(written, listed);
     }
-    // Also in the rules for alerts.
+    // Also in the rules for alerts, which are those of the example.
     let chapter = include_str!("../../book/src/metrics.md");
+    let rules = include_str!("../../examples/metrics/alerts.yml");
+    assert!(chapter.contains(&format!("\n```yaml\n{rules}```\n")), "the chapter shows alerts.yml");
     let words = chapter.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     for word in words.filter(|word| word.starts_with("verger_")) {
         let name = ["_bucket", "_sum", "_count"].iter().find_map(|it| word.strip_suffix(it));

@@ -24,6 +24,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio::time::{interval, sleep};
 use verger::mailbox::{Address, Inbox, Overflow};
+use verger::metrics::Gauges;
 use verger::{
     Application, Backoff, Context, DynamicSupervisor, Exit, Readiness, RestartType, Supervisor,
     mailbox_with_capacity, worker, worker_with, worker_with_mailbox,
@@ -99,7 +100,7 @@ async fn metrics_page(ctx: Context, (address, recorder): (String, PrometheusHand
 
 /// Without `run_upkeep`, histograms keep every value until the next scrape: for ever, if none comes.
 async fn upkeep(ctx: Context, recorder: PrometheusHandle) -> Exit {
-    let mut samples = interval(SAMPLED_EVERY);
+    let (mut samples, mut gauges) = (interval(SAMPLED_EVERY), Gauges::new());
     let app = ctx.parent();
     let mut letters = app.dead_letters();
     let (mut lost, mut is_said) = (0, false);
@@ -108,7 +109,7 @@ async fn upkeep(ctx: Context, recorder: PrometheusHandle) -> Exit {
             () = ctx.cancelled() => return Ok(()),
             _ = samples.tick() => {}
         }
-        verger::metrics::record(&app.status().await?);
+        gauges.record(&app.status().await?);
         recorder.run_upkeep();
         while letters.try_next().is_some() {
             lost += 1;

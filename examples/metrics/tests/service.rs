@@ -86,7 +86,7 @@ fn what_breaks_is_counted_where_prometheus_can_read_it() {
     at_least("verger_dead_letters_total{path=\"app/writer\",reason=\"mailbox_full\"}", 1.0);
     at_least("verger_restart_delay_seconds_count{path=\"app/ingest/reader\"}", 1.0);
     at_least("verger_restart_delay_seconds_bucket{path=\"app/ingest/reader\",le=\"30\"}", 1.0);
-    at_least("verger_limit_used{path=\"app/ingest\"}", 2.0 / 90.0);
+    at_least("verger_limit_used_ratio{path=\"app/ingest\"}", 2.0 / 90.0);
     at_least("verger_mailbox_depth{path=\"app/writer\"}", 1.0);
     at_least("verger_starts_total{path=\"app/conns\"}", 2.0);
     assert_eq!(value(&page, "verger_starts_total{path=\"app/ingest\"}"), 1.0);
@@ -115,7 +115,7 @@ fn the_dashboard_queries_each_metric_of_verger_and_no_other() {
     let (mut queries, mut variables) = (Vec::new(), Vec::new());
     texts(&dashboard, "expr", &mut queries);
     texts(&dashboard, "query", &mut variables);
-    assert_eq!(queries.len(), 16);
+    assert_eq!(queries.len(), 20);
     let mut queried = BTreeSet::new();
     for query in queries.iter().chain(&variables) {
         let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

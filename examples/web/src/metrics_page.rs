@@ -8,6 +8,7 @@ use axum::Router;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::time::interval;
+use verger::metrics::Gauges;
 use verger::{Context, Exit};
 
 /// How often the gauges are set. Prometheus should not scrape more often.
@@ -41,10 +42,10 @@ pub(crate) async fn metrics_page(
     let page = Router::new().route("/metrics", get(async move || renderer.render()));
     let app = ctx.parent();
     let sample = async {
-        let mut samples = interval(SAMPLED_EVERY);
+        let (mut samples, mut gauges) = (interval(SAMPLED_EVERY), Gauges::new());
         loop {
             samples.tick().await;
-            verger::metrics::record(&app.status().await?);
+            gauges.record(&app.status().await?);
             // Otherwise histograms keep every value until the next scrape.
             recorder.run_upkeep();
         }
