@@ -45,6 +45,21 @@ fn a_retry_that_comes_while_the_range_is_stopped_waits_for_that() {
 }
 
 #[test]
+fn a_retry_that_comes_while_the_range_is_stopped_clears_the_window() {
+    let fakes = [fake("a"), fake("b"), fake("c").stops(secs(1))];
+    let mut sim = Simulation::running(parking(1, rest_for_one()), fakes);
+    sim.fail("b");
+    sim.advance(secs(2));
+    sim.fail("b");
+    let ticket = sim.request("b", ChildRequest::RESTART);
+    sim.advance(secs(2));
+    assert_eq!(sim.answer(ticket), "started 3");
+    sim.fail("b");
+    sim.advance(secs(2));
+    assert_eq!(sim.alive(), "a#1 b#4 c#4", "one restart was granted again");
+}
+
+#[test]
 fn a_retry_in_a_part_of_a_range_that_is_parked_starts_that_part() {
     let fakes = [fake("a"), fake("a2"), fake("b").stops(secs(1)), fake("c"), fake("d")];
     let mut sim = Simulation::running(parking(1, rest_for_one()), fakes);

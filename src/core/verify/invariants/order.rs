@@ -154,6 +154,12 @@ impl Invariants {
                         self.child(key).held = None;
                         self.end_wait(key, now);
                     }
+                    // Also while the range that it was parked with is still stopping.
+                    ChildRequest::Start { .. } if ends_wait && is_parked(machine, key) => {
+                        self.granted.clear();
+                        self.child(key).own_grants.clear();
+                        self.group_stays_down = false;
+                    }
                     // It waits for no message any more, but restarts or stays down with its group.
                     ChildRequest::Start { .. }
                         if !child.live
@@ -163,11 +169,6 @@ impl Invariants {
                         self.child(key).set_down = true;
                     }
                     request if request.stops() && awaited => self.note_group_stays_down(key, now),
-                    ChildRequest::Start { .. } if ends_wait && is_parked(machine, key) => {
-                        self.granted.clear();
-                        self.child(key).own_grants.clear();
-                        self.group_stays_down = false;
-                    }
                     ChildRequest::Reset => {
                         self.granted.clear();
                         let child = self.child(key);
