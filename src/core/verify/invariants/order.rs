@@ -154,7 +154,7 @@ impl Invariants {
                         self.child(key).held = None;
                         self.end_wait(key, now);
                     }
-                    // Also while the range that it was parked with is still stopping.
+                    // Even while the range that it was parked with is still stopping.
                     ChildRequest::Start { .. } if ends_wait && is_parked(machine, key) => {
                         self.granted.clear();
                         self.child(key).own_grants.clear();
