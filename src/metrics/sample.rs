@@ -96,41 +96,80 @@ struct Sample {
 impl Sample {
     fn of(status: &Status) -> Self {
         let mut sample = Self::default();
-        *sample.value(INFO, env!("CARGO_PKG_VERSION").into(), "") = 1.0;
-        let (label, is_own) = label_of_root(&status.root.child);
-        // Without recursion, since a tree can be thousands of levels deep.
-        let mut left = vec![(&status.root, label, is_own)];
-        while let Some((node, label, is_own)) = left.pop() {
-            sample.add(node, &shared(label.as_str()), is_own);
-            left.extend(node.children.iter().map(|below| match &below.child {
-                child if is_own && child.declared => (below, child.path.clone(), true),
-                _ => (below, label.clone(), false),
-            }));
+        sample.add(INFO, status.program.verger.into(), "", 1.0);
+        for (path, counted) in counted(status) {
+            let path = shared(path.as_str());
+            for state in Lifecycle::ALL {
+                if let Some(own) = counted.state {
+                    let value = if own == state { 1.0 } else { 0.0 };
+                    sample.add(CHILD_STATE, path.clone(), state.word(), value);
+                }
+                if let Some(added) = &counted.added {
+                    let count = added.get(&state).copied().unwrap_or_default();
+                    sample.add(CHILDREN, path.clone(), state.word(), count.into());
+                }
+            }
+            if let Some(used) = counted.limit {
+                sample.add(LIMIT_USED, path.clone(), "", used);
+            }
+            if let Some((depth, capacity)) = counted.mailboxes {
+                sample.add(MAILBOX_DEPTH, path.clone(), "", depth as f64);
+                sample.add(MAILBOX_CAPACITY, path, "", capacity as f64);
+            }
         }
         sample
     }
 
-    fn add(&mut self, node: &Node, label: &SharedString, is_own: bool) {
-        let metric = if is_own { CHILD_STATE } else { CHILDREN };
-        for state in Lifecycle::ALL {
-            self.value(metric, label.clone(), state.word());
-        }
-        *self.value(metric, label.clone(), node.child.lifecycle.word()) += 1.0;
-        if let Some(used) = limit_used(node) {
-            let highest = self.value(LIMIT_USED, label.clone(), "");
-            *highest = highest.max(used);
-        }
-        if let Some(mailbox) = node.child.mailbox {
-            *self.value(MAILBOX_DEPTH, label.clone(), "") += mailbox.len as f64;
-            *self.value(MAILBOX_CAPACITY, label.clone(), "") += mailbox.capacity as f64;
-        }
-    }
-
-    /// Returns the value of a gauge, which begins with 0.
-    fn value(&mut self, metric: Metric, first: SharedString, second: &'static str) -> &mut f64 {
+    fn add(&mut self, metric: Metric, first: SharedString, second: &'static str, value: f64) {
         let values = [first, SharedString::const_str(second)];
         let Metric { name, labels: keys, .. } = metric;
-        self.values.entry(Series { name, keys, values }).or_default()
+        self.values.insert(Series { name, keys, values }, value);
+    }
+}
+
+/// What is counted under one path: the child that has it as its label, and all children below it that have none.
+#[derive(Default)]
+struct Counted {
+    /// The state of the child with this path.
+    state: Option<Lifecycle>,
+    /// How many of the others are in each state, if there are any.
+    added: Option<BTreeMap<Lifecycle, u32>>,
+    /// The highest share of a limit that is used.
+    limit: Option<f64>,
+    /// How many messages the mailboxes hold, and how many they can hold.
+    mailboxes: Option<(usize, usize)>,
+}
+
+fn counted(status: &Status) -> BTreeMap<Path, Counted> {
+    let mut counted = BTreeMap::<Path, Counted>::new();
+    let (label, is_own) = label_of_root(&status.root.child);
+    // Without recursion, since a tree can be thousands of levels deep.
+    let mut left = vec![(&status.root, label, is_own)];
+    while let Some((node, label, is_own)) = left.pop() {
+        left.extend(node.children.iter().map(|below| match &below.child {
+            child if is_own && child.declared => (below, child.path.clone(), true),
+            _ => (below, label.clone(), false),
+        }));
+        counted.entry(label).or_default().add(node, is_own);
+    }
+    counted
+}
+
+impl Counted {
+    fn add(&mut self, node: &Node, is_own: bool) {
+        let child = &node.child;
+        match is_own {
+            true => self.state = Some(child.lifecycle),
+            false => {
+                let added = self.added.get_or_insert_default();
+                *added.entry(child.lifecycle).or_default() += 1;
+            }
+        }
+        self.limit = self.limit.into_iter().chain(limit_used(node)).reduce(f64::max);
+        if let Some(mailbox) = child.mailbox {
+            let (depth, capacity) = self.mailboxes.unwrap_or_default();
+            self.mailboxes = Some((depth + mailbox.len, capacity + mailbox.capacity));
+        }
     }
 }
 

@@ -9,11 +9,11 @@ use verger::app::memory::{MemoryGuard, MemoryUsage};
 use verger::policy::Jitter;
 use verger::{
     Application, Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, Readiness,
-    RunError, Supervisor, SupervisorHandle, blocking, worker, worker_with,
+    RunError, Supervisor, blocking, worker, worker_with,
 };
 
 use crate::application::assert_code;
-use crate::common::settle;
+use crate::common::{settle, start};
 use crate::log::Log;
 
 const PAGE: &str = include_str!("../../../book/src/before-you-go-live.md");
@@ -44,10 +44,6 @@ fn failing(name: &str, text: &'static str) -> ChildSpec {
 
 fn idle(name: &str) -> ChildSpec {
     worker(name, async |ctx: Context| ctx.cancelled().await)
-}
-
-async fn start(app: verger::SupervisorBuilder) -> SupervisorHandle {
-    app.build().unwrap().start().await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
