@@ -23,7 +23,7 @@ use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::named_task::OwnedTask;
 use crate::spec::Supervisor;
-use crate::status::Status;
+use crate::status::{Problem, Status};
 use crate::{Application, subscriber};
 
 /// How long a supervisor may take for a turn of its loop.
@@ -90,17 +90,21 @@ async fn livez(State(probed): Tree, Query(options): Query<Options>) -> Answer {
     };
     let problems = stuck.iter().map(|path| format!("{path}: no turn within {TURN:?}")).collect();
     let status = if options.verbose.is_some() { snapshot(tree).await.ok() } else { None };
-    answer(problems, status.as_ref())
+    answer(problems, &[], status.as_ref())
 }
 
 async fn readyz(State(probed): Tree, Query(options): Query<Options>) -> Answer {
     match snapshot(&probed.tree).await {
         Ok(status) => {
-            let problems = status.problems().into_iter().filter(|problem| problem.essential);
-            let problems = problems.map(|problem| problem.to_string()).collect();
-            answer(problems, options.verbose.is_some().then_some(&status))
+            let (essential, others) =
+                status.problems().into_iter().partition::<Vec<_>, _>(|problem| problem.essential);
+            let problems = essential.iter().map(ToString::to_string).collect();
+            match options.verbose {
+                Some(_) => answer(problems, &others, Some(&status)),
+                None => answer(problems, &[], None),
+            }
         }
-        Err(problem) => answer(vec![problem], None),
+        Err(problem) => answer(vec![problem], &[], None),
     }
 }
 
@@ -111,7 +115,7 @@ async fn startupz(State(probed): Tree, Query(options): Query<Options>) -> Answer
         false => vec![format!("{}: not started", tree.path())],
     };
     let status = if options.verbose.is_some() { snapshot(tree).await.ok() } else { None };
-    answer(problems, status.as_ref())
+    answer(problems, &[], status.as_ref())
 }
 
 /// # Errors
@@ -124,11 +128,13 @@ async fn snapshot(tree: &SupervisorHandle) -> Result<Status, String> {
     }
 }
 
-fn answer(problems: Vec<String>, status: Option<&Status>) -> Answer {
+/// `others`: what is wrong although the answer may be that all is well.
+fn answer(problems: Vec<String>, others: &[Problem], status: Option<&Status>) -> Answer {
     let (code, mut lines) = match problems.is_empty() {
         true => (StatusCode::OK, vec!["ok".to_owned()]),
         false => (StatusCode::SERVICE_UNAVAILABLE, problems),
     };
+    lines.extend(others.iter().map(ToString::to_string));
     lines.extend(status.map(Status::to_string));
     (code, lines.join("\n") + "\n")
 }

@@ -22,6 +22,15 @@ use crate::exit::ExitReason;
 use crate::path::Path;
 use crate::subscriber;
 
+/// How full a mailbox is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MailboxLoad {
+    pub(crate) len: usize,
+    pub(crate) capacity: usize,
+    /// Since when it is nearly full, if it is.
+    pub(crate) full_since: Option<Instant>,
+}
+
 /// The mailbox of a child. As [`Any`], it is downcast to the mailbox with the type of its messages.
 pub(crate) trait MailboxControl: Any + Send + Sync {
     /// Returns the type of the messages.
@@ -82,8 +91,8 @@ pub(crate) trait MailboxControl: Any + Send + Sync {
     /// The child is down until a message is sent. Returns the messages that become dead letters.
     fn mark_idle(self: Arc<Self>) -> Option<Box<dyn LeftMessages>>;
 
-    /// Returns the number of messages, and the capacity.
-    fn load(&self) -> (usize, usize);
+    /// Returns how full the mailbox is.
+    fn load(&self) -> MailboxLoad;
 
     /// Sets the capacity that is written for the child, if the mailbox belongs to it. `None`: the code's.
     fn set_capacity(&self, child: ChildId, written: Option<NonZeroUsize>);
@@ -91,7 +100,7 @@ pub(crate) trait MailboxControl: Any + Send + Sync {
 
 impl fmt::Debug for dyn MailboxControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (len, capacity) = self.load();
+        let MailboxLoad { len, capacity, .. } = self.load();
         f.debug_struct("Mailbox").field("len", &len).field("capacity", &capacity).finish()
     }
 }

@@ -49,8 +49,8 @@ pub(crate) use self::incarnation::Incarnation;
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::mailbox::{
-    ChildBinding, ChildId, DefaultDrain, LeftMessages, LoanHolder, MailboxControl, MailboxLoan,
-    MailboxOwner,
+    ChildBinding, ChildId, DefaultDrain, LeftMessages, LoanHolder, MailboxControl, MailboxLoad,
+    MailboxLoan, MailboxOwner,
 };
 pub use self::options::ChildDefaults;
 pub use self::own_thread::{BlockingContext, blocking, local};

@@ -315,7 +315,7 @@ pub(super) struct NodeAlone<'a> {
 
 impl<'a> From<&'a Node> for NodeAlone<'a> {
     fn from(node: &'a Node) -> Self {
-        Self { child: Explained::from(&node.child), supervisor: &node.supervisor }
+        Self { child: Explained::from(node), supervisor: &node.supervisor }
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct View {
     pub(crate) since: Instant,
     /// Why the child is in this state, where its lifecycle alone does not tell.
     pub(crate) why: Option<&'static str>,
+    /// When the child is aborted that is being stopped.
+    pub(crate) abort_at: Option<Instant>,
     /// Whether a caller keeps the child from being started.
     pub(crate) held: bool,
     /// Whether the failure callback is deciding on the child.
@@ -330,6 +332,17 @@ impl Dynamic {
 }
 
 impl Children {
+    /// Returns when the child is aborted that is being stopped. `None`: nothing bounds its stop, or it is not stopped.
+    pub(super) fn abort_at(&self, key: Key) -> Option<Instant> {
+        let stops = matches!(self.state(key), Some(ChildState::Stopping { aborted: false, .. }));
+        if !stops {
+            return None;
+        }
+        let shared = || self.shutdown(key).grace().and_then(|it| self.timers.at(Timer::Grace(it)));
+        let own = self.timers.at(Timer::Child(key)).or_else(shared);
+        own.into_iter().chain(self.timers.at(Timer::Total)).min()
+    }
+
     /// What an operation that waits for this child waits for.
     fn wait_reason(&self, key: Key, now: Instant) -> Option<WaitReason> {
         let entry = self.entries.get(key)?;
@@ -354,9 +367,8 @@ impl Children {
                 WaitReason::Abort { since: entry.rules.leak_timeout.saturating_sub(left) }
             }
             ChildState::Stopping { aborted: false, .. } => {
-                let shared = || self.shutdown(key).grace().and_then(|it| left(Timer::Grace(it)));
-                let own = left(Timer::Child(key)).or_else(shared);
-                WaitReason::Stop { left: own.into_iter().chain(left(Timer::Total)).min() }
+                let left = |at: Instant| at.saturating_duration_since(now);
+                WaitReason::Stop { left: self.abort_at(key).map(left) }
             }
             ChildState::Active | ChildState::Down(_) => return None,
         })

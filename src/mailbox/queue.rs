@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::task::Waker;
+use std::time::Instant;
 
 use super::ask::OpenQuestion;
 use crate::dead_letter::EntryId;
@@ -24,6 +25,8 @@ pub(super) struct MessageQueue<M> {
     /// The number of the next message.
     pub(super) next_id: u64,
     queued: VecDeque<Envelope<M>>,
+    /// Since when the queue is [nearly full](Self::is_nearly_full), if it is.
+    pub(super) full_since: Option<Instant>,
     lent: usize,
     /// How many messages, queued or lent, have failed before.
     failed_before: usize,
@@ -37,6 +40,7 @@ impl<M> MessageQueue<M> {
             capacity,
             next_id: 0,
             queued: VecDeque::new(),
+            full_since: None,
             lent: 0,
             failed_before: 0,
             senders: None,
@@ -51,6 +55,11 @@ impl<M> MessageQueue<M> {
     /// Returns `true` if no message is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.queued.is_empty()
+    }
+
+    /// Whether at least 90 % of the room is taken.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.len() >= self.capacity - self.capacity / 10
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! 1. No waker, no handler and no `Drop` of a message runs while the lock is held.
-//! 2. The time is an argument.
+//! 2. The time is an argument, except the one at which the queue becomes nearly full.
 
 use std::any::{Any, type_name};
 use std::num::NonZeroUsize;
@@ -23,8 +23,10 @@ use super::state::{
     Binding, MailboxEffects, MailboxState, NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull,
 };
 use crate::child::{
-    ChildBinding, ChildId, LeftMessages, LoanHolder, MailboxControl, MailboxLoan, MailboxOwner,
+    ChildBinding, ChildId, LeftMessages, LoanHolder, MailboxControl, MailboxLoad, MailboxLoan,
+    MailboxOwner,
 };
+use crate::clock;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
 use crate::exit::ExitReason;
 use crate::panic::catch_panic;
@@ -54,7 +56,15 @@ impl<M> MailboxShared<M> {
         step: impl FnOnce(&mut MailboxState<M>, &mut MailboxEffects) -> T,
     ) -> T {
         let mut effects = MailboxEffects::default();
-        let result = step(&mut self.state.lock(), &mut effects);
+        let result = {
+            let mut state = self.state.lock();
+            let result = step(&mut state, &mut effects);
+            let queue = &mut state.queue;
+            if queue.is_nearly_full() != queue.full_since.is_some() {
+                queue.full_since = queue.full_since.is_none().then(clock::now);
+            }
+            result
+        };
         effects.apply();
         result
     }
@@ -63,10 +73,11 @@ impl<M> MailboxShared<M> {
         self.state.lock().binding.path()
     }
 
-    /// Returns the number of messages, and the capacity.
-    pub(super) fn load(&self) -> (usize, usize) {
-        let state = self.state.lock();
-        (state.queue.len(), state.queue.capacity)
+    /// Returns how full the mailbox is.
+    pub(super) fn load(&self) -> MailboxLoad {
+        let queue = &self.state.lock().queue;
+        let (len, capacity) = (queue.len(), queue.capacity);
+        MailboxLoad { len, capacity, full_since: queue.full_since }
     }
 }
 
@@ -100,7 +111,7 @@ impl<M: Send + 'static> MailboxShared<M> {
         }
         sent.map_err(|unsent| match unsent {
             Unsent::Full(message) => {
-                let (child, capacity) = (self.path(), self.load().1);
+                let (child, capacity) = (self.path(), self.load().capacity);
                 SendError::Full { message, child, capacity }
             }
             Unsent::Closed(message) | Unsent::MayBeFinal(Envelope { message, .. }, _) => {
@@ -314,7 +325,7 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
         self.left(messages, DeadLetterReason::HandlerError)
     }
 
-    fn load(&self) -> (usize, usize) {
+    fn load(&self) -> MailboxLoad {
         MailboxShared::load(self)
     }
 

@@ -177,7 +177,7 @@ impl<M: Send + 'static> ChildMeta for MailboxMeta<M> {
     }
 
     fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        match self.mailbox.shared.load().1 {
+        match self.mailbox.shared.load().capacity {
             0 => Err(BuildError::ZeroCapacity { path: path() }),
             _ => Ok(()),
         }

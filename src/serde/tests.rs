@@ -66,9 +66,9 @@ macro_rules! check {
 fn exactly_these_types_are_written_and_read() {
     check!(Written: Status, Node, ProgramInfo, Totals, SupervisorInfo, Counts, GoneChild);
     check!(Written: ChildInfo, ChildKind, ChildSpecInfo, LastCall, LastExit, LimitUse, MailboxInfo);
-    check!(Written: NextAttempt, LeaseInfo, LastRun, ScheduleInfo, Problem, Event, EventKind);
+    check!(Written: NextAttempt, LeaseInfo, LastRun, ScheduleInfo, Problem, Event, EventKind, StopInfo);
     check!(Written: EventLevel, LoggedEvent, ChildChange, ChildDiff, FactChange, StatusDiff);
-    check!(WrittenAndRead: Fact, RunOutcome, Lifecycle, ExitKind, DeadLetterReason);
+    check!(WrittenAndRead: Fact, ProblemKind, RunOutcome, Lifecycle, ExitKind, DeadLetterReason);
     check!(Written: ExitReason, Path);
     check!(Written: DeadLetter, DeadLetterCounts, DeadLetterEntry, EntryId);
     check!(WrittenAndRead: AutoShutdown, FirstStart, LogLevel, OnExit, OnLeak, PolicySource);
@@ -166,7 +166,7 @@ fn known() -> ChildInfo {
                 problem: Some("timeout".into()),
             }),
         })),
-        mailbox: Some(MailboxInfo { len: 1, capacity: 8 }),
+        mailbox: Some(MailboxInfo { len: 1, capacity: 8, full_since: Some(at(5)) }),
         version: Some("1.2".into()),
         has_children: true,
         ..child("known")
@@ -307,6 +307,7 @@ fn each_type_is_written_with_the_same_fields_in_the_same_order() {
             last_at: at(2),
             seq: 9,
             level,
+            event: "active",
             text: "active".to_owned(),
         });
     }

@@ -91,6 +91,33 @@ pub struct ChildInfo {
     pub awaits: Option<Arc<str>>,
     /// Whether a caller [holds](crate::SupervisorHandle::hold) the child.
     pub held: bool,
+    /// The stop that has begun, while the child is [deactivating](Lifecycle::Deactivating).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let deaf = worker("deaf", async |_: Context| std::future::pending::<()>().await);
+    /// let deaf = deaf.shutdown(Duration::from_secs(20));
+    /// let app = Supervisor::builder("app").child(deaf).build()?.start().await?;
+    ///
+    /// let operator = app.on_behalf_of("operator", "it hangs");
+    /// let stop = tokio::spawn(async move { operator.stop_child("deaf").await });
+    /// tokio::time::sleep(Duration::from_secs(5)).await;
+    ///
+    /// let deaf = app.which_child("deaf").await?;
+    /// let stopping = deaf.stopping.unwrap();
+    /// assert_eq!(stopping.by.as_deref(), Some("operator"));
+    /// assert_eq!(stopping.ends, Some(deaf.since + Duration::from_secs(20)));
+    /// # stop.await.unwrap().unwrap();
+    /// # app.stop("the example is over").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub stopping: Option<StopInfo>,
     /// The last call that has changed the child and [named its caller](crate::SupervisorHandle::on_behalf_of),
     /// since its supervisor was started. `None` if a later call without a caller has taken it back or repeated it.
     pub last_call: Option<LastCall>,
@@ -118,6 +145,22 @@ pub struct MailboxInfo {
     pub len: usize,
     /// How many messages the mailbox can hold.
     pub capacity: usize,
+    /// Since when the mailbox is at least 90 % full, if it is.
+    pub full_since: Option<SystemTime>,
+}
+
+/// A stop of a child that has begun.
+///
+/// The example of [`ChildInfo::stopping`] reads one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StopInfo {
+    /// When the child is aborted if it still runs. `None` if nothing bounds the stop.
+    pub ends: Option<SystemTime>,
+    /// The caller, if a call has stopped the child that [names its caller](crate::SupervisorHandle::on_behalf_of).
+    pub by: Option<Arc<str>>,
+    /// Why the child is stopped, if the caller, or the stop of the supervisor, gives a reason.
+    pub reason: Option<Arc<str>>,
 }
 
 /// Whether a child is a worker or a supervisor.
@@ -330,6 +373,7 @@ impl ChildInfo {
             waits_for: Vec::new(),
             awaits: None,
             held: false,
+            stopping: None,
             last_call: None,
             lease: None,
             schedule: None,

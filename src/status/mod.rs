@@ -44,7 +44,8 @@
 //
 // | file | what it knows |
 // | --- | --- |
-// | this one | snapshots, the order of their children, and what keeps a tree from being ready |
+// | this one | snapshots, and the order of their children |
+// | `problem` | what is wrong, and what keeps a tree from being ready |
 // | `info` | the facts of a snapshot |
 // | `event`, `event_log` | events, how they are received, and a list of them |
 // | `text`, `svg` | the views of a snapshot |
@@ -61,6 +62,7 @@ mod diff;
 mod event;
 mod event_log;
 mod info;
+mod problem;
 #[cfg(test)]
 mod samples;
 #[cfg(feature = "serde")]
@@ -69,7 +71,6 @@ mod svg;
 mod text;
 mod words;
 
-use std::fmt::{self, Write as _};
 use std::slice;
 use std::time::{Duration, SystemTime};
 
@@ -78,11 +79,10 @@ pub use self::event::{Event, EventKind, StatusChange, StatusStream, Subscription
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
 pub use self::info::{
     ChildInfo, ChildKind, Counts, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
-    MailboxInfo, NextAttempt, ProgramInfo, RunOutcome, ScheduleInfo, SupervisorInfo, Totals,
+    MailboxInfo, NextAttempt, ProgramInfo, RunOutcome, ScheduleInfo, StopInfo, SupervisorInfo,
+    Totals,
 };
-use crate::human_duration::HumanDuration;
-use crate::invisible::Visible;
-use crate::path::Path;
+pub use self::problem::{Problem, ProblemKind};
 use crate::policy::{
     Backoff, FailureLog, Intensity, OnExhausted, OnLeak, PolicySources, RestartType, Shutdown,
     Trigger,
@@ -167,52 +167,6 @@ impl Status {
     #[inline]
     fn walk(&self) -> Walk<'_> {
         self.root.walk()
-    }
-}
-
-impl Status {
-    /// Returns whether the root and every [essential](crate::ChildSpec::essential) child below it are
-    /// [ready](ChildInfo::ready), at every level, and dynamic supervisors have as many active children as
-    /// [`min_ready`](crate::DynamicSupervisorBuilder::min_ready) specifies.
-    ///
-    /// What is below a child that isn't essential doesn't count.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.problems().iter().all(|problem| !problem.essential)
-    }
-
-    /// Returns every child that isn't [ready](ChildInfo::ready), every child that has reported something
-    /// [alarming](crate::Context::set_alarming), every supervisor that lacks active children, and every child on standby whose
-    /// lease can't be asked for, a supervisor before its children.
-    ///
-    /// Neither an alarm nor a lease that can't be asked for makes the tree unready.
-    #[must_use]
-    pub fn problems(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        let mut left = vec![(&self.root, true)];
-        while let Some((node, above)) = left.pop() {
-            let child = &node.child;
-            let essential = above && child.essential;
-            if !child.ready {
-                let (path, problem) = (child.path.clone(), problem(child));
-                problems.push(Problem { path, problem, essential });
-            } else if let Some(problem) = lease_problem(child) {
-                // A child on standby is ready: a different process may have the lease.
-                problems.push(Problem { path: child.path.clone(), problem, essential: false });
-            }
-            if let Some(alarming) = &child.alarming {
-                let (path, problem) = (child.path.clone(), Visible(alarming).to_string());
-                problems.push(Problem { path, problem, essential: false });
-            }
-            let lacks = node.supervisor.as_deref().filter(|it| it.lacks_active > 0);
-            if let Some(SupervisorInfo { min_ready, lacks_active, .. }) = lacks {
-                let active = min_ready.saturating_sub(*lacks_active);
-                let problem = format!("{active} of {min_ready} children are active");
-                problems.push(Problem { path: child.path.clone(), problem, essential });
-            }
-            left.extend(node.children.iter().rev().map(|child| (child, essential)));
-        }
-        problems
     }
 }
 
@@ -382,77 +336,6 @@ impl<'a> Iterator for Walk<'a> {
         self.visited += 1;
         Some(Visit { node, depth, number, above })
     }
-}
-
-/// A child that isn't ready.
-///
-/// Displayed as a line of text: `app/db: restarting, attempt 4 in 3.2s, last: failed: no route`.
-///
-/// ```
-/// use verger::{Context, Supervisor, worker};
-///
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
-/// let app = Supervisor::builder("app").child(db).build()?.start().await?;
-///
-/// app.stop_child("db").await?;
-///
-/// let status = app.status().await?;
-/// assert!(!status.is_ready());
-/// assert_eq!(status.problems()[0].path.as_str(), "app/db");
-/// # app.stop("the example is over").await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Problem {
-    /// The child.
-    pub path: Path,
-    /// What is wrong, in a few words.
-    pub problem: String,
-    /// Whether the tree isn't ready because of it.
-    pub essential: bool,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let optional = if self.essential { "" } else { " (not essential)" };
-        write!(f, "{}: {}{optional}", self.path, self.problem)
-    }
-}
-
-/// Why the lease of a child on standby can't be asked for, and for how long.
-fn lease_problem(child: &ChildInfo) -> Option<String> {
-    let lease = child.lease.as_deref().filter(|lease| lease.token.is_none())?;
-    let (problem, since) = (lease.problem.as_deref()?, lease.failing_since?);
-    let now = child.since.checked_add(child.age).unwrap_or(since);
-    let failing = now.duration_since(since).unwrap_or_default();
-    let failing = HumanDuration(Duration::from_secs(failing.as_secs()));
-    let (name, problem) = (Visible(&lease.name), Visible(problem));
-    Some(format!("can't ask for the lease `{name}` for {failing}: {problem}"))
-}
-
-fn problem(child: &ChildInfo) -> String {
-    let mut text = child.lifecycle.to_string();
-    if child.healthy == Some(false) {
-        text.push_str(", unhealthy");
-    }
-    // Writing to a string doesn't fail.
-    if let Some(problem) = &child.problem {
-        let _ = write!(text, ": {}", Visible(problem));
-    }
-    if let Some(why) = child.why {
-        let _ = write!(text, ", {why}");
-    }
-    if let Some(next) = child.next {
-        let _ = write!(text, ", attempt {} in {:.1?}", next.attempt, next.remaining);
-    }
-    if let Some(last) = &child.last_exit {
-        let _ = write!(text, ", last: {last}");
-    }
-    text
 }
 
 #[cfg(test)]

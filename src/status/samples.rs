@@ -93,7 +93,7 @@ pub(super) fn service() -> Status {
     writer.child.age = Duration::from_secs(38);
     (writer.child.incarnation, writer.child.restarts) = (3, 2);
     writer.child.last_exit = Some(ended(ExitReason::Panicked("index out of bounds".into())));
-    writer.child.mailbox = Some(MailboxInfo { len: 12, capacity: 64 });
+    writer.child.mailbox = Some(MailboxInfo { len: 12, capacity: 64, full_since: None });
     let mut mqtt = node(&ingest.join("mqtt"), Vec::new());
     mqtt.child.lifecycle = Lifecycle::Restarting;
     (mqtt.child.incarnation, mqtt.child.restarts) = (4, 3);

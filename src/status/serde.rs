@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer};
 use super::{
     ChildChange, ChildDiff, ChildInfo, ChildKind, ChildSpecInfo, Counts, Event, EventKind,
     EventLevel, Fact, FactChange, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
-    LoggedEvent, MailboxInfo, NextAttempt, Node, Problem, ProgramInfo, RunOutcome, ScheduleInfo,
-    Status, StatusDiff, SupervisorInfo, Totals,
+    LoggedEvent, MailboxInfo, NextAttempt, Node, Problem, ProblemKind, ProgramInfo, RunOutcome,
+    ScheduleInfo, Status, StatusDiff, StopInfo, SupervisorInfo, Totals,
 };
 use crate::path::Path;
 use crate::serde::{Millis, is_default, serialize, words};
@@ -27,7 +27,7 @@ serialize!(ChildInfo {
     long_polls unless is_default, limit,
     created_at in ms, started_at in ms, since in ms, age as for_ms in ms,
     last_exit, next, status, alarming unless Option::is_none, healthy, problem, requires, waits_for,
-    awaits unless Option::is_none, held, last_call,
+    awaits unless Option::is_none, held, stopping unless Option::is_none, last_call,
     lease unless Option::is_none, schedule unless Option::is_none,
     mailbox,
     version unless Option::is_none,
@@ -35,7 +35,8 @@ serialize!(ChildInfo {
     has_children
 });
 serialize!(ChildKind: Worker as worker, Supervisor as supervisor);
-serialize!(MailboxInfo { len, capacity });
+serialize!(MailboxInfo { len, capacity, full_since in ms });
+serialize!(StopInfo { ends in ms, by, reason });
 serialize!(NextAttempt { at in ms, attempt, delay in ms, remaining in ms });
 serialize!(LastExit { incarnation, at in ms, lived in ms, reason });
 serialize!(LimitUse { restarts, max_restarts, period in ms, reached });
@@ -61,7 +62,7 @@ serialize!(ChildSpecInfo {
     activation_timeout in ms, watchdog in ms, run_time_limit in ms,
     on_leak, intensity, consecutive_restarts, failing_for in ms, on_exhausted, failure_log, sources,
 });
-serialize!(Problem { path, problem, essential });
+serialize!(Problem { path, kind, problem, cause, since in ms, essential });
 
 serialize!(StatusDiff { from_seq, to_seq, elapsed in ms, children });
 serialize!(ChildChange by change {
@@ -70,7 +71,7 @@ serialize!(ChildChange by change {
     Changed as changed { facts }
 });
 serialize!(FactChange { fact, before, after });
-words!(Fact, RunOutcome);
+words!(Fact, ProblemKind, RunOutcome);
 
 serialize!(EventKind by event {
     Moved as moved { from, to, after in ms, reason, wait = wait.map(|(attempt, delay)| Wait { attempt, delay }) }
@@ -88,7 +89,7 @@ serialize!(EventKind by event {
     Removed as removed {}
     Called as called { call, by, reason }
 });
-serialize!(LoggedEvent { path, incarnation, count, first_at in ms, last_at in ms, seq, level, text });
+serialize!(LoggedEvent { path, incarnation, count, first_at in ms, last_at in ms, seq, level, event, text });
 serialize!(EventLevel: Info as info, Warn as warn, Error as error);
 
 /// An attempt and the delay before it.
@@ -104,17 +105,43 @@ fn location(it: &Location<'_>) -> String {
     format!("{}:{}", it.file(), it.line())
 }
 
-/// The fields of a child, and its explanation.
+/// The fields of a child, its explanation, and what is wrong with it.
 #[derive(Serialize)]
 pub(crate) struct Explained<'a> {
     #[serde(flatten)]
     child: &'a ChildInfo,
     explanation: Option<Cow<'static, str>>,
+    problems: Vec<OwnProblem>,
 }
 
-impl<'a> From<&'a ChildInfo> for Explained<'a> {
-    fn from(child: &'a ChildInfo) -> Self {
-        Self { child, explanation: child.explanation() }
+impl<'a> From<&'a Node> for Explained<'a> {
+    fn from(node: &'a Node) -> Self {
+        let mut problems = Vec::new();
+        node.add_problems(&mut problems);
+        let problems = problems.into_iter().map(OwnProblem).collect();
+        Self { child: &node.child, explanation: node.child.explanation(), problems }
+    }
+}
+
+/// A problem of the child that is written around it.
+struct OwnProblem(Problem);
+
+impl Serialize for OwnProblem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct WithoutPath<'a> {
+            kind: ProblemKind,
+            problem: &'a str,
+            cause: Option<&'a str>,
+            since_ms: Option<u64>,
+            essential: bool,
+        }
+
+        let Problem { path: _, kind, problem, cause, since, essential } = &self.0;
+        let since_ms = since.map(|at| at.millis());
+        let cause = cause.as_deref();
+        WithoutPath { kind: *kind, problem, cause, since_ms, essential: *essential }
+            .serialize(serializer)
     }
 }
 
@@ -130,8 +157,8 @@ impl Serialize for Node {
             children: &'a [Node],
         }
 
-        let Self { child, supervisor, children } = self;
-        Flat { child: child.into(), supervisor, children }.serialize(serializer)
+        let Self { supervisor, children, .. } = self;
+        Flat { child: self.into(), supervisor, children }.serialize(serializer)
     }
 }
 

@@ -46,7 +46,10 @@ pub(super) fn notes(node: &Node, room: usize) -> Vec<String> {
         places(node).map(|places| cut(format_args!("config: {places}"), room)),
         child.schedule.as_deref().map(|it| cut(runs(child, it), room)),
         failed.map(|problem| cut(format_args!("last run: {problem}"), room)),
-        (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
+        (child.healthy == Some(false)).then(|| match &child.problem {
+            Some(problem) => cut(format_args!("UNHEALTHY: {problem}"), room),
+            None => "UNHEALTHY".to_owned(),
+        }),
         (child.long_polls > 0).then(|| format!("long polls: {}", child.long_polls)),
         child
             .mailbox

@@ -145,7 +145,10 @@ impl Children {
         cx: &mut StepCx<'_>,
     ) -> Option<Duration> {
         let entry = self.entry(key);
-        let lived = cx.now.saturating_duration_since(entry.since);
+        // A step becomes active as it ends: it has lived since its start.
+        let is_step = entry.since == cx.now && reason.is_clean();
+        let since = entry.started.filter(|_| is_step).unwrap_or(entry.since);
+        let lived = cx.now.saturating_duration_since(since);
         let lived = (entry.state == ChildState::Active).then_some(lived);
         let incarnation = entry.incarnation;
         let reason = Arc::clone(reason);

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use super::{Attachment, StepView};
 use crate::child::{
     ChildBinding, ChildFactory, ChildId, ChildSpec, DefaultDrain, LeftMessages, MailboxControl,
-    MailboxOwner,
+    MailboxLoad, MailboxOwner,
 };
 use crate::core::{Decision, Effect, IncarnationNumber, Key};
 use crate::dead_letter::DeadLetterReason;
@@ -168,8 +168,9 @@ impl Attachment for Mailboxes {
 
     fn show(&self, key: Key, view: &StepView<'_>, info: &mut ChildInfo) {
         info.mailbox = view.mailbox(key).map(|mailbox| {
-            let (len, capacity) = mailbox.load();
-            MailboxInfo { len, capacity }
+            let MailboxLoad { len, capacity, full_since } = mailbox.load();
+            let full_since = full_since.map(|at| view.shared.tree.wall_clock(at));
+            MailboxInfo { len, capacity, full_since }
         });
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //!
-//! 1. It holds at most [`GONE`] removed children, and one call for each child.
+//! 1. It holds at most [`GONE`] removed children, and for each child one call that was answered and one that wasn't.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ const SHOWN: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Recent {
     calls: FxHashMap<Key, RecentCall>,
+    /// The last call about a child that named its caller and waits for its answer.
+    asked: FxHashMap<Key, Arc<CallNote>>,
     /// Who holds a child, and since when.
     holds: FxHashMap<Key, (Option<Arc<str>>, Instant)>,
     gone: VecDeque<Gone>,
@@ -55,6 +57,23 @@ pub(in crate::runtime) struct Gone {
 }
 
 impl Recent {
+    /// Notes a call that named its caller, and isn't answered yet.
+    pub(in crate::runtime) fn asked(&mut self, key: Key, note: Arc<CallNote>) {
+        self.asked.insert(key, note);
+    }
+
+    /// Notes that a call is answered.
+    pub(in crate::runtime) fn answered(&mut self, key: Key, note: &Arc<CallNote>) {
+        if self.asked.get(&key).is_some_and(|it| Arc::ptr_eq(it, note)) {
+            self.asked.remove(&key);
+        }
+    }
+
+    /// Returns the caller for whom a child is being stopped.
+    pub(in crate::runtime) fn stopper(&self, key: Key) -> Option<&CallNote> {
+        self.asked.get(&key).map(|note| &**note)
+    }
+
     /// Notes a call that named its caller.
     pub(in crate::runtime) fn called(
         &mut self,
@@ -101,6 +120,7 @@ impl Recent {
         view: &StepView<'_>,
     ) {
         self.calls.remove(&key);
+        self.asked.remove(&key);
         self.holds.remove(&key);
         let Some(record) = view.children.entry(key) else { return };
         let (child, once) = (record.name(), record.once);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::state::Driver;
 use super::view;
+use crate::core::Key;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{ChildRules, EffectivePolicy, Places};
@@ -13,7 +14,7 @@ use crate::runtime::blueprint::kind;
 use crate::runtime::children::ChildRecord;
 use crate::runtime::request::Page;
 use crate::status::{
-    ChildInfo, ChildKind, GoneChild, LastExit, LimitUse, NextAttempt, SupervisorInfo,
+    ChildInfo, ChildKind, GoneChild, LastExit, LimitUse, NextAttempt, StopInfo, SupervisorInfo,
 };
 
 /// How many children one answer describes.
@@ -90,6 +91,7 @@ impl Driver {
             waits_for,
             awaits: incarnation.and_then(|it| it.cell.awaits()),
             held: view.held,
+            stopping: None,
             last_call: None,
             next,
             status: incarnation.and_then(|it| it.status()).map(|it| it.to_string()),
@@ -100,6 +102,9 @@ impl Driver {
             schedule: None,
             mailbox: None,
         };
+        if view.lifecycle == Lifecycle::Deactivating {
+            info.stopping = Some(self.stopping(key, view.abort_at));
+        }
         let step = Step::default();
         self.attachments.show(key, &view!(self, &step, now), &mut info);
         if let Some(property) = self.children.shown(key) {
@@ -107,6 +112,17 @@ impl Driver {
         }
         info.ready &= info.problem.is_none();
         Some(info)
+    }
+
+    /// Returns who has stopped a child, and when it is aborted.
+    fn stopping(&self, key: Key, abort_at: Option<Instant>) -> StopInfo {
+        let ends = abort_at.map(|at| self.shared.tree.wall_clock(at));
+        match self.attachments.recent.stopper(key) {
+            Some(note) => {
+                StopInfo { ends, by: Some(Arc::clone(&note.by)), reason: note.reason.clone() }
+            }
+            None => StopInfo { ends, by: None, reason: self.shared.stop_reason() },
+        }
     }
 
     /// Returns the siblings that a child requires.

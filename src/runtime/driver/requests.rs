@@ -102,6 +102,9 @@ impl Driver {
         if let ChildRequest::RESTART | ChildRequest::RESUME = request {
             self.attachments.recent.restarted = Some(key);
         }
+        if let Some(note) = &note {
+            self.attachments.recent.asked(key, Arc::clone(note));
+        }
         let ticket =
             self.calls.insert(Call { key, child, name, note, request: Some(request), answer });
         self.step(MachineEvent::Request { ticket, key, request }, now);
@@ -145,6 +148,9 @@ impl Driver {
             // If the supervisor ends, this drops the answer, as it does for all calls that are left.
             drop(self.shared.inbox.push_request(again));
             return;
+        }
+        if let Some(note) = &note {
+            self.attachments.recent.answered(key, note);
         }
         let path = || child.under(self.shared.path());
         let result = match answer {
