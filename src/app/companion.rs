@@ -73,8 +73,20 @@ pub(crate) struct RunStart<'a> {
     pub(super) alive: Vec<Box<dyn Fn() -> bool + Send>>,
     /// To be called on the signals thread at the first signal that stops the tree.
     pub(super) on_signal: Vec<Box<dyn Fn() + Send + Sync>>,
-    /// To be called when a reload begins, and with its outcome in a line of text when it is done.
-    pub(super) on_reload: Vec<Box<dyn Fn(Option<String>) + Send + Sync>>,
+    /// To be called when a reload begins, and when it is done.
+    pub(crate) on_reload: Vec<OnReload>,
+}
+
+/// See [`RunStart::on_reload`].
+pub(crate) type OnReload = Box<dyn Fn(&ReloadNews<'_>) + Send + Sync>;
+
+/// A reload that begins or is done.
+pub(crate) struct ReloadNews<'a> {
+    /// What, or who, has caused it.
+    pub(crate) trigger: &'a str,
+    pub(crate) reason: Option<&'a str>,
+    /// Whether it has changed the configuration, in a line of text. `None`: it begins.
+    pub(crate) outcome: Option<(bool, &'a str)>,
 }
 
 impl<'a> RunStart<'a> {

@@ -7,13 +7,14 @@
 //! 1. One reload runs at a time. Requests that come meanwhile are served one after the other.
 //! 2. A reload that fails changes nothing but the log.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::consume_budget;
 
-use super::companion::{Companion, RunStart};
+use super::companion::{Companion, OnReload, ReloadNews, RunStart};
 use crate::config::{Applied, ApplyError, ConfigSource, IntoConfig, Plan};
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
@@ -54,8 +55,8 @@ pub struct Reloader {
 }
 
 struct Request {
-    /// What has caused the reload, for the log.
-    trigger: &'static str,
+    /// What, or who, has caused the reload, for the log.
+    trigger: Cow<'static, str>,
     /// Whether all of the configuration is applied, or what has changed.
     forced: bool,
     planned: Option<Planned>,
@@ -97,7 +98,7 @@ impl Reloader {
     /// Requests a reload, or that a plan is applied, and waits until it is done.
     pub(crate) async fn request(
         &self,
-        trigger: &'static str,
+        trigger: impl Into<Cow<'static, str>>,
         forced: bool,
         planned: Option<Planned>,
     ) -> Result<Applied, ApplyError> {
@@ -106,6 +107,7 @@ impl Reloader {
             return Err(ApplyError::NotRunning);
         }
         let (answer, answered) = oneshot::channel();
+        let trigger = trigger.into();
         let _ = self.requests.send(Request { trigger, forced, planned, answer });
         answered.await.unwrap_or(Err(ApplyError::NotRunning))
     }
@@ -241,7 +243,7 @@ struct ReloadServer {
     tree: SupervisorHandle,
     source: Option<ConfigSource>,
     requests: mpsc::UnboundedReceiver<Request>,
-    on_reload: Vec<Box<dyn Fn(Option<String>) + Send + Sync>>,
+    on_reload: Vec<OnReload>,
 }
 
 impl ReloadServer {
@@ -254,16 +256,17 @@ impl ReloadServer {
             };
             let (plan, reason) = planned.unzip();
             let reason = reason.flatten();
+            let trigger = trigger.as_ref();
             subscriber::info!(target: "verger::config", trigger, forced, reason, "reloading");
-            report(&self.on_reload, None);
+            let mut news = ReloadNews { trigger, reason: reason.as_deref(), outcome: None };
+            self.on_reload.iter().for_each(|call| call(&news));
             let result = reload(&self.tree, source, plan, forced).await;
-            report(
-                &self.on_reload,
-                Some(match &result {
-                    Ok(applied) => format!("reloaded: {applied}"),
-                    Err(_) => "reload refused, configuration not changed".to_owned(),
-                }),
-            );
+            let outcome = match &result {
+                Ok(applied) => format!("reloaded: {applied}"),
+                Err(_) => "reload refused, configuration not changed".to_owned(),
+            };
+            news.outcome = Some((result.is_ok(), &outcome));
+            self.on_reload.iter().for_each(|call| call(&news));
             match &result {
                 Ok(applied) => {
                     let (changes, unchanged) = (applied.changes.len(), applied.unchanged);
@@ -274,10 +277,6 @@ impl ReloadServer {
             let _ = answer.send(result);
         }
     }
-}
-
-fn report(on_reload: &[Box<dyn Fn(Option<String>) + Send + Sync>], status: Option<String>) {
-    on_reload.iter().for_each(|call| call(status.clone()));
 }
 
 async fn reload(

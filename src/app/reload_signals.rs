@@ -56,6 +56,6 @@ impl Companion for ReloadSignals {
 async fn forward((name, signal, reloader): &mut (&'static str, Signal, Reloader)) {
     while signal.recv().await.is_some() {
         // The outcome is in the log.
-        let _ = reloader.request(name, *name == "SIGUSR2", None).await;
+        let _ = reloader.request(*name, *name == "SIGUSR2", None).await;
     }
 }

@@ -13,9 +13,10 @@ use tokio::time::timeout;
 
 use super::guard::Permitted;
 use super::problem::{HttpProblem, json};
-use super::shared::ConsoleShared;
+use super::shared::{ConsoleShared, NAME};
 use crate::error::ControlError;
 use crate::handle::SupervisorHandle;
+use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::status::{Node, Status};
@@ -26,8 +27,10 @@ type Served = State<Arc<ConsoleShared>>;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it takes to find out what a call waits for.
 const LOOK: Duration = Duration::from_secs(1);
-/// The caller that all actions name.
+/// The caller of an action whose client names none.
 const BY: &str = "operator";
+/// The most characters of a reason.
+const REASON: usize = 200;
 /// The most children that are named.
 const NAMED: usize = 3;
 
@@ -67,8 +70,35 @@ pub(super) struct Order {
     action: Action,
     path: Option<String>,
     reason: Option<String>,
+    /// The name that the operator has typed.
+    by: Option<String>,
     /// For `stop_tree`: the name of the root.
     confirm: Option<String>,
+}
+
+/// Returns who makes a call: the user whom a proxy has named, or the name that was typed.
+///
+/// # Errors
+///
+/// If the name or the reason is too long.
+pub(super) fn caller(
+    user: Option<String>,
+    typed: Option<&str>,
+    reason: Option<&str>,
+) -> Result<Option<String>, HttpProblem> {
+    let typed = typed.unwrap_or_default().trim();
+    for (what, text, most) in [("by", typed, NAME), ("reason", reason.unwrap_or_default(), REASON)]
+    {
+        let length = text.chars().count();
+        if length > most {
+            let text = format!("`{what}` has {length} characters; write at most {most}");
+            return Err(HttpProblem::bad_request(text));
+        }
+    }
+    Ok(match user {
+        Some(user) => Some(format!("{user} (header)")),
+        None => (!typed.is_empty()).then(|| format!("{} (typed)", Visible(typed))),
+    })
 }
 
 #[derive(Serialize)]
@@ -83,8 +113,10 @@ pub(super) fn done(text: impl Into<String>) -> Response {
 
 pub(super) async fn act(
     State(console): Served,
-    Permitted(order): Permitted<Order>,
+    Permitted(order, user): Permitted<Order>,
 ) -> Result<Response, HttpProblem> {
+    let by = caller(user, order.by.as_deref(), order.reason.as_deref())?;
+    let by = by.unwrap_or_else(|| BY.to_owned());
     let root = console.tree.path();
     let path = match (&order.path, order.action) {
         (None, Action::StopTree) => root.clone(),
@@ -103,7 +135,7 @@ pub(super) async fn act(
     }
     let (past, present) = order.action.words();
     // After the timeout the call goes on: it was sent at the first poll.
-    let called = timeout(PATIENCE, call(&console, &order, &path)).await;
+    let called = timeout(PATIENCE, call(&console, &order, &path, by)).await;
     console.snapshots.outdate().await;
     match called {
         Ok(called) => called.map(|()| done(format!("{past} {path}"))),
@@ -117,8 +149,14 @@ pub(super) async fn act(
     }
 }
 
-async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(), HttpProblem> {
-    let tree = console.tree.on_behalf_of(BY, order.reason.as_deref().unwrap_or_default());
+async fn call(
+    console: &ConsoleShared,
+    order: &Order,
+    path: &Path,
+    by: String,
+) -> Result<(), HttpProblem> {
+    let reason = order.reason.as_deref().filter(|reason| !reason.is_empty());
+    let tree = console.tree.on_behalf_of(&*by, reason.unwrap_or_default());
     // The empty path is the root.
     let path = if *path == console.tree.path() { "" } else { path.as_str() };
     let called: Result<(), ControlError> = match order.action {
@@ -129,16 +167,20 @@ async fn call(console: &ConsoleShared, order: &Order, path: &Path) -> Result<(),
         Action::Reset => tree.reset(path).await,
         Action::Hold => tree.hold(path).await,
         Action::Release => tree.release(path).await,
-        Action::StopTree => return stop_tree(&tree, order.reason.as_deref()).await,
+        Action::StopTree => return stop_tree(&tree, by, reason).await,
     };
     called.map_err(HttpProblem::from)
 }
 
 /// Stops the tree, and waits until it has ended.
-async fn stop_tree(tree: &SupervisorHandle, reason: Option<&str>) -> Result<(), HttpProblem> {
+async fn stop_tree(
+    tree: &SupervisorHandle,
+    by: String,
+    reason: Option<&str>,
+) -> Result<(), HttpProblem> {
     let cause = match reason {
-        Some(reason) => format!("{BY}: {reason}"),
-        None => BY.to_owned(),
+        Some(reason) => format!("{by}: {reason}"),
+        None => by,
     };
     tree.stop(cause).await.map_err(|error| HttpProblem::conflict("failed", error.to_string()))
 }
@@ -182,7 +224,7 @@ pub(super) struct Replay {
 
 pub(super) async fn replay(
     State(console): Served,
-    Permitted(Replay { id }): Permitted<Replay>,
+    Permitted(Replay { id }, _): Permitted<Replay>,
 ) -> Result<Response, HttpProblem> {
     let Some(store) = &console.options.store else {
         let text = "this console has no store of dead letters; see `Console::dead_letter_store`";

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use super::actions::done;
+use super::actions::{caller, done};
 use super::guard::Permitted;
 use super::problem::{HttpProblem, json};
 use super::shared::ConsoleShared;
@@ -34,6 +34,8 @@ pub(super) async fn values(State(console): Served) -> Response {
 
 /// How long a plan may take, and how long an answer waits for a reload.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// Who has caused a reload whose client names nobody.
+const TRIGGER: &str = "console";
 /// The most plans that are kept.
 const KEPT: usize = 8;
 
@@ -72,11 +74,13 @@ struct GivenFile {
 pub(in crate::console) struct Reload {
     plan: String,
     reason: Option<String>,
+    /// The name that the operator has typed.
+    by: Option<String>,
 }
 
 pub(in crate::console) async fn plan(
     State(console): Served,
-    Permitted(Planned { file }): Permitted<Planned>,
+    Permitted(Planned { file }, _): Permitted<Planned>,
 ) -> Result<Response, HttpProblem> {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -104,8 +108,10 @@ pub(in crate::console) async fn plan(
 
 pub(in crate::console) async fn reload(
     State(console): Served,
-    Permitted(Reload { plan, reason }): Permitted<Reload>,
+    Permitted(Reload { plan, reason, by }, user): Permitted<Reload>,
 ) -> Result<Response, HttpProblem> {
+    let by = caller(user, by.as_deref(), reason.as_deref())?;
+    let by = by.unwrap_or_else(|| TRIGGER.to_owned());
     let shown = {
         let plans = console.plans.lock();
         plans.iter().find(|(id, _)| *id == plan).map(|(_, plan)| plan.clone())
@@ -121,7 +127,7 @@ pub(in crate::console) async fn reload(
     }
     let reloader = reloader(&console)?.0;
     // After the timeout the reload goes on: it was sent at the first poll.
-    let applied = reloader.request("console", false, Some((plan, reason)));
+    let applied = reloader.request(by, false, Some((plan, reason)));
     let applied = timeout(PATIENCE, applied).await;
     console.snapshots.outdate().await;
     match applied {

@@ -7,6 +7,7 @@
 //! 1. `Host` is checked before anything else, so that a web site that points its own name at this address learns
 //!    nothing.
 //! 2. Whether actions are allowed is checked before the token is looked at, and the token before the body is read.
+//! 3. The files of the page need no token: they contain nothing of the program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,8 @@ use tokio::time::timeout;
 
 use super::problem::HttpProblem;
 use super::shared::ConsoleShared;
+use crate::clock::now;
+use crate::subscriber;
 
 /// The most bytes of a body.
 pub(super) const BODY: usize = 16 * 1024;
@@ -33,6 +36,8 @@ pub(super) const BODY: usize = 16 * 1024;
 pub(super) const FILE: usize = 1024 * 1024;
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
+/// The time in which wrong tokens are logged once.
+const REFUSALS: Duration = Duration::from_secs(60);
 /// The header with the token.
 const TOKEN: HeaderName = HeaderName::from_static("x-verger-token");
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -66,6 +71,11 @@ pub(super) async fn guard(
     } else if request.method() == Method::GET && has_foreign_origin(headers) {
         // It couldn't read the answer, but a stream would take the place of a page.
         foreign_origin().into_response()
+    } else if request.method() == Method::GET
+        && request.uri().path().starts_with("/api/")
+        && let Err(problem) = console.check_read(headers)
+    {
+        problem.into_response()
     } else {
         next.run(request).await
     };
@@ -74,6 +84,34 @@ pub(super) async fn guard(
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+impl ConsoleShared {
+    /// Checks the token of a request that reads, if reading needs one.
+    fn check_read(&self, headers: &HeaderMap) -> Result<(), HttpProblem> {
+        let Some(token) = &self.options.read_token else { return Ok(()) };
+        let given = only(headers, &TOKEN).unwrap_or_default();
+        if token.is(given.as_bytes()) || self.token.is(given.as_bytes()) {
+            return Ok(());
+        }
+        self.note_refusal(given);
+        let text = "reading needs a token; send it in the header `X-Verger-Token`, or open the page and type it";
+        Err(HttpProblem::forbidden("bad_token", text))
+    }
+
+    /// Logs that a request had a wrong token, once in [`REFUSALS`]. A missing one is a page that doesn't know it yet.
+    fn note_refusal(&self, given: &str) {
+        if given.is_empty() {
+            return;
+        }
+        let now = now();
+        let mut last = self.refused.lock();
+        if last.is_none_or(|last| now.saturating_duration_since(last) >= REFUSALS) {
+            *last = Some(now);
+            drop(last);
+            subscriber::warn!(target: "verger::console", "refused a request with a wrong token");
+        }
+    }
 }
 
 fn foreign_origin() -> HttpProblem {
@@ -122,8 +160,8 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<ConsoleShared>> for Asked<T> {
     }
 }
 
-/// The content of a request that may change something.
-pub(super) struct Permitted<T>(pub(super) T);
+/// The content of a request that may change something, and the user that a proxy has named.
+pub(super) struct Permitted<T>(pub(super) T, pub(super) Option<String>);
 
 impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
     type Rejection = HttpProblem;
@@ -133,6 +171,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
         console: &Arc<ConsoleShared>,
     ) -> Result<Self, HttpProblem> {
         let headers = request.headers();
+        let user = console.options.user(headers);
         if !console.options.actions {
             let text = "this console only shows the tree; see `Console::allow_actions`";
             return Err(HttpProblem::forbidden("actions_off", text));
@@ -142,6 +181,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
         }
         let given = only(headers, &TOKEN).unwrap_or_default();
         if !console.token.is(given.as_bytes()) {
+            console.note_refusal(given);
             let text = "the token is missing or wrong; send it in the header `X-Verger-Token`, or open the URL that the \
                  program has logged at its start";
             return Err(HttpProblem::forbidden("bad_token", text));
@@ -168,7 +208,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<ConsoleShared>> for Permitted<T> {
             Ok(Ok(body)) => body,
         };
         let invalid = |error: serde_json::Error| HttpProblem::bad_request(error.to_string());
-        serde_json::from_slice(&body).map(Self).map_err(invalid)
+        serde_json::from_slice(&body).map(|content| Self(content, user)).map_err(invalid)
     }
 }
 

@@ -1,26 +1,20 @@
 //! The task that receives the events and dead letters of a tree, and keeps the latest.
-//!
-//! # Invariants
-//!
-//! 1. No message is kept: a letter is dropped once its row is made. Only a store keeps messages.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde::Serialize;
-
+use super::letters::{Letter, Letters};
 use super::stream::Streams;
-use crate::dead_letter::{DeadLetter, DeadLetterReason, DeadLetterStore};
+use crate::app::companion::ReloadNews;
+use crate::dead_letter::DeadLetter;
+
 use crate::handle::SupervisorHandle;
+use crate::invisible::Visible;
 use crate::named_task::OwnedTask;
-use crate::path::Path;
-use crate::serde::Millis;
-use crate::start_of::cut;
-use crate::status::{Event, EventLog, Subscription};
+use crate::status::{Event, EventLevel, EventLog, Subscription};
 use crate::sync::Mutex;
 
-/// The most entries of the list of events.
-const KEPT: usize = 2_000;
+/// The entries of the history that aren't in reserve for a child.
+const KEPT: usize = 1_000;
 
 /// What was received.
 pub(super) struct Records {
@@ -125,87 +119,22 @@ impl Records {
         self.streams.note(event);
     }
 
+    /// Adds the outcome of a reload to the history.
+    pub(super) fn note_reload(&self, tree: &SupervisorHandle, news: &ReloadNews<'_>) {
+        let Some((applied, outcome)) = news.outcome else { return };
+        let level = if applied { EventLevel::Info } else { EventLevel::Warn };
+        let mut text = format!("{outcome}, by {}", news.trigger);
+        if let Some(reason) = news.reason {
+            text.push_str(": ");
+            text.push_str(reason);
+        }
+        let text = Visible(text).to_string();
+        let entry = EventLog::note(tree.root_path(), tree.wall_clock(), level, "reloaded", text);
+        self.events.lock().add(entry);
+    }
+
     fn note_missed(&self, missed: u64) {
         self.events.lock().set_missed(missed);
         self.streams.note_missed();
-    }
-}
-
-/// The most letters in a list.
-const MOST: usize = 500;
-
-/// The letters that were received, at most [`MOST`].
-#[derive(Default)]
-pub(super) struct Letters {
-    rows: VecDeque<Letter>,
-    /// The number of the last one.
-    last: u64,
-    missed: u64,
-}
-
-/// One row of the list.
-#[derive(Clone, Serialize)]
-struct Letter {
-    id: u64,
-    at_ms: u64,
-    path: Path,
-    reason: DeadLetterReason,
-    event_type: Option<&'static str>,
-    error: Option<String>,
-    /// Messages have no text.
-    payload: Option<()>,
-    replayable: bool,
-}
-
-/// The whole list, the oldest first.
-#[derive(Serialize)]
-pub(super) struct LetterList {
-    missed: u64,
-    letters: Vec<Letter>,
-}
-
-impl Letter {
-    /// Calls the `Display` of users' errors, so not under a lock.
-    pub(super) fn new(id: u64, letter: &DeadLetter, replayable: bool) -> Self {
-        Self {
-            id,
-            at_ms: letter.at.millis(),
-            path: letter.target.clone(),
-            reason: letter.reason,
-            event_type: letter.event_type,
-            error: letter.error.as_ref().map(|error| cut(error.to_string())),
-            payload: None,
-            replayable,
-        }
-    }
-}
-
-impl Letters {
-    /// Adds the row of a letter, whose number is replaced.
-    fn push(&mut self, row: Letter) {
-        self.last += 1;
-        self.rows.push_back(Letter { id: self.last, ..row });
-        if self.rows.len() > MOST {
-            self.rows.pop_front();
-        }
-    }
-
-    pub(super) fn list(&self) -> LetterList {
-        let (missed, letters) = (self.missed, self.rows.iter().cloned().collect());
-        LetterList { missed, letters }
-    }
-}
-
-impl LetterList {
-    /// Lists the letters of a store.
-    pub(super) fn of_store(store: &DeadLetterStore) -> Self {
-        let entries = store.entries();
-        let some = &entries[entries.len().saturating_sub(MOST)..];
-        let letters = some.iter().map(|entry| {
-            let has_message = entry.letter.has_message();
-            let replayable = has_message && !entry.quarantined;
-            Letter::new(entry.id.number(), &entry.letter, replayable)
-        });
-        Self { missed: store.counts().forgotten, letters: letters.collect() }
     }
 }

@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use super::guard::{BODY, FILE, guard};
 use super::problem::HttpProblem;
 use super::shared::{Console, ConsoleShared, Outside};
-use super::{actions, config, tree};
+use super::{actions, config, history, tree};
 use crate::handle::SupervisorHandle;
 use crate::subscriber;
 
@@ -44,6 +44,9 @@ impl Console {
     #[must_use = "a router does nothing until it is served"]
     pub fn router(self, tree: &SupervisorHandle) -> Router {
         let names_token = self.actions && self.token.is_none();
+        if let Some(problem) = self.header_problem() {
+            subscriber::error!(target: "verger::console", "{problem}");
+        }
         let console = ConsoleShared::new(self, tree, Outside::default(), true);
         if names_token {
             let token = console.token.expose();
@@ -61,9 +64,11 @@ pub(super) fn routes(console: Arc<ConsoleShared>) -> Router {
         .route("/api/tree.txt", get(tree::text))
         .route("/api/tree.svg", get(tree::svg))
         .route("/api/child", get(tree::child))
-        .route("/api/events", get(tree::events))
-        .route("/api/log", get(tree::log))
-        .route("/api/dead-letters", get(tree::dead_letters))
+        .route("/api/events", get(history::events))
+        .route("/api/incidents", get(history::incidents))
+        .route("/api/samples", get(history::samples))
+        .route("/api/log", get(history::log))
+        .route("/api/dead-letters", get(history::dead_letters))
         .route("/api/config", get(config::values))
         .route("/api/stream", get(tree::stream))
         .route("/api/action", post(actions::act))

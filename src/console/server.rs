@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::recorder::Records;
 use super::router::routes;
 use super::shared::{Console, ConsoleShared, Outside};
 use crate::app::companion::{Companion, RunStart, companion};
@@ -140,6 +141,14 @@ impl Companion for ConsoleOfRun {
 
     fn start(&mut self, run: &mut RunStart<'_>) {
         let Some(listener) = self.listener.take() else { return };
+        let (records, tree) = (Arc::<Records>::default(), run.handle());
+        let noted = Arc::downgrade(&records);
+        run.on_reload.push(Box::new(move |news| {
+            if let Some(records) = noted.upgrade() {
+                records.note_reload(&tree, news);
+            }
+        }));
+        self.outside.records = Some(records);
         let outside = std::mem::take(&mut self.outside);
         let console = std::mem::take(&mut self.console);
         self.server = Some(ConsoleServer::start(listener, console, &run.handle(), outside));

@@ -5,18 +5,26 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read as _;
 use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::{HeaderMap, HeaderName};
 
 use super::recorder::{Records, record};
+use super::samples::Samples;
 use super::snapshots::Snapshots;
 use crate::app::Reloader;
 use crate::config::{ConfigSource, Plan};
 use crate::dead_letter::DeadLetterStore;
 use crate::error::RunError;
 use crate::handle::SupervisorHandle;
+use crate::invisible::Visible;
 use crate::log_lines::LogLines;
 use crate::named_task::OwnedTask;
 use crate::status::{Event, Subscription};
 use crate::sync::Mutex;
+
+/// The most characters of the name of a user.
+pub(super) const NAME: usize = 64;
 
 /// What an application provides in addition to its tree.
 #[derive(Default)]
@@ -25,6 +33,8 @@ pub(super) struct Outside {
     pub(super) events: Option<Subscription<Event>>,
     /// Applies plans. Other triggers may reload meanwhile.
     pub(super) reloader: Option<Reloader>,
+    /// What the outcomes of reloads are added to.
+    pub(super) records: Option<Arc<Records>>,
 }
 
 /// See the [module](self).
@@ -39,7 +49,11 @@ pub(super) struct ConsoleShared {
     pub(super) reloader: Option<Reloader>,
     /// The last plans that were shown, by their ids, the oldest first.
     pub(super) plans: Mutex<VecDeque<(String, Plan)>>,
+    pub(super) samples: Arc<Samples>,
+    /// When a request with a wrong token was logged last.
+    pub(super) refused: Mutex<Option<Instant>>,
     _recorder: OwnedTask<()>,
+    _sampler: OwnedTask<()>,
 }
 
 impl ConsoleShared {
@@ -52,7 +66,9 @@ impl ConsoleShared {
     ) -> Arc<Self> {
         let tree = tree.of_root();
         let token = options.token.take().unwrap_or_else(Token::random);
-        let records = Arc::new(Records::default());
+        let records = outside.records.unwrap_or_default();
+        let samples = Arc::<Samples>::default();
+        let sampler = samples.take_regularly(&tree);
         let events = outside.events.unwrap_or_else(|| tree.events());
         let recorder = record(Arc::clone(&records), &tree, events, ends_with_tree);
         Arc::new(Self {
@@ -60,10 +76,13 @@ impl ConsoleShared {
             token,
             tree,
             snapshots: Arc::default(),
+            samples,
+            refused: Mutex::default(),
             records,
             reloader: outside.reloader,
             plans: Mutex::default(),
             _recorder: recorder,
+            _sampler: sampler,
         })
     }
 
@@ -128,6 +147,9 @@ pub struct Console {
     /// In lower case.
     pub(super) hosts: Vec<String>,
     remote: bool,
+    pub(super) read_token: Option<Token>,
+    /// The header in which a proxy names the user.
+    identity: Option<String>,
     pub(super) log: Option<LogLines>,
     pub(super) store: Option<DeadLetterStore>,
 }
@@ -171,6 +193,33 @@ impl Console {
         self
     }
 
+    /// Sets a token that reading needs, such as on a machine with other users. Default: reading needs none.
+    ///
+    /// A client with the token of actions can read, too. An empty token is never accepted. The page asks for the token.
+    pub fn read_token(mut self, token: impl Into<String>) -> Self {
+        self.read_token = Some(Token(token.into()));
+        self
+    }
+
+    /// Names the operator by a header, such as `X-Forwarded-User`, that an authenticating proxy sets. Default: none.
+    ///
+    /// An action is then logged and shown as that of `alice (header)`, and otherwise as that of `operator`, or of the name that
+    /// the client sends itself: `alice (typed)`. A name grants nothing, and is cut to 64 characters. The console must listen on a
+    /// loopback address, behind the proxy: a client that reaches it directly could send any name. With any other address, the
+    /// application ends with exit code 2.
+    pub fn identity_header(mut self, name: impl Into<String>) -> Self {
+        self.identity = Some(name.into());
+        self
+    }
+
+    /// Returns the user that a proxy has named.
+    pub(super) fn user(&self, headers: &HeaderMap) -> Option<String> {
+        let named = headers.get(self.identity.as_deref()?)?;
+        let name = String::from_utf8_lossy(named.as_bytes());
+        let name: String = name.trim().chars().take(NAME).collect();
+        (!name.is_empty()).then(|| Visible(name).to_string())
+    }
+
     /// Shows the last log lines of each child, which this store keeps. Default: none.
     ///
     /// Every client of the console can read these lines, so they must contain no secrets.
@@ -187,21 +236,40 @@ impl Console {
         self
     }
 
+    /// Returns why no header can have the name that is set.
+    pub(super) fn header_problem(&self) -> Option<String> {
+        let name = self.identity.as_ref()?;
+        let text = || {
+            let name = Visible(name);
+            format!(
+                "`identity_header`: `{name}` isn't the name of a header; write `X-Forwarded-User`"
+            )
+        };
+        HeaderName::try_from(name).is_err().then(text)
+    }
+
     /// Checks that the console may listen there.
     ///
     /// # Errors
     ///
-    /// If other machines can reach the address, and that isn't allowed.
+    /// If other machines can reach the address, and that isn't allowed, or if the header for users can't exist.
     pub(super) fn check(&self, listener: &tokio::net::TcpListener) -> Result<(), RunError> {
-        match listener.local_addr() {
-            Ok(address) if !self.remote && !address.ip().is_loopback() => Err(RunError::Listen {
-                server: "console",
-                address: address.to_string(),
-                reason: "other machines can reach it; use 127.0.0.1, or `allow_remote(true)`"
-                    .to_owned(),
-            }),
-            _ => Ok(()),
-        }
+        let Ok(address) = listener.local_addr() else { return Ok(()) };
+        let is_remote = !address.ip().is_loopback();
+        let problem = self.header_problem();
+        let reason = match (&self.identity, problem) {
+            (_, Some(problem)) => problem,
+            (Some(name), _) if is_remote => format!(
+                "other machines can reach it, and could send any `{}`; with `identity_header`, listen on \
+                 127.0.0.1 behind the proxy",
+                Visible(name)
+            ),
+            _ if is_remote && !self.remote => {
+                "other machines can reach it; use 127.0.0.1, or `allow_remote(true)`".to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(RunError::Listen { server: "console", address: address.to_string(), reason })
     }
 }
 

@@ -1,45 +1,43 @@
-//! The requests that read the tree.
+//! The requests that read the tree as it is now.
 
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use super::guard::Asked;
+use super::history::entries;
 use super::problem::{HttpProblem, json, json_bytes, json_text};
-use super::recorder::LetterList;
 use super::shared::ConsoleShared;
 use super::snapshots::Snapshot;
 use super::stream::NodeAlone;
-use crate::log_lines::{ChildLines, LogLine};
+use crate::log_lines::ChildLines;
 use crate::path::Path;
-use crate::status::{ChildSpecInfo, EventLog, LoggedEvent, Node, Status};
+use crate::status::{ChildSpecInfo, LoggedEvent, Node, Status};
 
 type Served = State<Arc<ConsoleShared>>;
 
 /// A picture has a style sheet of its own, and may do nothing else.
 const PICTURE_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox";
-/// The most log lines of the whole tree.
-const LINES: usize = 500;
 
 /// The part of the tree that is requested.
 #[derive(Deserialize)]
 pub(super) struct Under {
-    under: Option<String>,
+    pub(super) under: Option<String>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct OfChild {
-    path: String,
+    pub(super) path: String,
 }
 
-pub(super) async fn info(State(console): Served) -> Response {
+pub(super) async fn info(State(console): Served, headers: HeaderMap) -> Response {
     #[derive(Serialize)]
     struct Info {
         root: Path,
@@ -49,6 +47,9 @@ pub(super) async fn info(State(console): Served) -> Response {
         replay: bool,
         verger: &'static str,
         needs_token: bool,
+        read_token: bool,
+        /// The user that a proxy has named.
+        identity: Option<String>,
     }
 
     json(&Info {
@@ -59,6 +60,8 @@ pub(super) async fn info(State(console): Served) -> Response {
         replay: console.options.store.is_some(),
         verger: env!("CARGO_PKG_VERSION"),
         needs_token: true,
+        read_token: console.options.read_token.is_some(),
+        identity: console.options.user(&headers),
     })
 }
 
@@ -152,67 +155,9 @@ pub(super) async fn child(
         true => None,
         false => Some(console.tree.child_spec(path.as_str()).await?),
     };
-    let events = entries(&console.records.events.lock(), Some(&path));
+    let events = entries(&console.records.events.lock(), &path);
     let log = console.options.log.as_ref().map(|lines| lines.of(&path));
     Ok(json(&Body { child: NodeAlone::from(&node), spec, events, log }))
-}
-
-/// Returns the events of the child at this path and below, the oldest first.
-fn entries(log: &EventLog, under: Option<&Path>) -> Vec<LoggedEvent> {
-    match under {
-        Some(under) => log.below(under).cloned().collect(),
-        None => log.entries().cloned().collect(),
-    }
-}
-
-pub(super) async fn events(
-    State(console): Served,
-    Asked(Under { under }): Asked<Under>,
-) -> Result<Response, HttpProblem> {
-    #[derive(Serialize)]
-    struct Body {
-        missed: u64,
-        entries: Vec<LoggedEvent>,
-    }
-
-    let under = under.map(|under| console.tree.path_of(&under)).transpose()?;
-    let body = {
-        let log = console.records.events.lock();
-        Body { missed: log.missed(), entries: entries(&log, under.as_ref()) }
-    };
-    Ok(json(&body))
-}
-
-/// The child whose lines are requested; `None` for the whole tree.
-#[derive(Deserialize)]
-pub(super) struct OfAny {
-    path: Option<String>,
-}
-
-pub(super) async fn log(
-    State(console): Served,
-    Asked(OfAny { path }): Asked<OfAny>,
-) -> Result<Response, HttpProblem> {
-    #[derive(Serialize)]
-    struct Body {
-        lines: Vec<LogLine>,
-    }
-
-    let Some(log) = &console.options.log else {
-        let text = "this console has no log lines; see `Console::log_lines`";
-        return Err(HttpProblem::not_found(text));
-    };
-    Ok(match path {
-        Some(path) => json(&log.of(console.tree.path_of(&path)?)),
-        None => json(&Body { lines: log.below(console.tree.path(), LINES) }),
-    })
-}
-
-pub(super) async fn dead_letters(State(console): Served) -> Response {
-    json(&match &console.options.store {
-        Some(store) => LetterList::of_store(store),
-        None => console.records.letters.lock().list(),
-    })
 }
 
 pub(super) async fn stream(State(console): Served) -> Result<Response, HttpProblem> {

@@ -26,6 +26,7 @@ use crate::panic::CatchWakerPanic;
 use crate::path::{Path, SerialName};
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::{CallNote, HandleRequest, Responder, Segment};
+use crate::start_of::start_with_mark;
 use crate::status::ChildKind;
 use crate::suggest;
 
@@ -95,6 +96,10 @@ pub struct SupervisorHandle {
     pub(super) note: Option<Arc<CallNote>>,
 }
 
+/// The most bytes of the name of a caller, and of its reason.
+const CALLER: usize = 100;
+const REASON: usize = 1_000;
+
 impl SupervisorHandle {
     pub(crate) fn new(supervisor: Arc<SupervisorShared>) -> Self {
         Self { supervisor, note: None }
@@ -105,7 +110,7 @@ impl SupervisorHandle {
     /// Each call that changes a child is then logged with `by` and `reason`, and published as the event
     /// [`Called`](crate::status::EventKind::Called). The status of the child shows it as
     /// [`last_call`](crate::status::ChildInfo::last_call), and explains with it why the child is stopped or held.
-    /// An empty reason counts as none.
+    /// An empty reason counts as none. A name that exceeds 100 bytes, and a reason that exceeds 1,000, end in `…`.
     ///
     /// ```
     /// # use verger::{Context, Supervisor, worker};
@@ -123,7 +128,11 @@ impl SupervisorHandle {
     /// ```
     #[must_use]
     pub fn on_behalf_of(&self, by: impl Into<String>, reason: impl Into<String>) -> Self {
-        let (by, reason) = (by.into(), reason.into());
+        let bounded = |text: String, bytes| match text.len() <= bytes {
+            true => text,
+            false => start_with_mark(text, bytes),
+        };
+        let (by, reason) = (bounded(by.into(), CALLER), bounded(reason.into(), REASON));
         let reason = (!reason.is_empty()).then(|| reason.into());
         let note = Some(Arc::new(CallNote { by: by.into(), reason }));
         Self { supervisor: Arc::clone(&self.supervisor), note }

@@ -138,7 +138,8 @@ impl LogLines {
 
     /// Sets how many children have lines, at least 1. Default: 1,000.
     ///
-    /// Beyond that, the child with the oldest last line is removed, with all its lines.
+    /// Beyond that, the dynamic child, such as `conn#7`, with the oldest last line is removed, with all its lines; without
+    /// dynamic children, the child with the oldest last line.
     #[must_use]
     pub fn max_children(self, children: usize) -> Self {
         self.shared.store.lock().limits.children = children.max(1);
@@ -147,7 +148,7 @@ impl LogLines {
 
     /// Sets how many bytes all lines take together. Default: 16 MiB.
     ///
-    /// Beyond that, the child with the oldest last line is removed, with all its lines. One line takes at most
+    /// Beyond that, a child is removed as for [`max_children`](Self::max_children). One line takes at most
     /// 2 KiB of text, and about 150 bytes more.
     #[must_use]
     pub fn max_bytes(self, bytes: usize) -> Self {

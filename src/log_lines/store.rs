@@ -26,8 +26,9 @@ impl Default for StoreLimits {
 pub(super) struct Store {
     pub(super) limits: StoreLimits,
     children: HashMap<Path, ChildLog>,
-    /// The children by their last line. The first is the least recently written one.
-    by_age: BTreeMap<u64, Path>,
+    /// The children by their last line, dynamic children first. The first one goes first: lines of `conn#7` push out
+    /// none of a declared child.
+    by_age: BTreeMap<(bool, u64), Path>,
     /// Of all lines.
     bytes: usize,
     /// The number of the last line.
@@ -36,6 +37,7 @@ pub(super) struct Store {
 
 struct ChildLog {
     last: u64,
+    is_declared: bool,
     current: Block,
     previous: Block,
 }
@@ -80,10 +82,13 @@ impl Store {
         self.seq += 1;
         let seq = self.seq;
         if let Some(log) = self.children.get(&line.path) {
-            self.by_age.remove(&log.last);
+            self.by_age.remove(&(log.is_declared, log.last));
         }
-        self.by_age.insert(seq, line.path.clone());
-        let log = self.children.entry(line.path.clone()).or_insert_with(|| ChildLog::new(of));
+        self.by_age.insert((is_declared(&line.path), seq), line.path.clone());
+        let log = self
+            .children
+            .entry(line.path.clone())
+            .or_insert_with(|| ChildLog::new(of, is_declared(&line.path)));
         log.last = seq;
         let (block, freed) = log.block(of);
         self.bytes -= freed;
@@ -151,12 +156,17 @@ impl Store {
     }
 }
 
+/// Whether no child on the way to this one is dynamic.
+fn is_declared(path: &Path) -> bool {
+    !path.as_str().contains('#')
+}
+
 impl ChildLog {
-    fn new(of: Of) -> Self {
+    fn new(of: Of, is_declared: bool) -> Self {
         let Of { incarnation, in_span } = of;
         let incarnation = incarnation.unwrap_or_default();
         let current = Block { incarnation, has_begun: in_span, lines: VecDeque::new() };
-        Self { last: 0, current, previous: Block::default() }
+        Self { last: 0, is_declared, current, previous: Block::default() }
     }
 
     fn bytes(&self) -> usize {

@@ -139,6 +139,14 @@ impl Status {
 }
 
 impl Node {
+    /// Returns what is wrong with this child, as if everything above were essential.
+    #[cfg(feature = "console")]
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        self.add_problems(&mut problems);
+        problems
+    }
+
     /// Adds what is wrong with this child, as if everything above were essential.
     pub(super) fn add_problems(&self, problems: &mut Vec<Problem>) {
         let child = &self.child;

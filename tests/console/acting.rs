@@ -193,3 +193,64 @@ async fn a_stop_of_the_tree_during_a_long_action_ends_both() {
     let (status, text) = restart.await.unwrap();
     assert_eq!((status, text.as_str()), (503, "`app` is shutting down"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_operators_who_act_on_one_child_both_stay_in_the_history() {
+    let tree = start(app().child(worker("db", idle))).await;
+    let server = served(console(), &tree);
+    for by in ["alice", "bob"] {
+        let order =
+            json!({ "action": "stop", "path": "db", "by": by, "reason": format!("{by} stops it") });
+        assert_eq!(server.act(order).await.0, 200);
+    }
+    let past = server.get("/api/events?under=app/db").await.json();
+    let calls = past["entries"].as_array().unwrap().iter().filter(|it| it["event"] == "called");
+    assert_eq!(
+        calls.map(|it| it["text"].as_str().unwrap()).collect::<Vec<_>>(),
+        [
+            "stop_child called by alice (typed): alice stops it",
+            "stop_child called by bob (typed): bob stops it",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_or_a_reason_that_is_too_long_is_refused_with_its_length() {
+    let tree = start(app().child(worker("db", idle))).await;
+    let server = served(console(), &tree);
+    for (field, most) in [("by", 64), ("reason", 200)] {
+        let order =
+            |length: usize| json!({ "action": "stop", "path": "db", field: "é".repeat(length) });
+        let text = format!("`{field}` has {} characters; write at most {most}", most + 1);
+        assert_eq!(server.act(order(most + 1)).await, (400, text));
+        assert_eq!(state(&tree, "db").await, (Lifecycle::Active, 1));
+        assert_eq!(server.act(order(most)).await, ok("stopped app/db"));
+        tree.remove("db").await.unwrap();
+        tree.add_child(worker("db", idle)).await.unwrap();
+        tokio::time::sleep(secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_being_stopped_shows_who_asked_and_the_grace_that_is_left() {
+    let slow = worker("slow", async |_: Context| std::future::pending::<()>().await);
+    let tree = start(app().child(slow.shutdown(Shutdown::Timeout(secs(9))))).await;
+    let server = served(console(), &tree);
+    let stop = tokio::spawn({
+        let server = server.clone();
+        let order =
+            json!({ "action": "stop", "path": "slow", "by": "alice", "reason": "it hangs" });
+        async move { server.act(order).await }
+    });
+    tokio::time::sleep(secs(2)).await;
+    let child = server.get("/api/child?path=slow").await.json();
+    let (stopping, since) = (&child["child"]["stopping"], &child["child"]["since_ms"]);
+    assert_eq!(
+        (&stopping["by"], &stopping["reason"]),
+        (&json!("alice (typed)"), &json!("it hangs"))
+    );
+    assert_eq!(stopping["ends_ms"].as_u64().unwrap(), since.as_u64().unwrap() + 9_000);
+    assert_eq!(stop.await.unwrap(), ok("stopped app/slow"));
+    let child = server.get("/api/child?path=slow").await.json();
+    assert_eq!(child["child"].get("stopping"), None);
+}

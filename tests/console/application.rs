@@ -181,6 +181,20 @@ async fn an_address_in_use_or_beyond_this_machine_is_an_error_before_anything_st
         text.ends_with("other machines can reach it; use 127.0.0.1, or `allow_remote(true)`"),
         "{text}"
     );
+
+    let named = |header: &str| Console::new().allow_remote(true).identity_header(header);
+    for (address, header, end) in [
+        (
+            "0.0.0.0:0",
+            "X-User",
+            "could send any `X-User`; with `identity_header`, listen on 127.0.0.1 behind the proxy",
+        ),
+        ("127.0.0.1:0", "X User", "`X User` isn't the name of a header; write `X-Forwarded-User`"),
+    ] {
+        let error = run(address, named(header)).await;
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().ends_with(end), "{error}");
+    }
 }
 
 #[tokio::test]

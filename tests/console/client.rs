@@ -171,8 +171,13 @@ impl Server {
 
     /// Opens the stream of changes.
     pub(crate) async fn stream(&self) -> Messages {
+        self.stream_with(get("/api/stream")).await
+    }
+
+    /// Opens the stream of changes with this request.
+    pub(crate) async fn stream_with(&self, request: Request) -> Messages {
         let mut connection = self.connect().await;
-        connection.write_all(get("/api/stream").text().as_bytes()).await.unwrap();
+        connection.write_all(request.text().as_bytes()).await.unwrap();
         let mut messages = Messages { connection, read: Vec::new(), status: 0 };
         let head = messages.until(b"\r\n\r\n").await.expect("an answer");
         messages.status = head.split(' ').nth(1).unwrap().parse().unwrap();

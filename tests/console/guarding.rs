@@ -2,12 +2,13 @@
 
 use serde_json::json;
 use verger::console::Console;
+use verger::log_lines::LogLines;
 use verger::{SupervisorHandle, worker};
 
-use crate::client::{Request, Server, get, post, request};
+use crate::client::{Request, Server, TOKEN, get, post, request};
 use crate::{app, console, idle, served, start};
 
-const GETS: [&str; 11] = [
+const GETS: [&str; 14] = [
     "/",
     "/console.css",
     "/console.js",
@@ -16,6 +17,9 @@ const GETS: [&str; 11] = [
     "/api/tree.txt",
     "/api/child?path=app/db",
     "/api/events",
+    "/api/incidents",
+    "/api/samples?path=app/db",
+    "/api/log",
     "/api/dead-letters",
     "/api/config",
     "/api/stream",
@@ -25,7 +29,7 @@ const POSTS: [&str; 4] = ["/api/action", "/api/dead-letters/replay", "/api/plan"
 
 async fn guarded(console: Console) -> (SupervisorHandle, Server) {
     let tree = start(app().child(worker("db", idle))).await;
-    let server = served(console, &tree);
+    let server = served(console.log_lines(&LogLines::new()), &tree);
     (tree, server)
 }
 
@@ -62,7 +66,7 @@ async fn a_request_for_a_foreign_host_is_refused_whatever_it_asks_for() {
 #[tokio::test(start_paused = true)]
 async fn every_answer_forbids_frames_foreign_scripts_caches_and_guessed_types() {
     let (_tree, server) = guarded(console()).await;
-    let mut requests: Vec<_> = GETS[..10].iter().map(|path| get(path)).collect();
+    let mut requests: Vec<_> = GETS[..13].iter().map(|path| get(path)).collect();
     requests.push(get("/api/action"));
     requests.push(get("/api/child?path=app/none"));
     requests.push(get("/api/info").header("host", "evil.example"));
@@ -178,7 +182,7 @@ async fn an_empty_token_permits_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_get_changes_nothing_whatever_it_says() {
     let (tree, server) = guarded(console()).await;
-    for path in &GETS[..10] {
+    for path in &GETS[..13] {
         let order = r#"{"action":"restart","path":"app/db"}"#;
         let request = get(path).header("x-verger-token", crate::client::TOKEN).body(order);
         assert_eq!(server.send(request).await.status, 200, "{path}");
@@ -201,4 +205,53 @@ async fn a_body_that_never_comes_is_an_answer_in_time() {
     let answer = server.send(restart().body("").header("content-length", "100")).await;
     assert_eq!(answer.problem(), (408, "timeout".to_owned()));
     assert_eq!(began.elapsed(), crate::secs(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_needs_the_token_for_it_or_that_of_actions_where_one_is_set() {
+    let (_tree, server) = guarded(console().read_token("read")).await;
+    for path in GETS {
+        let is_file = !path.starts_with("/api/");
+        let with = async |token: &str| {
+            let request = get(path).header("x-verger-token", token);
+            let answer = if path == "/api/stream" {
+                return server.stream_with(request).await.status;
+            } else {
+                server.send(request).await
+            };
+            answer.status
+        };
+        let refused = if is_file { 200 } else { 403 };
+        assert_eq!(server.send(get(path)).await.status, refused, "{path}");
+        assert_eq!(with("wrong").await, refused, "{path}");
+        assert_eq!(with("read").await, 200, "{path}");
+        assert_eq!(with(TOKEN).await, 200, "{path}");
+    }
+    let act = server.send(restart().header("x-verger-token", "read")).await;
+    assert_eq!(
+        act.problem(),
+        (403, "bad_token".to_owned()),
+        "the token for reading changes nothing"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_names_the_operator_in_the_header_that_is_set_and_in_no_other() {
+    let (tree, server) = guarded(console().identity_header("X-Forwarded-User")).await;
+    let by = async || tree.which_child("db").await.unwrap().last_call.unwrap().by;
+    let long = "a".repeat(99);
+    for (header, value, shown) in [
+        ("x-forwarded-user", "alice", "alice (header)"),
+        ("x-forwarded-user", "a\u{202e}b", "a\\u{202e}b (header)"),
+        ("x-forwarded-user", &long, &format!("{} (header)", "a".repeat(64))),
+        ("x-forwarded-user", " ", "bob (typed)"),
+        ("x-other", "alice", "bob (typed)"),
+    ] {
+        let order = json!({ "action": "restart", "path": "db", "by": "bob" });
+        let answer = server.send(post("/api/action", order).header(header, value)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(&*by().await, shown);
+    }
+    let info = server.send(get("/api/info").header("x-forwarded-user", "alice")).await.json();
+    assert_eq!((&info["identity"], &info["read_token"]), (&json!("alice"), &json!(false)));
 }

@@ -58,7 +58,7 @@ async fn a_small_tree_has_exactly_this_status() {
             "status": null, "healthy": null, "problem": null, "mailbox": null, "declared": true,
             "created_at_ms": "…", "started_at_ms": "…", "last_exit": null, "next": null, "limit": null,
             "requires": [], "waits_for": [], "defined_at": "…", "held": false, "last_call": null,
-            "explanation": null, "supervisor": {
+            "explanation": null, "problems": [], "supervisor": {
                 "strategy": "one_for_one", "restarts_in_period": 0, "max_restarts": null,
                 "period_ms": 0, "limit_reached": false, "child_limit": { "max": 12, "period": "5m" },
                 "on_child_failure": false,
@@ -85,7 +85,11 @@ async fn a_small_tree_has_exactly_this_status() {
                 "next": { "attempt": 2, "at_ms": "…", "delay_ms": 10000, "remaining_ms": 9000 },
                 "limit": { "restarts": 2, "max_restarts": 12, "period_ms": 300000, "reached": false },
                 "requires": [], "waits_for": [], "defined_at": "…", "held": false,
-                "last_call": null, "explanation": null, "supervisor": null, "children": []
+                "last_call": null, "explanation": null, "supervisor": null, "children": [],
+                "problems": [{
+                    "kind": "down", "problem": "restarting, attempt 2 in 9.0s, last: failed: no route",
+                    "cause": "failed: no route", "since_ms": "…", "essential": true
+                }]
             }]
         }
     }"#,

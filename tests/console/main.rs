@@ -12,6 +12,7 @@ mod guarding;
 #[path = "../common/log.rs"]
 mod log;
 mod looking;
+mod past;
 mod streams;
 
 use std::time::Duration;

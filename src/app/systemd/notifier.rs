@@ -228,10 +228,12 @@ impl Companion for Systemd {
         let (notices, received) = unbounded_channel();
         // Weak, so that it doesn't keep the notifier from ending.
         let of_reload = notices.downgrade();
-        run.on_reload.push(Box::new(move |status| {
+        run.on_reload.push(Box::new(move |news| {
             let Some(notices) = of_reload.upgrade() else { return };
-            let reloaded = |status| SystemdNotice::Reloaded { status };
-            let _ = notices.send(status.map_or(SystemdNotice::Reloading, reloaded));
+            let _ = notices.send(match news.outcome {
+                Some((_, outcome)) => SystemdNotice::Reloaded { status: outcome.to_owned() },
+                None => SystemdNotice::Reloading,
+            });
         }));
         let watched = (run.handle(), notices.clone());
         let watcher = OwnedTask::restarted("verger notices", watched, |(tree, notices)| {
