@@ -153,7 +153,7 @@
 /// | `on_exhausted` | `"escalate"`, `"park"`, `"stop_child"`, or another [`OnExhausted`](crate::policy::OnExhausted): `OnExhausted::Pause(Duration::from_secs(15))` |
 /// | `on_child_failure` | a function, async or not, or a method of the struct: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
-/// | `self_check` | `true` or `false` |
+/// | `self_check`, `busy_time` | `true` or `false` |
 /// | `preset` | a [`Preset`](crate::policy::Preset): `Preset::otp()` |
 /// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `drain`, `backoff`, `activation_timeout`, `watchdog`, `run_time_limit`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `own_restarts(…)`, `intensity`, `unlimited_restarts`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff` | short for `defaults(backoff(…))` |

@@ -257,6 +257,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("leak_timeout", ANY_SUPERVISOR, Takes::Duration { zero: false }, r#"leak_timeout = "1s""#),
     key("stop_deadline", ANY_SUPERVISOR, Takes::Duration { zero: true }, r#"stop_deadline = "30s""#),
     key("self_check", &[Supervisor], Takes::Boolean, "self_check = false"),
+    key("busy_time", &[Supervisor], Takes::Boolean, "busy_time = true"),
     key("max_children", &[Dynamic], Takes::Number { min: 0 }, "max_children = 1000"),
     key("min_ready", &[Dynamic], Takes::Number { min: 0 }, "min_ready = 2"),
     key("preset", ANY_SUPERVISOR, Takes::Expression("a preset"), "preset = Preset::otp()"),

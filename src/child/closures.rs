@@ -15,6 +15,7 @@ use std::task::{Context as TaskContext, Poll};
 use tokio::sync::oneshot;
 use tracing::Span;
 
+use super::busy::TimedClosure;
 use super::clock_hold::{BusyClosure, ClockHold};
 use super::context::Context;
 use super::helpers::{Helper, HelperGuard};
@@ -154,7 +155,7 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let code = ThreadCode::new(&ctx.incarnation, closure)?;
+    let code = ThreadCode::new(&ctx.incarnation, false, closure)?;
     let unbegun = Unbegun(Arc::new(Mutex::new(Some(code))));
     let taken = Arc::clone(&unbegun.0);
     let inside = move || {
@@ -201,14 +202,16 @@ pub(super) struct ThreadCode<F> {
     span: Span,
     incarnation: Arc<Incarnation>,
     guard: HelperGuard,
+    /// Whether the code consists of polls, which are timed themselves.
+    polls: bool,
 }
 
 impl<F> ThreadCode<F> {
-    /// Returns `None` if the child has ended.
-    pub(super) fn new(incarnation: &Arc<Incarnation>, code: F) -> Option<Self> {
+    /// `polls`: whether the code consists of [watched](super::task::watched) polls. Returns `None` if the child has ended.
+    pub(super) fn new(incarnation: &Arc<Incarnation>, polls: bool, code: F) -> Option<Self> {
         let guard = incarnation.admit_helper()?;
         let span = subscriber::call(Span::current).unwrap_or_else(Span::none);
-        Some(Self { code, span, incarnation: Arc::clone(incarnation), guard })
+        Some(Self { code, span, incarnation: Arc::clone(incarnation), guard, polls })
     }
 
     /// Calls the code, in the child's span. `hold` is how its thread keeps the paused clock.
@@ -216,11 +219,13 @@ impl<F> ThreadCode<F> {
     where
         F: FnOnce() -> T,
     {
-        let Self { code, span, incarnation, guard } = self;
+        let Self { code, span, incarnation, guard, polls } = self;
         let busy = BusyClosure::new(&incarnation, hold);
+        let timed = if polls { None } else { TimedClosure::new(&incarnation) };
         let ended =
             log_panics(&incarnation, || subscriber::in_span(&span, || catch_panic_message(code)));
         subscriber::close(span);
+        drop(timed);
         // They hold the tree.
         drop((busy, incarnation));
         // From here on the child may have ended.

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::num::NonZeroU64;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use tracing::Span;
 
+use super::busy::PollTimes;
 use super::cell::{IncarnationCell, StopLevel};
 use super::helpers::{HelperGuard, Helpers};
 use super::mailbox::{ChildId, LoanHolder, MailboxControl, MailboxLoan, message_span};
@@ -49,6 +50,8 @@ const HELPED: u16 = 1 << 7;
 const ENDED: u16 = 1 << 8;
 /// The child's own task can be woken.
 const REGISTERED: u16 = 1 << 9;
+/// The child is a supervisor.
+pub(super) const SUPERVISOR: u16 = 1 << 11;
 
 /// The name of a child, its mailbox and its configuration.
 #[derive(Clone)]
@@ -69,6 +72,8 @@ pub(crate) struct Incarnation {
     pub(crate) start_cause: StartCause,
     flags: AtomicU16,
     pub(crate) cell: IncarnationCell,
+    /// Boxed, because most incarnations are never measured. perf: budgets row "bytes"
+    pub(super) poll_times: OnceLock<Box<PollTimes>>,
 }
 
 impl Incarnation {
@@ -90,6 +95,7 @@ impl Incarnation {
             start_cause,
             flags: AtomicU16::new(if watched { WATCHED } else { 0 }),
             cell: IncarnationCell::new(properties),
+            poll_times: OnceLock::new(),
         }
     }
 
@@ -261,6 +267,11 @@ impl Incarnation {
     /// Marks the incarnation as cancelled because it failed.
     pub(crate) fn mark_failed(&self) {
         self.flags.fetch_or(FAILED, Ordering::AcqRel);
+    }
+
+    /// Marks the child as a supervisor.
+    pub(super) fn mark_supervisor(&self) {
+        self.flags.fetch_or(SUPERVISOR, Ordering::Relaxed);
     }
 
     /// Marks a supervisor as aborted without a grace, as its spec wants it: that no child below had one is no failure.

@@ -5,6 +5,7 @@
 //! | `incarnation`, `cell` | what a child's task, its contexts and its supervisor share |
 //! | `context` | what a child is given |
 //! | `task` | the task of one incarnation, and which one is being polled |
+//! | `busy`, `busy_guard`, `cpu` | how long polls take, what has that measured, and the CPU time of threads |
 //! | `workers`, `value` | children made from functions and from values |
 //! | `own_thread`, `clock_hold` | children that have a separate thread |
 //! | `adopt` | children that are tasks which were spawned elsewhere |
@@ -15,11 +16,15 @@
 
 mod adopt;
 pub(crate) mod awaiting;
+mod busy;
+#[cfg(any(feature = "console", feature = "metrics"))]
+mod busy_guard;
 mod cell;
 mod check;
 mod clock_hold;
 pub(crate) mod closures;
 mod context;
+mod cpu;
 mod health;
 pub(crate) mod helpers;
 pub(crate) mod incarnation;
@@ -34,6 +39,9 @@ mod value;
 mod workers;
 
 pub use self::adopt::adopt;
+pub(crate) use self::busy::BusySwitch;
+#[cfg(any(feature = "console", feature = "metrics"))]
+pub(crate) use self::busy_guard::BusyGuard;
 #[cfg(feature = "service")]
 pub(crate) use self::cell::GuardId;
 pub(crate) use self::cell::StopLevel;

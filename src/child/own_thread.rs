@@ -79,7 +79,7 @@ where
     F: Fn(BlockingContext) -> O + Send + Sync + 'static,
     O: Outcome + 'static,
 {
-    on_thread(name.into(), TypeMeta::of::<F>(), move |Inside { ctx, hold, .. }| {
+    on_thread(name.into(), TypeMeta::of::<F>(), false, move |Inside { ctx, hold, .. }| {
         run(BlockingContext { ctx, hold }).into_exit()
     })
 }
@@ -219,7 +219,7 @@ where
     Fut: Future<Output = O> + 'static,
     O: Outcome + 'static,
 {
-    on_thread(name.into(), TypeMeta::of::<F>(), move |inside| run_local(inside, &run))
+    on_thread(name.into(), TypeMeta::of::<F>(), true, move |inside| run_local(inside, &run))
 }
 
 /// Polls the future that `make` returns until it ends or is aborted, and drops it.
@@ -268,11 +268,11 @@ struct Inside {
 }
 
 #[track_caller]
-fn on_thread<W>(name: String, meta: TypeMeta, work: W) -> ChildSpec
+fn on_thread<W>(name: String, meta: TypeMeta, polls: bool, work: W) -> ChildSpec
 where
     W: Fn(Inside) -> Exit + Send + Sync + 'static,
 {
-    let factory = ThreadFactory { meta, work };
+    let factory = ThreadFactory { meta, polls, work };
     // As for a value: ready is what the child says, and not the spawn of its task.
     ChildSpec::new(name, FactoryKind::Value(Foreign::new(Arc::new(factory))))
 }
@@ -280,13 +280,15 @@ where
 /// Each incarnation runs `work` on a new thread.
 struct ThreadFactory<W> {
     meta: TypeMeta,
+    /// Whether the work consists of polls.
+    polls: bool,
     work: W,
 }
 
 impl<W: Fn(Inside) -> Exit + Send + Sync + 'static> IncarnationFactory for ThreadFactory<W> {
     fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
-        let factory = Foreign::new(self);
-        Box::pin(live(ctx, phases, move |inside| (factory.work)(inside)))
+        let (polls, factory) = (self.polls, Foreign::new(self));
+        Box::pin(live(ctx, phases, polls, move |inside| (factory.work)(inside)))
     }
 
     fn meta(&self) -> &dyn ChildMeta {
@@ -295,7 +297,7 @@ impl<W: Fn(Inside) -> Exit + Send + Sync + 'static> IncarnationFactory for Threa
 }
 
 /// Runs `work` on a new thread, and waits until it has ended. This is the life of one incarnation.
-async fn live<W>(ctx: Context, phases: Phases, work: W) -> Exit
+async fn live<W>(ctx: Context, phases: Phases, polls: bool, work: W) -> Exit
 where
     W: FnOnce(Inside) -> Exit + Send + 'static,
 {
@@ -314,7 +316,7 @@ where
         }
         work(inside)
     };
-    let Some(code) = ThreadCode::new(&incarnation, begin) else { return Ok(()) };
+    let Some(code) = ThreadCode::new(&incarnation, polls, begin) else { return Ok(()) };
     let runtime = Handle::current();
     let run = move || {
         let _entered = runtime.enter();

@@ -8,7 +8,8 @@
 //! of them has ended, and until then that they remain.
 //!
 //! Each thread has a slot with the incarnation that it polls, and since when. It is known only while a
-//! [`PollWatch`] exists: without one, a poll costs one load more.
+//! [`PollWatch`] exists. How long polls take is measured only while a tree wants to know it: see `busy`. Without both, a
+//! poll costs one load more.
 //!
 //! # Invariants
 //!
@@ -18,7 +19,7 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use tokio::task::AbortHandle;
 use tracing::{Span, field};
 
 use super::awaiting::{AwaitedAnswer, LongQuestion, NotedQuestion};
+use super::busy::TimedPoll;
 use super::cell::StopLevel;
 use super::context::Context;
 use super::helpers::Helpers;
@@ -49,6 +51,7 @@ pub(crate) fn spawn(
     phases: Phases,
 ) -> AbortHandle {
     let span = if phases.is_supervisor {
+        incarnation.mark_supervisor();
         Span::none()
     } else {
         subscriber::info_span!(
@@ -303,8 +306,41 @@ impl Drop for InSpan {
     }
 }
 
-/// How many [`PollWatch`]es exist.
-static WATCHES: AtomicUsize = AtomicUsize::new(0);
+/// How many observers of polls exist, of each kind: one load tells that there is none.
+static OBSERVERS: AtomicU64 = AtomicU64::new(0);
+
+/// What a [`PollWatch`] adds to [`OBSERVERS`].
+const WATCH: u64 = 1;
+
+/// What an observer adds that wants to know how long polls take.
+const TIMES: u64 = 1 << 32;
+
+/// Some observers of polls, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Observers(u64);
+
+impl Observers {
+    fn new(observers: u64) -> Self {
+        OBSERVERS.fetch_add(observers, Ordering::Relaxed);
+        Self(observers)
+    }
+
+    /// One that wants to know how long polls take.
+    pub(super) fn of_times() -> Self {
+        Self::new(TIMES)
+    }
+}
+
+impl Drop for Observers {
+    fn drop(&mut self) {
+        OBSERVERS.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// Whether a [`PollWatch`] exists.
+fn is_watched(observers: u64) -> bool {
+    observers % TIMES > 0
+}
 
 /// The slots of all threads that have polled a child while they were watched.
 static SLOTS: LazyLock<Mutex<Vec<Weak<Slot>>>> = LazyLock::new(Mutex::default);
@@ -338,7 +374,7 @@ struct Slot {
 
 /// Notes a question that has no answer yet, while a [`PollWatch`] exists.
 pub(crate) fn note_question(question: Weak<dyn AwaitedAnswer>) {
-    if WATCHES.load(Ordering::Relaxed) == 0 {
+    if !is_watched(OBSERVERS.load(Ordering::Relaxed)) {
         return;
     }
     let _ = SLOT.try_with(|slot| {
@@ -352,11 +388,28 @@ pub(crate) fn note_question(question: Weak<dyn AwaitedAnswer>) {
 
 /// Calls `poll`, which polls this incarnation.
 pub(super) fn watched<T>(incarnation: &Arc<Incarnation>, poll: impl FnOnce() -> T) -> T {
-    if WATCHES.load(Ordering::Relaxed) == 0 {
+    let observers = OBSERVERS.load(Ordering::Relaxed);
+    if observers == 0 {
         return poll();
     }
-    let _polled = Polled::new(incarnation);
+    let _observed = ObservedPoll::new(observers, incarnation);
     poll()
+}
+
+/// A poll that is observed. Fields are dropped in order: the time is without the work of the other one.
+struct ObservedPoll<'a> {
+    _timed: Option<TimedPoll<'a>>,
+    _polled: Option<Polled>,
+}
+
+impl<'a> ObservedPoll<'a> {
+    #[cold]
+    fn new(observers: u64, incarnation: &'a Arc<Incarnation>) -> Self {
+        let began = clock::real();
+        let polled = is_watched(observers).then(|| Polled::new(incarnation, began));
+        let timed = if observers >= TIMES { TimedPoll::new(incarnation, began) } else { None };
+        Self { _timed: timed, _polled: polled }
+    }
 }
 
 /// Restores the thread's slot when it is dropped.
@@ -366,11 +419,10 @@ struct Polled {
 }
 
 impl Polled {
-    #[cold]
-    fn new(incarnation: &Arc<Incarnation>) -> Self {
+    fn new(incarnation: &Arc<Incarnation>, began: Instant) -> Self {
         // A thread that ends has no slot any more.
         let slot = SLOT.try_with(Arc::clone).ok();
-        let polled = (Arc::clone(incarnation), clock::real());
+        let polled = (Arc::clone(incarnation), began);
         let before = slot.as_ref().and_then(|slot| slot.polled.lock().replace(polled));
         Self { slot, before }
     }
@@ -387,13 +439,15 @@ impl Drop for Polled {
 }
 
 /// While it exists, it is known which children are being polled.
-pub(crate) struct PollWatch(());
+pub(crate) struct PollWatch {
+    _observers: Observers,
+}
 
 /// Whether the task of this incarnation waits for a thread that a poll of another child has blocked for so long.
 ///
 /// `false` if that isn't known, because there is no watch.
 pub(crate) fn waits_for_thread(incarnation: &Arc<Incarnation>, blocked: Duration) -> bool {
-    if WATCHES.load(Ordering::Relaxed) == 0 {
+    if !is_watched(OBSERVERS.load(Ordering::Relaxed)) {
         return false;
     }
     let mut polls = polls();
@@ -416,8 +470,7 @@ pub(crate) struct RunningPoll {
 
 impl PollWatch {
     pub(crate) fn new() -> Self {
-        WATCHES.fetch_add(1, Ordering::Relaxed);
-        Self(())
+        Self { _observers: Observers::new(WATCH) }
     }
 
     /// Returns the polls of all threads, the longest first. A poll that began before the watch is not known.
@@ -444,12 +497,6 @@ impl PollWatch {
             slot.asked.lock().append(&mut asked);
         }
         long
-    }
-}
-
-impl Drop for PollWatch {
-    fn drop(&mut self) {
-        WATCHES.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -13,6 +13,7 @@ use super::recorder::{Records, record};
 use super::samples::Samples;
 use super::snapshots::Snapshots;
 use crate::app::Reloader;
+use crate::child::BusyGuard;
 use crate::config::{ConfigSource, Plan};
 use crate::dead_letter::DeadLetterStore;
 use crate::error::RunError;
@@ -54,6 +55,8 @@ pub(super) struct ConsoleShared {
     pub(super) refused: Mutex<Option<Instant>>,
     _recorder: OwnedTask<()>,
     _sampler: OwnedTask<()>,
+    /// The console shows how busy the children are.
+    _busy: Option<BusyGuard>,
 }
 
 impl ConsoleShared {
@@ -70,6 +73,7 @@ impl ConsoleShared {
         let samples = Arc::<Samples>::default();
         let sampler = samples.take_regularly(&tree);
         let events = outside.events.unwrap_or_else(|| tree.events());
+        let busy = tree.measure_busy();
         let recorder = record(Arc::clone(&records), &tree, events, ends_with_tree);
         Arc::new(Self {
             options,
@@ -83,6 +87,7 @@ impl ConsoleShared {
             plans: Mutex::default(),
             _recorder: recorder,
             _sampler: sampler,
+            _busy: busy,
         })
     }
 

@@ -340,6 +340,12 @@ impl SupervisorHandle {
         root.map_or_else(|| self.clone(), Self::new)
     }
 
+    /// Has the tree measured while the guard exists. `None` if its root has switched that off.
+    #[cfg(feature = "console")]
+    pub(crate) fn measure_busy(&self) -> Option<crate::child::BusyGuard> {
+        crate::child::BusyGuard::new(&self.supervisor)
+    }
+
     /// Returns the full path of a path that a request has given. The name of the root is the root.
     pub(crate) fn path_of(&self, path: &str) -> Result<Path, ControlError> {
         check(path)?;

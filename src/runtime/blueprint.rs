@@ -56,6 +56,8 @@ pub(crate) struct Blueprint {
     pub(crate) gives_up: Option<FailsAfter>,
     /// Whether a thread watches its tree for blocked threads. Only the root's counts.
     pub(crate) self_check: bool,
+    /// Whether the polls of its tree are timed. `None`: while something shows the times. Only the root's counts.
+    pub(crate) busy_time: Option<bool>,
     /// Learns of each incarnation that runs.
     pub(crate) registration: Option<Arc<dyn RegistrationListener>>,
 }

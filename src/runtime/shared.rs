@@ -19,7 +19,7 @@ use super::request::HandleRequest;
 use super::settings::Settings;
 use super::stop_chain::StopChain;
 use super::tree::{LeakId, StopRequests, Tree};
-use crate::child::{FencingToken, Incarnation, MailboxOwner, StopLevel};
+use crate::child::{BusySwitch, FencingToken, Incarnation, MailboxOwner, StopLevel};
 use crate::clock::{Clocks, now};
 use crate::core::{self, IncarnationNumber, Key};
 use crate::dead_letter::Undelivered;
@@ -72,7 +72,8 @@ impl SupervisorShared {
     ) -> Arc<Self> {
         let name = Arc::clone(&blueprint.name);
         let (sender, listeners) = early_events.take();
-        let tree = Arc::new(Tree::new(name, settings, listeners, clocks, stops));
+        let busy = BusySwitch::new(blueprint.busy_time);
+        let tree = Arc::new(Tree::new(name, settings, listeners, clocks, stops, busy));
         let mut root = Self::new(Path::root(&blueprint.name), None, tree, blueprint);
         root.began = clocks.read_at();
         root.events = sender.map(Channel::open).unwrap_or_default();

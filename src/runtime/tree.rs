@@ -12,6 +12,7 @@ use super::log_bounds::LogBounds;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::watch::WatchState;
+use crate::child::BusySwitch;
 use crate::clock::Clocks;
 use crate::core::{IncarnationNumber, Key};
 use crate::path::Path;
@@ -39,6 +40,7 @@ pub(crate) struct Tree<T> {
     pub(crate) stops: Option<Arc<StopRequests>>,
     pub(crate) counters: Counters,
     pub(crate) watch: WatchState,
+    pub(crate) busy: BusySwitch,
     /// Wraps the factory of each child, in a tree under test. Set before the root runs.
     #[cfg(feature = "testing")]
     pub(crate) wrapper: OnceLock<Box<dyn crate::child::WrapFactory>>,
@@ -55,6 +57,7 @@ impl<T> Tree<T> {
         listeners: Arc<AtomicUsize>,
         clocks: Clocks,
         stops: Option<Arc<StopRequests>>,
+        busy: BusySwitch,
     ) -> Self {
         Self {
             root,
@@ -71,6 +74,7 @@ impl<T> Tree<T> {
             stops,
             counters: Counters::default(),
             watch: WatchState::default(),
+            busy,
             #[cfg(feature = "testing")]
             wrapper: OnceLock::new(),
             clocks,

@@ -351,6 +351,17 @@ macro_rules! common_options {
             self
         }
 
+        /// Sets whether the time that each child keeps its threads busy is measured. Default: while a
+        /// [console](crate::console) shows the tree or [metrics](crate::metrics) are recorded.
+        ///
+        /// [`ChildInfo::busy`](crate::status::ChildInfo::busy) has the figures, which show the child that makes a
+        /// program slow. A poll then reads the clock twice, which takes some 50 ns. Only the setting of the root has
+        /// an effect.
+        pub fn busy_time(mut self, measures: bool) -> Self {
+            self.description.options.busy_time = Some(measures);
+            self
+        }
+
         /// Applies the settings of a different system. Explicit values take precedence.
         pub fn preset(mut self, preset: Preset) -> Self {
             self.description.options.preset = Some(preset);

@@ -122,6 +122,7 @@ fn blueprint(
         graces: ExplicitGraces::default(),
         gives_up: None,
         self_check: !description.options.unwatched,
+        busy_time: description.options.busy_time,
         registration: description.options.registration.clone(),
     };
     let mut keys = HashMap::with_capacity(children.len());

@@ -69,6 +69,8 @@ pub(crate) struct Options {
     pub(super) version: Option<Arc<str>>,
     /// Whether no thread watches the tree for blocked threads.
     pub(super) unwatched: bool,
+    /// Whether the polls of the tree are timed, if that is set.
+    pub(super) busy_time: Option<bool>,
 }
 
 impl Options {

@@ -58,6 +58,9 @@ pub struct ChildInfo {
     /// How many polls of the child have lasted 5 s or longer. It is known of a tree that is
     /// [watched](crate::SupervisorBuilder::self_check).
     pub long_polls: u64,
+    /// How long the polls of the current incarnation have kept threads busy. `None` if that isn't
+    /// [measured](crate::SupervisorBuilder::busy_time), for supervisors, and while no incarnation runs.
+    pub busy: Option<BusyTime>,
     /// How much of the child's own limit on restarts is used, if it has one.
     pub limit: Option<LimitUse>,
     /// When the child was added to its supervisor, which may itself have been restarted.
@@ -133,6 +136,44 @@ pub struct ChildInfo {
     pub strategy: Option<&'static str>,
     /// Whether a supervisor runs at the path of the child.
     pub(crate) has_children: bool,
+}
+
+/// How long the polls of one incarnation have kept threads busy.
+///
+/// A poll is one call of the child's code: from one await point at which it waits to the next. Its wall time is
+/// measured, so it contains the time for which the code blocks its thread and the time for which the system doesn't run that thread.
+/// The polls of [helpers](crate::Context::spawn) are polls of their child. Closures of
+/// [`spawn_blocking`](crate::Context::spawn_blocking) and [`blocking`](crate::blocking()) children may block, so the CPU time of their
+/// thread is added to `total` when they return: on Unix, with the feature `console` or `metrics`. Tasks of
+/// `tokio::spawn`, adopted tasks, and what is dropped at the exit aren't measured.
+///
+/// ```
+/// use verger::{Context, Supervisor, worker};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+/// let app = Supervisor::builder("app").busy_time(true).child(db).build()?.start().await?;
+///
+/// let busy = app.which_child("db").await?.busy.unwrap();
+/// assert_eq!((busy.polls, busy.polling), (1, None));
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BusyTime {
+    /// How long all polls that have returned took together, and the CPU time of closures that have.
+    pub total: Duration,
+    /// How many polls have returned.
+    pub polls: u64,
+    /// How long the longest of them took.
+    pub longest: Duration,
+    /// When the last poll of more than 1 s has returned. `None` if there was none.
+    pub long_at: Option<SystemTime>,
+    /// How long the poll lasts that hasn't returned, the longest if several run at the same time. `None` if none runs.
+    pub polling: Option<Duration>,
 }
 
 /// The fill level of a mailbox.
@@ -358,6 +399,7 @@ impl ChildInfo {
             restarts: 0,
             failures: 0,
             long_polls: 0,
+            busy: None,
             limit: None,
             created_at: started_at,
             started_at: Some(started_at),

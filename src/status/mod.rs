@@ -78,9 +78,9 @@ pub use self::diff::{ChildChange, ChildDiff, Fact, FactChange, StatusDiff};
 pub use self::event::{Event, EventKind, StatusChange, StatusStream, Subscription};
 pub use self::event_log::{EventLevel, EventLog, LoggedEvent};
 pub use self::info::{
-    ChildInfo, ChildKind, Counts, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
-    MailboxInfo, NextAttempt, ProgramInfo, RunOutcome, ScheduleInfo, StopInfo, SupervisorInfo,
-    Totals,
+    BusyTime, ChildInfo, ChildKind, Counts, GoneChild, LastCall, LastExit, LastRun, LeaseInfo,
+    LimitUse, MailboxInfo, NextAttempt, ProgramInfo, RunOutcome, ScheduleInfo, StopInfo,
+    SupervisorInfo, Totals,
 };
 pub use self::problem::{Problem, ProblemKind};
 use crate::policy::{

@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::{
-    ChildChange, ChildDiff, ChildInfo, ChildKind, ChildSpecInfo, Counts, Event, EventKind,
-    EventLevel, Fact, FactChange, GoneChild, LastCall, LastExit, LastRun, LeaseInfo, LimitUse,
-    LoggedEvent, MailboxInfo, NextAttempt, Node, Problem, ProblemKind, ProgramInfo, RunOutcome,
-    ScheduleInfo, Status, StatusDiff, StopInfo, SupervisorInfo, Totals,
+    BusyTime, ChildChange, ChildDiff, ChildInfo, ChildKind, ChildSpecInfo, Counts, Event,
+    EventKind, EventLevel, Fact, FactChange, GoneChild, LastCall, LastExit, LastRun, LeaseInfo,
+    LimitUse, LoggedEvent, MailboxInfo, NextAttempt, Node, Problem, ProblemKind, ProgramInfo,
+    RunOutcome, ScheduleInfo, Status, StatusDiff, StopInfo, SupervisorInfo, Totals,
 };
 use crate::path::Path;
 use crate::serde::{Millis, is_default, serialize, words};
@@ -24,7 +24,7 @@ serialize!(ChildInfo {
     path, kind, declared, defined_at = defined_at.map(location), restart, policy,
     configured unless BTreeMap::is_empty,
     significant, essential, ready, lifecycle, why, incarnation, restarts, failures,
-    long_polls unless is_default, limit,
+    long_polls unless is_default, busy unless Option::is_none, limit,
     created_at in ms, started_at in ms, since in ms, age as for_ms in ms,
     last_exit, next, status, alarming unless Option::is_none, healthy, problem, requires, waits_for,
     awaits unless Option::is_none, held, stopping unless Option::is_none, last_call,
@@ -35,6 +35,7 @@ serialize!(ChildInfo {
     has_children
 });
 serialize!(ChildKind: Worker as worker, Supervisor as supervisor);
+serialize!(BusyTime { total in ms, polls, longest in ms, long_at in ms, polling in ms });
 serialize!(MailboxInfo { len, capacity, full_since in ms });
 serialize!(StopInfo { ends in ms, by, reason });
 serialize!(NextAttempt { at in ms, attempt, delay in ms, remaining in ms });

@@ -1,30 +1,37 @@
 //! Records metrics of what happens. It doesn't know their labels: the module `metrics` does.
 
+use std::sync::Arc;
+
 use super::{Attachment, StepView};
+use crate::child::BusyGuard;
 use crate::clock::now;
 use crate::core::{Decision, Effect, Ending, Report};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
-use crate::metrics::{ChildMetrics, Scope};
+use crate::metrics::ChildMetrics;
 use crate::runtime::shared::SupervisorShared;
 
 /// See the [module](self).
-pub(super) struct Metrics(ChildMetrics);
+pub(super) struct Metrics {
+    children: ChildMetrics,
+    _busy: Option<BusyGuard>,
+}
 
 impl Metrics {
-    pub(super) fn new(scope: &Scope) -> Self {
-        Self(ChildMetrics::new(scope))
+    pub(super) fn new(shared: &Arc<SupervisorShared>) -> Self {
+        let children = ChildMetrics::new(&shared.dead_letters.scope);
+        Self { children, _busy: BusyGuard::new(shared) }
     }
 
     /// Counts an edge that ends an incarnation, and records how long the child took to stop.
     fn record_end(&mut self, report: &Report, ending: Ending, view: &StepView<'_>) {
         let Some(entry) = view.children.entry(report.key) else { return };
         let child = entry.factory.name();
-        self.0.exited(child, ending.word());
+        self.children.exited(child, ending.word());
         // A child that returns by itself passes through the same state, and so does one that declines.
         let by_itself = matches!(ending, Ending::Exit(ExitKind::Normal) | Ending::Declined);
         if report.from == Lifecycle::Deactivating && !by_itself {
-            self.0.stopped(child, report.after(view.now));
+            self.children.stopped(child, report.after(view.now));
         }
     }
 }
@@ -35,7 +42,7 @@ impl Attachment for Metrics {
         if shared.above.is_none()
             && let Some(since) = shared.progress.stopping_since()
         {
-            self.0.root_stopped(now().saturating_duration_since(since));
+            self.children.root_stopped(now().saturating_duration_since(since));
         }
     }
 
@@ -43,7 +50,7 @@ impl Attachment for Metrics {
         match effect {
             Effect::Start { key, cause, .. } => {
                 if let Some(entry) = view.children.entry(*key) {
-                    self.0.started(entry.factory.name(), *cause);
+                    self.children.started(entry.factory.name(), *cause);
                 }
             }
             Effect::Report(report) => {
@@ -53,7 +60,7 @@ impl Attachment for Metrics {
             }
             Effect::Decided { key, decision: Decision::Restart { delay, .. }, .. } => {
                 if let Some(entry) = view.children.entry(*key) {
-                    self.0.restarting(entry.factory.name(), *delay);
+                    self.children.restarting(entry.factory.name(), *delay);
                 }
             }
             _ => {}

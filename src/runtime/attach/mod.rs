@@ -251,10 +251,10 @@ impl Attachments {
 
     /// A step begins: a recorder may have been installed since the last one. Returns whether any attachment follows this step,
     /// and not only what is [notable](Self::is_notable) in it.
-    pub(super) fn begin(&mut self, step: &Step, _shared: &SupervisorShared) -> bool {
+    pub(super) fn begin(&mut self, step: &Step, _shared: &Arc<SupervisorShared>) -> bool {
         #[cfg(feature = "metrics")]
         if self.metrics.is_none() && crate::metrics::is_installed() {
-            self.metrics = Some(Box::new(metrics::Metrics::new(&_shared.dead_letters.scope)));
+            self.metrics = Some(Box::new(metrics::Metrics::new(_shared)));
         }
         let mut follows = step.logged || step.published;
         each!(self.as_deref, _it => follows = true);

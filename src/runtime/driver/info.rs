@@ -72,6 +72,7 @@ impl Driver {
             age: now.saturating_duration_since(view.since),
             failures: history.as_ref().map_or(0, |history| history.attempt),
             long_polls: self.shared.tree.watch.long_polls(&path),
+            busy: incarnation.and_then(|it| it.busy()),
             limit: view.limit.map(|(intensity, restarts)| LimitUse {
                 restarts,
                 max_restarts: intensity.max(),

@@ -20,6 +20,7 @@ const SECOND: Duration = Duration::from_secs(1);
     leak_timeout = "2s",
     stop_deadline = "30s",
     self_check = false,
+    busy_time = true,
     preset = Preset::otp(),
     defaults(
         restart = "transient",
@@ -57,6 +58,7 @@ pub(crate) fn main() {
         .leak_timeout(2 * SECOND)
         .stop_deadline(30 * SECOND)
         .self_check(false)
+        .busy_time(true)
         .preset(Preset::otp())
         .defaults(|child| {
             child
