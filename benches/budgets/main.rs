@@ -13,6 +13,7 @@
 #![expect(clippy::print_stdout, reason = "the bench exists to print its table")]
 
 mod bus;
+mod busy;
 mod console;
 mod crowd;
 mod hello;
@@ -65,6 +66,7 @@ const ROWS: &[Row] = &[
     row("start-beside-loop", Itself(0, 1),               AtMost(2.0),   "1.0",  Nanos,     crowd::start_beside_loop, "start of a child beside a crash loop against none, p50"),
     row("message",        Tokio(500_000),                AtLeast(0.6),  "0.26", PerSecond, messages::send,           "messages to a child"),
     row("ask",            Tokio(50_000),                 AtMost(1.3),   "1.8",  Nanos,     messages::ask,            "question and answer, p50"),
+    row("busy",           Alone(1_000_000),              AtMost(60.0),  "–",    Nanos,     busy::added,              "what busy time adds to a poll"),
     row("emit",           Tokio(500_000),                AtMost(2.0),   "–",    Nanos,     bus::emit,                "an emit to one handler, beside a raw mpsc send"),
     row("lookup",         Tokio(100_000),                AtMost(1.3),   "0.9",  Nanos,     lookup::by_path,          "lookup of one of 100,000 paths, 2 threads"),
     row("provide",        Itself(1_000, 100_000),        AtMost(2.0),   "–",    Nanos,     services::provide,        "a value provided by one of 100,000 children against one of 1,000"),

@@ -9,7 +9,8 @@
 //! 1. While no tree of the process is measured, a poll reads no clock for this and writes nothing: see `task`.
 //! 2. A poll that is measured takes no lock. It allocates once for each incarnation.
 //! 3. A poll is added when it returns. Until then, one of at most [`AT_A_TIME`] polls of the same incarnation is known to run.
-//! 4. A supervisor isn't measured: it works for its children.
+//! 4. The metric has each whole second as soon as a poll completes it, and the rest when the incarnation exits.
+//! 5. A supervisor isn't measured: it works for its children.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -22,6 +23,9 @@ use crate::status::BusyTime;
 
 /// How long a poll takes whose end is noted.
 const LONG: Duration = Duration::from_secs(1);
+
+#[cfg(feature = "metrics")]
+const SECOND: u64 = 1_000_000_000;
 
 /// How many polls of one incarnation are known to run at the same time: its own, and those of helpers on other threads.
 const AT_A_TIME: usize = 4;
@@ -83,10 +87,6 @@ impl PollTimes {
         self.base.checked_add(Duration::from_nanos(after))
     }
 
-    fn add(&self, took: Duration) {
-        self.total.fetch_add(nanos(took), Ordering::Relaxed);
-    }
-
     fn read(&self, now: Instant, wall_clock: impl Fn(Instant) -> SystemTime) -> BusyTime {
         let duration = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
         let began = self.running.iter().filter_map(|began| self.instant(began)).min();
@@ -106,6 +106,7 @@ fn nanos(time: Duration) -> u64 {
 
 /// A poll whose time is added when this is dropped.
 pub(super) struct TimedPoll<'a> {
+    incarnation: &'a Incarnation,
     times: &'a PollTimes,
     began: Instant,
     /// Where it is noted that the poll runs. `None` if no place was free.
@@ -121,16 +122,16 @@ impl<'a> TimedPoll<'a> {
         let take = |place: &&AtomicU64| {
             place.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
-        Some(Self { times, began, running: times.running.iter().find(take) })
+        Some(Self { incarnation, times, began, running: times.running.iter().find(take) })
     }
 }
 
 impl Drop for TimedPoll<'_> {
     fn drop(&mut self) {
-        let Self { times, began, running } = self;
+        let Self { incarnation, times, began, running } = self;
         let now = clock::real();
         let took = now.saturating_duration_since(*began);
-        times.add(took);
+        incarnation.add_busy(times, took);
         times.polls.fetch_add(1, Ordering::Relaxed);
         if nanos(took) > times.longest.load(Ordering::Relaxed) {
             times.longest.fetch_max(nanos(took), Ordering::Relaxed);
@@ -148,6 +149,7 @@ impl Drop for TimedPoll<'_> {
 ///
 /// Such code may block, so its wall time shows nothing. It isn't a poll.
 pub(super) struct TimedClosure<'a> {
+    incarnation: &'a Incarnation,
     times: &'a PollTimes,
     /// The CPU time that the thread had used before: those of tokio's pool are used again.
     before: Duration,
@@ -157,14 +159,14 @@ impl<'a> TimedClosure<'a> {
     /// `None` if the child isn't measured, or the platform doesn't tell.
     pub(super) fn new(incarnation: &'a Incarnation) -> Option<Self> {
         let times = incarnation.times(clock::real())?;
-        Some(Self { times, before: thread_time()? })
+        Some(Self { incarnation, times, before: thread_time()? })
     }
 }
 
 impl Drop for TimedClosure<'_> {
     fn drop(&mut self) {
         if let Some(now) = thread_time() {
-            self.times.add(now.saturating_sub(self.before));
+            self.incarnation.add_busy(self.times, now.saturating_sub(self.before));
         }
     }
 }
@@ -178,6 +180,32 @@ impl Incarnation {
     fn times(&self, now: Instant) -> Option<&PollTimes> {
         let times = || Box::new(PollTimes::new(now));
         self.is_timed().then(|| &**self.poll_times.get_or_init(times))
+    }
+
+    fn add_busy(&self, times: &PollTimes, took: Duration) {
+        let before = times.total.fetch_add(nanos(took), Ordering::Relaxed);
+        #[cfg(feature = "metrics")]
+        self.count_seconds(before / SECOND, before.saturating_add(nanos(took)) / SECOND);
+        #[cfg(not(feature = "metrics"))]
+        let _ = before;
+    }
+
+    /// Counts the seconds that a poll has completed.
+    #[cfg(feature = "metrics")]
+    fn count_seconds(&self, before: u64, after: u64) {
+        if after > before {
+            let seconds = Duration::from_secs(after - before);
+            self.parent.dead_letters.scope.busy(&self.path(), seconds);
+        }
+    }
+
+    /// Counts what no poll has counted: less than a second. The incarnation has exited.
+    #[cfg(feature = "metrics")]
+    pub(super) fn count_rest(&self) {
+        if let Some(times) = self.poll_times.get() {
+            let rest = times.total.load(Ordering::Relaxed) % SECOND;
+            self.parent.dead_letters.scope.busy(&self.path(), Duration::from_nanos(rest));
+        }
     }
 
     /// Returns the time that the polls have taken. `None` if that isn't measured.

@@ -166,6 +166,8 @@ impl Incarnation {
 
     /// Reports how the incarnation ended, or that it declined to start (`None`).
     pub(super) fn report_exit(&self, reason: Option<ExitReason>) {
+        #[cfg(feature = "metrics")]
+        self.count_rest();
         let (key, incarnation) = (self.key, self.number);
         self.parent.push_event(match reason {
             Some(reason) => MachineEvent::Exited { key, incarnation, reason },
@@ -337,11 +339,18 @@ pub(crate) mod orphan {
     use super::*;
 
     pub(crate) fn incarnation(number: IncarnationNumber) -> Arc<Incarnation> {
+        incarnation_of(&SupervisorShared::idle(), number)
+    }
+
+    pub(crate) fn incarnation_of(
+        parent: &Arc<SupervisorShared>,
+        number: IncarnationNumber,
+    ) -> Arc<Incarnation> {
         let key = Key::of_number(0);
         let identity =
             Arc::new(ChildIdentity { name: "child".into(), mailbox: None, config: None });
         let cause = StartCause::Initial;
-        let parent = SupervisorShared::idle();
+        let parent = Arc::clone(parent);
         Arc::new(Incarnation::new(parent, identity, (key, None), number, cause, false, None))
     }
 }

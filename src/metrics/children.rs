@@ -16,7 +16,8 @@ use std::time::Duration;
 use ::metrics::{Counter, Histogram, Label, Recorder, SharedString};
 
 use super::list::{
-    DEAD_LETTERS, EXITS, FAILED_RUNS, LONG_POLLS, Metric, RESTART_DELAY, RESTARTS, STARTS, STOP,
+    BUSY, DEAD_LETTERS, EXITS, FAILED_RUNS, LONG_POLLS, Metric, RESTART_DELAY, RESTARTS, STARTS,
+    STOP,
 };
 use super::recorder::{self, counter, histogram, shared};
 use crate::core::Key;
@@ -155,6 +156,8 @@ struct Shared {
     names: Mutex<Option<Names>>,
     /// The counters by the name of the child. Children without a label of their own have none.
     counters: Mutex<HashMap<Box<str>, Counters>>,
+    /// The parts of seconds for which polls were busy that no counter has yet, by the same names.
+    busy_rests: Mutex<HashMap<Box<str>, Duration>>,
 }
 
 /// Counters by the name of their metric and their label `reason`, if they have one.
@@ -167,7 +170,8 @@ impl Scope {
         let label = undeclared.map_or(path, |above| &above.0.label).clone();
         let declared = undeclared.is_none();
         let names = Mutex::new(names.filter(|_| declared).cloned());
-        Self(Arc::new(Shared { label, declared, names, counters: Mutex::default() }))
+        let (counters, busy_rests) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { label, declared, names, counters, busy_rests }))
     }
 
     /// Replaces the names of the declared children, since the code was replaced.
@@ -248,6 +252,23 @@ impl Scope {
     /// Counts a poll of a child that has lasted long.
     pub(crate) fn long_poll(&self, child: &Path) {
         self.add(child, LONG_POLLS, None, 1);
+    }
+
+    /// Adds to the time for which polls of a child kept threads busy. The part of a second that is left over is counted with
+    /// a later call.
+    pub(crate) fn busy(&self, child: &Path, time: Duration) {
+        recorder::with(|recorder| {
+            let child = self.child_with_label(child);
+            let seconds = {
+                let mut rests = self.0.busy_rests.lock();
+                let rest = rests.entry(child.unwrap_or_default().into()).or_default();
+                *rest = rest.saturating_add(time);
+                let seconds = rest.as_secs();
+                *rest -= Duration::from_secs(seconds);
+                seconds
+            };
+            self.counter(child, BUSY, None, recorder).increment(seconds);
+        });
     }
 
     /// Adds to the number of failed runs of a child. Zero registers the metric.

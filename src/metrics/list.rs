@@ -125,6 +125,12 @@ pub(super) const FAILED_RUNS: Metric =
 pub(super) const LONG_POLLS: Metric =
     counter("verger_long_polls_total", PATH, "Polls that lasted 5 s or longer");
 
+/// In whole seconds, because the facade's counters are integers.
+pub(super) const BUSY: Metric = Metric {
+    unit: "seconds",
+    ..counter("verger_busy_seconds_total", PATH, "Time that polls have kept threads busy")
+};
+
 pub(super) const RELOADS: Metric = counter(
     "verger_reloads_total",
     &["path", "result"],
@@ -147,5 +153,6 @@ pub const ALL: &[Metric] = &[
     DEAD_LETTERS,
     FAILED_RUNS,
     LONG_POLLS,
+    BUSY,
     RELOADS,
 ];

@@ -20,6 +20,7 @@
 //! | `verger_dead_letters_total` | counter | count | `path`, `reason` | a message wasn't delivered, or a child was given up; without suppressed letters |
 //! | `verger_failed_runs_total` | counter | count | `path` | a run of a periodic child (feature `periodic`) has failed |
 //! | `verger_long_polls_total` | counter | count | `path` | a poll of a child has lasted 5 s |
+//! | `verger_busy_seconds_total` | counter | seconds | `path` | polls of a child have kept threads busy for another whole second, or the child exits |
 //! | `verger_reloads_total` | counter | count | `path`, `result` | a configuration was applied, or wasn't |
 //!
 //! # Labels

@@ -265,3 +265,72 @@ async fn a_child_with_its_own_thread_is_measured_once() {
         assert!(busy.total >= CPU && busy.total <= before.elapsed(), "{busy:?}");
     }
 }
+
+/// A recorder that adds up one counter, whatever its labels.
+#[cfg(feature = "metrics")]
+#[derive(Clone, Default)]
+struct BusySeconds(Arc<AtomicU64>);
+
+#[cfg(feature = "metrics")]
+mod recorder {
+    use metrics::{
+        Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    };
+
+    use super::{Arc, BusySeconds, Ordering};
+
+    impl CounterFn for BusySeconds {
+        fn increment(&self, value: u64) {
+            self.0.fetch_add(value, Ordering::Relaxed);
+        }
+
+        fn absolute(&self, _: u64) {
+            unreachable!("counters are incremented");
+        }
+    }
+
+    impl Recorder for BusySeconds {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            assert_eq!(key.name(), "verger_busy_seconds_total");
+            Counter::from_arc(Arc::new(self.clone()))
+        }
+
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::noop()
+        }
+    }
+}
+
+/// Rule: a whole second is counted by the poll that completes it, and the rest at the exit, together with the rests of
+/// incarnations before.
+#[cfg(feature = "metrics")]
+#[test]
+fn the_metric_has_whole_seconds_and_loses_none() {
+    let recorded = BusySeconds::default();
+    let _guard = metrics::set_default_local_recorder(&recorded);
+    let seconds = || recorded.0.load(Ordering::Relaxed);
+    let poll = |incarnation: &Incarnation| {
+        let began = clock::real().checked_sub(Duration::from_millis(700)).unwrap();
+        drop(TimedPoll::new(incarnation, began));
+    };
+    let first = measured();
+    poll(&first);
+    assert_eq!(seconds(), 0);
+    poll(&first);
+    assert_eq!(seconds(), 1, "1.4 s");
+    first.report_exit(None);
+    assert_eq!(seconds(), 1);
+    let second = orphan::incarnation_of(&first.parent, 2);
+    poll(&second);
+    assert_eq!(seconds(), 1);
+    second.report_exit(None);
+    assert_eq!(seconds(), 2, "2.1 s");
+}
