@@ -60,7 +60,9 @@ impl Sample {
     fn of(node: &Node) -> Self {
         let child = &node.child;
         let mailbox = child.mailbox.map_or(0, |it| u32::try_from(it.len).unwrap_or(u32::MAX));
-        Self { restarts: child.restarts, mailbox, busy_ms: 0 }
+        let busy = child.busy.as_ref().map_or(0, |it| it.total.millis());
+        let busy_ms = u32::try_from(busy).unwrap_or(u32::MAX);
+        Self { restarts: child.restarts, mailbox, busy_ms }
     }
 
     fn add(&mut self, below: Self) {

@@ -96,6 +96,9 @@ pub(super) const CHILDREN: Metric = gauge(
     "Children in this state that were added while the tree runs",
 );
 
+pub(super) const PROBLEMS: Metric =
+    gauge("verger_problems", "count", &["kind"], "Problems of this kind in the tree");
+
 pub(super) const LIMIT_USED: Metric = gauge(
     "verger_limit_used_ratio",
     "ratio",
@@ -147,6 +150,7 @@ pub const ALL: &[Metric] = &[
     INFO,
     CHILD_STATE,
     CHILDREN,
+    PROBLEMS,
     LIMIT_USED,
     MAILBOX_DEPTH,
     MAILBOX_CAPACITY,

@@ -14,6 +14,7 @@
 //! | `verger_info` | gauge | count | `version` | [`Gauges`] records: always 1 |
 //! | `verger_child_state` | gauge | count | `path`, `state` | [`Gauges`] records: 1 for the state of a declared child, 0 for the other seven |
 //! | `verger_children` | gauge | count | `supervisor`, `state` | [`Gauges`] records: the children in this state that were added while the tree runs |
+//! | `verger_problems` | gauge | count | `kind` | [`Gauges`] records: the [problems](crate::status::Status::problems) of this kind in the tree |
 //! | `verger_limit_used_ratio` | gauge | ratio | `path` | [`Gauges`] records: the used share of a restart limit: the child's own, or the one that all its children share |
 //! | `verger_mailbox_depth` | gauge | count | `path` | [`Gauges`] records: the messages in the mailboxes |
 //! | `verger_mailbox_capacity` | gauge | count | `path` | [`Gauges`] records: the messages that the mailboxes can hold |
@@ -29,6 +30,7 @@
 //!   tree runs is counted under the path of its supervisor, and so is everything below it. The number of paths
 //!   is therefore that of the declared children, however many connections a dynamic supervisor has. For
 //!   `verger_reloads_total`, it is the path of the root.
+//! * `kind`: the name of a [`ProblemKind`](crate::status::ProblemKind), such as `down` or `failed`.
 //! * `state`: a [`Lifecycle`](crate::Lifecycle) in lower case, such as `active`. `supervisor`: a path as above.
 //! * `reason` of an exit: the name of an [`ExitKind`](crate::ExitKind), such as `panicked`, or `ignored` for a child
 //!   that declined to start.

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use ::metrics::{Label, SharedString};
 
 use super::list::{
-    CHILD_STATE, CHILDREN, INFO, LIMIT_USED, MAILBOX_CAPACITY, MAILBOX_DEPTH, Metric,
+    CHILD_STATE, CHILDREN, INFO, LIMIT_USED, MAILBOX_CAPACITY, MAILBOX_DEPTH, Metric, PROBLEMS,
 };
 use super::recorder::{self, gauge, shared};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::status::{ChildInfo, ChildKind, Node, Status};
+use crate::status::{ChildInfo, ChildKind, Node, ProblemKind, Status};
 
 /// Sets the gauges from snapshots of a tree.
 ///
@@ -30,6 +30,7 @@ use crate::status::{ChildInfo, ChildKind, Node, Status};
 ///   while a supervisor isn't running. Limits that are counted under one path share a gauge, which has the highest
 ///   value.
 /// * `verger_mailbox_depth` and `verger_mailbox_capacity` are sums over all children that are counted under one path.
+/// * `verger_problems` counts the [problems](Status::problems) of the snapshot by kind.
 /// * `verger_info` is always 1.
 ///
 /// ```
@@ -97,6 +98,11 @@ impl Sample {
     fn of(status: &Status) -> Self {
         let mut sample = Self::default();
         sample.add(INFO, status.program.verger.into(), "", 1.0);
+        let problems = status.problems();
+        for kind in ProblemKind::ALL {
+            let count = problems.iter().filter(|problem| problem.kind == *kind).count();
+            sample.add(PROBLEMS, kind.word().into(), "", count as f64);
+        }
         for (path, counted) in counted(status) {
             let path = shared(path.as_str());
             for state in Lifecycle::ALL {

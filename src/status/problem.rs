@@ -22,6 +22,8 @@ use crate::string_enum::string_enum;
 
 /// For how long a failure, or a long poll, is a problem of a child that works again.
 const RECENT: Duration = Duration::from_secs(300);
+/// How long a poll takes that is a problem.
+const LONG_POLL: Duration = Duration::from_secs(1);
 /// For how long a mailbox is nearly full until that is a problem.
 const FULL_FOR: Duration = Duration::from_secs(10);
 
@@ -85,6 +87,9 @@ pub enum ProblemKind {
     Mailbox,
     /// At least 80 % of a limit on restarts is used.
     Limit,
+    /// A poll of the child has taken more than 1 s within the last 5 minutes, or one lasts that long that hasn't returned.
+    /// Known while polls are [measured](super::BusyTime).
+    LongPoll,
     /// The child is ready again, and has failed within the last 5 minutes.
     Failed,
 }
@@ -97,6 +102,7 @@ string_enum!(
     Lease = "lease",
     Mailbox = "mailbox",
     Limit = "limit",
+    LongPoll = "long_poll",
     Failed = "failed",
 );
 
@@ -161,6 +167,7 @@ impl Node {
             lease(child),
             mailbox(child),
             limit(child, limits),
+            long_poll(child),
             failed(child),
         ];
         problems.extend(found.into_iter().flatten().map(|found| Problem {
@@ -273,6 +280,20 @@ fn limit(child: &ChildInfo, supervisor: Option<&SupervisorInfo>) -> Option<Found
     }
     let text = format!("restarts used: {}", window(used, max, period));
     Some(Found::new(ProblemKind::Limit, text))
+}
+
+fn long_poll(child: &ChildInfo) -> Option<Found> {
+    let busy = child.busy.as_ref()?;
+    if let Some(polling) = busy.polling.filter(|polling| *polling > LONG_POLL) {
+        let text = format!("a poll has lasted {} and hasn't returned", seconds(polling));
+        let since = now(child).checked_sub(polling);
+        return Some(Found { since, ..Found::new(ProblemKind::LongPoll, text) });
+    }
+    let ended = busy.long_at?;
+    let ago = now(child).duration_since(ended).ok().filter(|ago| *ago <= RECENT)?;
+    let longest = HumanDuration(Duration::from_millis(u64::try_from(busy.longest.as_millis()).unwrap_or(u64::MAX)));
+    let text = format!("a poll of more than 1s returned {} ago; the longest took {longest}", seconds(ago));
+    Some(Found::new(ProblemKind::LongPoll, text).since(ended))
 }
 
 fn failed(child: &ChildInfo) -> Option<Found> {

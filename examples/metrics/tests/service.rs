@@ -115,7 +115,7 @@ fn the_dashboard_queries_each_metric_of_verger_and_no_other() {
     let (mut queries, mut variables) = (Vec::new(), Vec::new());
     texts(&dashboard, "expr", &mut queries);
     texts(&dashboard, "query", &mut variables);
-    assert_eq!(queries.len(), 21);
+    assert_eq!(queries.len(), 22);
     let mut queried = BTreeSet::new();
     for query in queries.iter().chain(&variables) {
         let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
