@@ -116,6 +116,11 @@ async fn a_plan_is_shown_first_and_applied_by_its_id_unless_the_file_has_changed
     let second = plan().await;
     assert_eq!(reload(&second["id"]).await, (200, "reloaded: 1 change, 0 unchanged".to_owned()));
     assert_eq!(shutdown().await, "9s");
+    let past = server.get("/api/events?under=app").await.json();
+    let reloaded = past["entries"].as_array().unwrap().iter().find(|it| it["event"] == "reloaded");
+    let reloaded = reloaded.map(|it| (&it["path"], &it["text"]));
+    let text = json!("reloaded: 1 change, 0 unchanged, by console: a test");
+    assert_eq!(reloaded, Some((&json!("app"), &text)));
     let (status, text) = reload(&second["id"]).await;
     assert_eq!(status, 409, "it has been applied already: {text}");
     assert_eq!(reload(&json!("nothing")).await.0, 404);
