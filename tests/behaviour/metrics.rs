@@ -162,6 +162,8 @@ async fn a_hundred_thousand_dynamic_children_have_the_labels_of_their_supervisor
     assert_eq!(
         keys,
         [
+            "verger_busy_seconds_total path=app/conns",
+            "verger_busy_seconds_total path=app/db",
             "verger_exits_total path=app/conns reason=shutdown",
             "verger_exits_total path=app/db reason=shutdown",
             concat!("verger_info version=", env!("CARGO_PKG_VERSION")),

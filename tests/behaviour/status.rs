@@ -360,6 +360,13 @@ async fn every_time_in_json_is_a_number_of_milliseconds() {
         "held": false,
         "last_call": null,
         "explanation": null,
+        "problems": [{
+            "kind": "down",
+            "problem": "restarting, attempt 1 in 4.2s, last: failed: mqtt failed",
+            "cause": "failed: mqtt failed",
+            "since_ms": captured_at - 800,
+            "essential": true,
+        }],
         "mailbox": null,
         "supervisor": null,
         "children": [],
@@ -397,6 +404,7 @@ async fn every_time_in_json_is_a_number_of_milliseconds() {
         "held": false,
         "last_call": null,
         "explanation": null,
+        "problems": [],
         "mailbox": null,
         "supervisor": {
             "strategy": "one_for_one",
