@@ -75,7 +75,7 @@ pub(super) fn report(
             bounded!(
                 (bounds, child, Killed), INFO, target: "verger::shutdown",
                 "aborted at the end of its drain",
-                %child, incarnation, took = ?report.after(now)
+                %child, incarnation, took = ?rounded(report.after(now))
             );
         }
         (Lifecycle::Deactivating, Lifecycle::Stopped) if killed == Some(AbortKind::Missed) => {
@@ -110,6 +110,8 @@ pub(super) struct Ended<'a> {
     pub(super) returned: bool,
     /// It is a child of a dynamic supervisor.
     pub(super) dynamic: bool,
+    /// Who has killed it, and why.
+    pub(super) killed_by: Option<&'a CallNote>,
 }
 
 /// The number of restarts that the limit had granted.
@@ -162,7 +164,7 @@ pub(super) fn decided(
     log: FailureLog,
     limit: &dyn Fn(u32) -> Option<String>,
 ) {
-    let Ended { incarnation, reason, lived, returned, dynamic } = end;
+    let Ended { incarnation, reason, lived, returned, dynamic, killed_by } = end;
     let lived = lived.map(|lived| field::debug(rounded(lived)));
     // Rendered only where the line is enabled.
     let cause = || reason.to_string();
@@ -172,19 +174,31 @@ pub(super) fn decided(
             if !admits(as_tracing(level)) {
                 return;
             }
-            let (delay, limit) = (rounded(delay), limit(attempt));
-            let Some(line) = bounds.count(child, LineKind::Restarting) else { return };
-            let (note, pause, unlogged) = match line {
-                LetterLine::Counted { .. } => (line.note(), None, None),
-                LetterLine::Last { pause, .. } => (line.note(), Some(field::debug(pause)), None),
-                LetterLine::Resumed { unlogged, .. } => (line.note(), None, Some(unlogged)),
+            let line = bounds.count(child, LineKind::Restarting);
+            let level = match (line, level) {
+                (Some(_), level) => level,
+                (None, LogLevel::Trace) => LogLevel::Trace,
+                (None, _) => LogLevel::Debug,
             };
+            if line.is_none() && !admits(as_tracing(level)) {
+                return;
+            }
+            let (delay, limit) = (rounded(delay), limit(attempt));
+            let note = line.map_or("", LetterLine::note);
+            let (pause, unlogged) = match line {
+                Some(LetterLine::Last { pause, .. }) => (Some(field::debug(pause)), None),
+                Some(LetterLine::Resumed { unlogged, .. }) => (None, Some(unlogged)),
+                Some(LetterLine::Counted { .. }) | None => (None, None),
+            };
+            let by = killed_by.map(|call| &*call.by);
+            let why = killed_by.and_then(|call| call.reason.as_deref());
             /// The level of a `tracing` event is a constant of its call site.
             macro_rules! restarting {
                 ($level:expr) => {
                     event!(
                         target: "verger::restart", $level,
-                        %child, incarnation, cause = cause(), attempt, ?delay, limit, lived, pause, unlogged,
+                        %child, incarnation, cause = cause(), by, reason = why, attempt, ?delay, limit, lived,
+                        pause, unlogged,
                         "restarting{note}"
                     )
                 };

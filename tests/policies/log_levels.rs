@@ -165,3 +165,46 @@ async fn each_call_that_changes_a_child_is_a_line() {
     assert_eq!(called, expected);
     app.stop("done").await.unwrap();
 }
+
+/// Rule: an operator who reads only the lines of restarts learns who has killed a child, and why.
+#[tokio::test(start_paused = true)]
+async fn the_line_about_a_restart_names_who_has_killed_the_child() {
+    let log = Log::at(LevelFilter::WARN);
+    let second = Duration::from_secs(1);
+    let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+    let app = start(Supervisor::builder("app").child(db.backoff(Backoff::constant(second)))).await;
+    app.on_behalf_of("alice", "it hangs").kill("db").await.unwrap();
+    sleep(2 * second).await;
+    // A call without a caller isn't hers.
+    app.kill("db").await.unwrap();
+    sleep(2 * second).await;
+    // Neither is a failure.
+    app.on_behalf_of("bob", "").kill("db").await.unwrap();
+    sleep(2 * second).await;
+    let cause = |line: String| {
+        line.split("cause=").nth(1).unwrap().split(" attempt").next().unwrap().to_owned()
+    };
+    let causes: Vec<_> = log.lines().into_iter().map(cause).collect();
+    assert_eq!(
+        causes,
+        [r#""aborted" by="alice" reason="it hangs""#, r#""aborted""#, r#""aborted" by="bob""#]
+    );
+    app.stop("done").await.unwrap();
+}
+
+/// Rule: a restart that isn't logged because there were many is found at `DEBUG`, as every other line is.
+#[tokio::test(start_paused = true)]
+async fn restarts_during_a_pause_are_logged_at_debug() {
+    let log = Log::at(LevelFilter::DEBUG);
+    let second = Duration::from_secs(1);
+    let fails = worker("fails", async |_: Context| -> Exit { Err("at once".into()) });
+    let fails = fails.backoff(Backoff::constant(second));
+    let app = start(Supervisor::builder("app").unlimited_restarts().child(fails)).await;
+    sleep(11 * second + second / 2).await;
+    let levels: Vec<_> = lines(&log, "verger::restart: restarting")
+        .iter()
+        .map(|line| line.split(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(levels, [vec!["WARN"; 10], vec!["DEBUG"; 2]].concat());
+    app.stop("done").await.unwrap();
+}

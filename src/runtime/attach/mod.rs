@@ -283,7 +283,7 @@ impl Attachments {
             if let Effect::Decided { key, decision: Decision::Restart { .. }, .. } = effect {
                 self.recent.restarted = Some(*key);
             }
-            reports::before(effect, self.recent.restarted, view);
+            reports::before(effect, &self.recent, view);
         }
     }
 

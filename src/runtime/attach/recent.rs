@@ -95,11 +95,19 @@ impl Recent {
                     "stop_child" | "terminate_child" | "restart" | "resume" | "restart_child"
                 )
             }
+            // Otherwise the next kill would seem to be made by the caller of an earlier one.
+            "kill" => call == "kill",
             _ => false,
         };
         if self.calls.get(&key).is_some_and(is_superseded) {
             self.calls.remove(&key);
         }
+    }
+
+    /// Returns who has killed the child, and why, if the call named its caller.
+    pub(super) fn killed_by(&self, key: Key) -> Option<&CallNote> {
+        let kill = self.calls.get(&key).filter(|recent| recent.call == "kill");
+        kill.map(|recent| &*recent.note)
     }
 
     /// Notes a hold, unless there is one.

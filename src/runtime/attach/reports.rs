@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::StepView;
+use super::recent::Recent;
 use crate::core::{Decision, Effect, IncarnationNumber, Key, Report};
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
@@ -16,9 +17,9 @@ use crate::runtime::log;
 use crate::status::EventKind;
 
 /// Tells of an effect.
-pub(super) fn before(effect: &Effect, restarted: Option<Key>, view: &StepView<'_>) {
+pub(super) fn before(effect: &Effect, recent: &Recent, view: &StepView<'_>) {
     match effect {
-        Effect::Report(report) => tell_edge(report, restarted, view),
+        Effect::Report(report) => tell_edge(report, recent.restarted, view),
         Effect::Decided { key, incarnation, reason, decision, restart_type, lived, log } => {
             // A failure that was decided on later has the lifetime that the machine remembers.
             let exit = view.exit_of(*key, *incarnation);
@@ -26,7 +27,10 @@ pub(super) fn before(effect: &Effect, restarted: Option<Key>, view: &StepView<'_
             let returned =
                 *restart_type == RestartType::Permanent && matches!(**reason, ExitReason::Normal);
             let dynamic = view.blueprint.is_dynamic();
-            let end = log::Ended { incarnation: *incarnation, reason, lived, returned, dynamic };
+            let by_kill = matches!(**reason, ExitReason::Aborted);
+            let killed_by = by_kill.then(|| recent.killed_by(*key)).flatten();
+            let incarnation = *incarnation;
+            let end = log::Ended { incarnation, reason, lived, returned, dynamic, killed_by };
             tell_decision(*key, reason, end, *decision, *log, view);
         }
         Effect::Removed { key, incarnation } => {
