@@ -4,6 +4,7 @@ mod application;
 mod entry;
 mod examples;
 mod host;
+mod incident;
 mod json_log;
 mod own_process;
 #[cfg(feature = "periodic")]
