@@ -41,8 +41,8 @@ const SNAPSHOT: Duration = Duration::from_secs(2);
 /// | `/readyz` | the tree [is ready](Status::is_ready) | it isn't, or it is about to stop |
 /// | `/startupz` | the first start is complete | it is not |
 ///
-/// The body of an answer with 503 names each problem in a line. With `?verbose`, the body of any answer ends
-/// with the whole tree as text. `/livez` doesn't look at dependencies: a database that is down must not
+/// The body of an answer with 503 names each problem in a line. With `?verbose`, the body of `/readyz` also names the
+/// [problems](Status::problems) that leave the tree ready, and any body ends with the whole tree as text. `/livez` doesn't look at dependencies: a database that is down must not
 /// restart the services that need it.
 ///
 /// ```
