@@ -4,8 +4,8 @@ mod application;
 mod entry;
 mod examples;
 mod host;
-mod incident;
 mod json_log;
+mod one_incident;
 mod own_process;
 #[cfg(feature = "periodic")]
 mod panics;

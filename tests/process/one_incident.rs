@@ -32,13 +32,13 @@ fn program() {
 /// Returns the log of the example, without the lines of the harness.
 fn log(format: &str) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "incident::program", "--nocapture", "--test-threads", "2"]);
+    command.args(["--exact", "one_incident::program", "--nocapture", "--test-threads", "2"]);
     let output = command.env(CHOICE, "yes").env("LOG", format).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().filter(|line| line.starts_with("2026-") || line.starts_with('{'));
     // The example's module, which is a program in the chapter.
-    lines.map(|line| line.replace("process::incident::incident", "incident") + "\n").collect()
+    lines.map(|line| line.replace("process::one_incident::incident", "incident") + "\n").collect()
 }
 
 /// A directory with both logs. It is removed when this is dropped.
