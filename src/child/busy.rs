@@ -1,7 +1,7 @@
 //! The time that the polls of a child take.
 //!
 //! It is measured while a console or metrics show it, which `busy_guard` tells, or as a root sets it with
-//! [`busy_time`](crate::SupervisorBuilder::busy_time). The parts of an incarnation run in polls of its own task and of
+//! [`busy_time`](crate::SupervisorBuilder::busy_time). The parts of an incarnation run in polls of its task and of
 //! its helpers, whose wall time is measured, and in closures on other threads, whose CPU time is.
 //!
 //! # Invariants
@@ -40,7 +40,7 @@ pub(crate) struct BusySwitch {
 }
 
 impl BusySwitch {
-    /// `setting`: that of the root's builder.
+    /// `setting`: the one of the root's builder.
     pub(crate) fn new(setting: Option<bool>) -> Self {
         let always = (setting == Some(true)).then(Observers::of_times);
         Self { users: AtomicUsize::new(always.iter().count()), _always: always }

@@ -339,7 +339,7 @@ impl Drop for Observers {
 
 /// Whether a [`PollWatch`] exists.
 fn is_watched(observers: u64) -> bool {
-    observers % TIMES > 0
+    !observers.is_multiple_of(TIMES)
 }
 
 /// The slots of all threads that have polled a child while they were watched.

@@ -123,7 +123,7 @@ fn is_failure(event: &str) -> bool {
     matches!(event, "errored" | "unhealthy" | "leaked" | "lease_lost" | "deactivate_failed")
 }
 
-/// Returns the cause that is in force, or else that of the last failure.
+/// Returns the cause of a problem, or else the cause of the last failure.
 fn cause(problems: &[Problem], entries: &[&LoggedEvent]) -> Option<String> {
     let of_problem = problems.iter().find_map(|it| it.cause.clone());
     of_problem.or_else(|| {

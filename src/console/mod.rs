@@ -99,7 +99,7 @@
 // 1. A GET changes nothing. A POST changes something only if actions are allowed and its token is right.
 // 2. Every answer, also of an error, went through `guard::guard`.
 // 3. At most one snapshot is being taken for all clients, and at most one message composed, however many clients there are.
-// 4. Without a stream, one timer of the console is armed: that of the next sample.
+// 4. Without a stream, one timer of the console is armed, for the next sample.
 // 5. What is kept for a client that doesn't read is bounded: `stream::AHEAD` messages, which all clients share.
 // 6. A stream ends when the console closes. In a server of the user's, it ends when the tree begins to stop.
 // 7. The imports go in the order of the table.

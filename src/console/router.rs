@@ -45,7 +45,7 @@ impl Console {
     pub fn router(self, tree: &SupervisorHandle) -> Router {
         let names_token = self.actions && self.token.is_none();
         if let Some(problem) = self.header_problem() {
-            subscriber::error!(target: "verger::console", "{problem}");
+            subscriber::error!(target: "verger::console", problem, "no operator can be named");
         }
         let console = ConsoleShared::new(self, tree, Outside::default(), true);
         if names_token {

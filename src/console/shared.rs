@@ -208,7 +208,7 @@ impl Console {
 
     /// Names the operator by a header, such as `X-Forwarded-User`, that an authenticating proxy sets. Default: none.
     ///
-    /// An action is then logged and shown as that of `alice (header)`, and otherwise as that of `operator`, or of the name that
+    /// An action then names `alice (header)` as its caller in log and events, and otherwise `operator`, or the name that
     /// the client sends itself: `alice (typed)`. A name grants nothing, and is cut to 64 characters. The console must listen on a
     /// loopback address, behind the proxy: a client that reaches it directly could send any name. With any other address, the
     /// application ends with exit code 2.

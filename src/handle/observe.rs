@@ -340,7 +340,7 @@ impl SupervisorHandle {
         root.map_or_else(|| self.clone(), Self::new)
     }
 
-    /// Has the tree measured while the guard exists. `None` if its root has switched that off.
+    /// Has the tree measured while the guard exists. `None` if its root has switched it off.
     #[cfg(feature = "console")]
     pub(crate) fn measure_busy(&self) -> Option<crate::child::BusyGuard> {
         crate::child::BusyGuard::new(&self.supervisor)

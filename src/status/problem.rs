@@ -291,8 +291,11 @@ fn long_poll(child: &ChildInfo) -> Option<Found> {
     }
     let ended = busy.long_at?;
     let ago = now(child).duration_since(ended).ok().filter(|ago| *ago <= RECENT)?;
-    let longest = HumanDuration(Duration::from_millis(u64::try_from(busy.longest.as_millis()).unwrap_or(u64::MAX)));
-    let text = format!("a poll of more than 1s returned {} ago; the longest took {longest}", seconds(ago));
+    let longest = HumanDuration(Duration::from_millis(
+        u64::try_from(busy.longest.as_millis()).unwrap_or(u64::MAX),
+    ));
+    let text =
+        format!("a poll of more than 1s returned {} ago; the longest took {longest}", seconds(ago));
     Some(Found::new(ProblemKind::LongPoll, text).since(ended))
 }
 

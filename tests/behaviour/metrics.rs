@@ -157,7 +157,11 @@ async fn a_hundred_thousand_dynamic_children_have_the_labels_of_their_supervisor
     assert_eq!(recorded.gauge(&in_state("errored")), Some(0.0));
     let mut keys = recorded.keys();
     keys.retain(|key| !key.contains(" state=") && !key.contains(" kind="));
-    assert_eq!(recorded.keys().len() - keys.len(), 8 * 4 + 8, "of three children and one supervisor, and the problems");
+    assert_eq!(
+        recorded.keys().len() - keys.len(),
+        8 * 4 + 8,
+        "of three children and one supervisor, and the problems"
+    );
     keys.sort();
     assert_eq!(
         keys,

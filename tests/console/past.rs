@@ -16,7 +16,7 @@ async fn fails_once(ctx: Context) -> Exit {
     Ok(())
 }
 
-/// Rule: a failure of an hour ago is there with its cause, whatever short-lived children did since.
+/// Rule: a failure of an hour ago is there with its cause, although there were many short lives since.
 #[tokio::test(start_paused = true)]
 async fn fifty_lives_a_second_push_out_no_failure_of_another_child() {
     let gateway = worker("gateway", fails_once).backoff(Backoff::constant(secs(1)));

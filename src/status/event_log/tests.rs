@@ -75,7 +75,7 @@ fn two_operators_who_do_the_same_both_stay_in_the_history() {
     assert_eq!(lines(&log), expected);
 }
 
-/// Rule: the failure of an hour ago is there, whatever other children did since.
+/// Rule: the failure of an hour ago is there, although other children have done much since.
 #[test]
 fn a_flood_of_other_children_pushes_out_nothing_of_a_child() {
     let mut log = EventLog::new(100);
