@@ -1,4 +1,4 @@
-// The console's page in headless Chromium, against `examples/console.rs`. `.ci/run browser` builds the example and runs this.
+// The console's page as a whole, against `examples/console.rs`.
 //
 // Nothing here waits for a time: each step waits for what the page shows, and times are measured in the page.
 
@@ -7,56 +7,16 @@ import { mkdirSync, mkdtempSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { launch, serve } from './program.mjs';
+import { choose, json, open, restarted, row } from './page.mjs';
+import { serve } from './program.mjs';
 
 const SHOTS = process.env.VERGER_SCREENSHOTS
   ? fileURLToPath(new URL('../../book/src/console/', import.meta.url))
   : mkdtempSync(join(tmpdir(), 'verger-console-'));
 const MOST_BYTES = 150_000;
-
-let browser;
-/** What a page has said that it should not have: console messages, errors, violations of its policy. */
-const complaints = [];
-
-before(async () => { browser = await launch(); });
-after(async () => { await browser?.close(); });
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close();
-  assert.deepEqual(complaints.splice(0), [], 'the browser has nothing to complain about');
-});
-
-/** Opens a page in a context of its own, and waits for its tree. */
-async function open(url, { expected = () => false, wait = true, ...options } = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, ...options });
-  const page = await context.newPage();
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type()) && !expected(message.text())) complaints.push(`${message.type()}: ${message.text()}`);
-  });
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('dialog', (dialog) => complaints.push(`a script has opened a dialog: ${dialog.message()}`));
-  await page.goto(url);
-  if (wait) await page.locator('#connection', { hasText: /^live$/ }).waitFor();
-  return page;
-}
-
-const row = (page, path) => page.locator(`[role=row][data-path="${path}"]`);
-/** Selects a child whose row would move, because connections above it come and go: finds it by the filter first. */
-async function choose(page, path) {
-  await page.getByLabel('Filter').fill(path);
-  await row(page, path).locator('.label').click();
-}
-const json = (page, url) => page.evaluate(async (at) => (await fetch(at)).json(), url);
-
-/** Whether `node` has an incarnation after `before`. */
-async function restarted(page, path, before) {
-  await page.waitForFunction(async ([of, than]) => {
-    const { child } = await (await fetch(`api/child?path=${encodeURIComponent(of)}`)).json();
-    return child.incarnation > than && child.lifecycle === 'active';
-  }, [path, before]);
-}
 
 describe('a small tree', () => {
   let program;
