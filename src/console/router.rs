@@ -88,11 +88,12 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Where each file is served, and what it is.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 9] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/console.css", STYLE, include_str!("page/console.css")),
     ("/console.js", SCRIPT, include_str!("page/console.js")),
     ("/console/actions.js", SCRIPT, include_str!("page/console/actions.js")),
+    ("/console/api.js", SCRIPT, include_str!("page/console/api.js")),
     ("/console/detail.js", SCRIPT, include_str!("page/console/detail.js")),
     ("/console/format.js", SCRIPT, include_str!("page/console/format.js")),
     ("/console/model.js", SCRIPT, include_str!("page/console/model.js")),

@@ -5,6 +5,7 @@
 // 2. The page never shows old facts as live ones: without news for six seconds it says that it is disconnected, and its clock stops.
 
 import { ACTIONS, Actions, buttons } from './console/actions.js';
+import { get } from './console/api.js';
 import { Detail } from './console/detail.js';
 import { clock, duration, el, plural, reconcile, setAttr, setText, shape } from './console/format.js';
 import { Model } from './console/model.js';
@@ -54,13 +55,6 @@ function setState(next) {
   document.body.dataset.connection = state;
   setAttr($('connection'), 'data-state', state);
   setText($('connection'), state === 'disconnected' ? `disconnected at ${clock(Date.now())}, trying again` : state);
-}
-
-async function get(url) {
-  const response = await fetch(url);
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
 }
 
 /** Fetches a snapshot. */

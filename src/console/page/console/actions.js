@@ -1,8 +1,8 @@
 // Calls that change the tree: the actions, when they apply, and the dialog that confirms each. Knows the POST half of the API.
 //
 // 1. Nothing is sent before the dialog was confirmed.
-// 2. The token is kept for this tab only, and sent in a header.
 
+import { keepToken, post, token } from './api.js';
 import { el, reconcile, setAttr, setText } from './format.js';
 
 const $ = (id) => document.getElementById(id);
@@ -50,32 +50,6 @@ const EXPLAIN = {
   hold: 'The child isn’t started automatically until it is released. If it runs, it goes on.',
   release: 'The child is started automatically again.',
 };
-
-// A link with the token, such as the one that the program logs, must not stay in the history.
-const fromLink = /^#token=(.+)$/.exec(location.hash)?.[1];
-if (fromLink) {
-  sessionStorage.setItem('verger-token', decodeURIComponent(fromLink));
-  history.replaceState(null, '', location.pathname);
-}
-const token = () => sessionStorage.getItem('verger-token');
-
-/** Sends a call. Resolves with the answer; a refusal is an `Error` with the server's words and its `problem`. */
-async function post(url, body) {
-  let response;
-  try {
-    response = await fetch(url, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', 'X-Verger-Token': token() ?? '' },
-      body: JSON.stringify(body),
-    });
-  } catch {
-    throw Object.assign(new Error('the program can’t be reached'), { problem: 'unreachable' });
-  }
-  const answer = await response.json().catch(() => ({ error: `the program answered with status ${response.status}` }));
-  if (response.ok) return answer;
-  if (answer.problem === 'bad_token') sessionStorage.removeItem('verger-token');
-  throw Object.assign(new Error(answer.error), { problem: answer.problem });
-}
 
 /** Shows in the dialog why it stays open. The mistakes of a file have lines that point at a column. */
 function complain(text) {
@@ -129,7 +103,7 @@ function ask({ title, text, ok, danger = false, reason = true, confirm = null, a
         $('ask-confirm').focus();
         return;
       }
-      if ($('ask-token').value) sessionStorage.setItem('verger-token', $('ask-token').value.trim());
+      if ($('ask-token').value) keepToken($('ask-token').value.trim());
       complain('');
       $('ask-ok').disabled = true;
       try {
