@@ -1,19 +1,23 @@
-// The page: connects the tree, the details and the calls with the server, and the keyboard with all of them.
+// The page: connects the tree, the details and the calls with the server, and the keyboard and the address with all of them.
 //
-// 1. The stream carries changes, and a snapshot everything else. A snapshot is fetched at the start, after a gap, and from time
-//    to time, because mailboxes, limits and texts change without an event.
-// 2. The page never shows old facts as live ones: without news for six seconds it says that it is disconnected, and its clock stops.
+// 1. What the reader sees has an address: what is selected, which tab is open, what is filtered, and how the rows are sorted. A step
+//    with the arrow keys, or a letter of the filter, replaces the last address; everything else can be undone with *Back*.
+// 2. A hidden tab keeps its title up to date, and no more.
 
 import { ACTIONS, Actions, buttons } from './console/actions.js';
-import { get } from './console/api.js';
+import { readAddress, writeAddress } from './console/address.js';
+import { keepToken } from './console/api.js';
+import { COLUMNS, STATES } from './console/columns.js';
 import { Detail } from './console/detail.js';
 import { clock, duration, el, plural, reconcile, setAttr, setText, shape } from './console/format.js';
+import { Live } from './console/live.js';
 import { Model } from './console/model.js';
 import { Tree } from './console/tree.js';
 
-const SILENCE = 6_000;
-const RETRY = 2_000;
-const STATES = ['active', 'activating', 'restarting', 'errored', 'deactivating', 'stopped', 'resolved', 'discovered'];
+/** Facts that are older than this have their age beside them. */
+const OLD = 10_000;
+/** The time in which steps become one address. Browsers refuse more than a few a second. */
+const STEPS = 250;
 
 const $ = (id) => document.getElementById(id);
 
@@ -21,15 +25,54 @@ const model = new Model();
 const actions = new Actions(null, announce);
 const detail = new Detail(document.querySelector('.detail-pane'), model, actions);
 const tree = new Tree($('tree'), model, {
-  select: (path) => detail.select(path),
-  shown: (count) => setText($('shown'), count === model.order.length ? plural(count, 'row') : `${count.toLocaleString('en')} of ${plural(model.order.length, 'row')}`),
+  select: (path, how) => {
+    detail.select(path);
+    remember(how === 'click' ? 'push' : 'replace');
+  },
+  shown: (matching, held) => {
+    const all = plural(model.order.length, 'child', 'children');
+    const of = matching === model.order.length ? all : `${matching.toLocaleString('en')} of ${all}`;
+    setText($('shown'), held ? `${of} · held in place` : of);
+    setAttr($('shown'), 'title', held ? 'The rows don’t move while the pointer is over them.' : null);
+  },
+  sorted: (sort) => {
+    $('order').value = sort?.by ?? '';
+    remember('push');
+  },
   act: (name, path) => actions.run(name, model.nodes.get(path)),
   // Only the actions that apply now: the Overview says why the others don't.
   actions: (place, node) => {
-    const names = actions.info.actions ? Object.keys(ACTIONS).filter((name) => ACTIONS[name].row && !ACTIONS[name].refuse(node)) : [];
+    const names = actions.info?.actions ? Object.keys(ACTIONS).filter((name) => ACTIONS[name].row && !ACTIONS[name].refuse(node)) : [];
     buttons(place, node, names, { tabindex: -1 });
   },
 });
+const live = new Live(model, {
+  state: (state, text) => {
+    document.body.dataset.connection = state;
+    setAttr($('connection'), 'data-state', state);
+    setText($('connection'), text);
+    setAttr($('pause'), 'aria-pressed', String(state === 'paused'));
+    setText($('pause'), state === 'paused' ? 'Continue' : 'Pause');
+    if (state === 'live') tick();
+  },
+  replaced: () => {
+    actions.info = live.info;
+    if (wanted) show(wanted);
+    else tree.update();
+    header();
+    detail.render();
+  },
+  changed: (what, change) => {
+    header();
+    if (document.hidden) return;
+    if (what === 'structure' || (what === 'nodes' && tree.depends)) tree.update();
+    else if (what !== 'nothing') tree.render();
+    detail.render();
+    detail.refresh(change);
+  },
+  token: (send) => actions.token(send),
+});
+detail.follow = (path) => tree.select(path, { how: 'click' });
 
 /** Shows the result of a call in the line at the bottom, which a screen reader reads out. */
 function announce(text, isError = false) {
@@ -37,117 +80,78 @@ function announce(text, isError = false) {
   setText($('message'), `${clock(Date.now())} ${text}`);
 }
 
-// --- The connection ------------------------------------------------------------------------------
+// --- The address ---------------------------------------------------------------------------------
 
-let source = null;
-let state = 'connecting';
-let lastNews = 0;
-let retryTimer = null;
-/** The changes that a snapshot may not include yet, because it is up to half a second old. */
-let recent = [];
-/** The snapshots: whether one is being fetched, when the last one ended and how long it took, and when the next is due. */
-const fetched = { busy: false, ended: 0, took: 0, next: Infinity };
+/** The view of the address that isn't shown yet, because nothing is known of the tree. */
+let wanted = readAddress(location.hash);
+let stepped = null;
 
-function setState(next) {
-  model.freeze(Boolean(model.root) && next !== 'live');
-  if (next === state) return;
-  state = next;
-  document.body.dataset.connection = state;
-  setAttr($('connection'), 'data-state', state);
-  setText($('connection'), state === 'disconnected' ? `disconnected at ${clock(Date.now())}, trying again` : state);
-}
+/** The tab of a view that names none: what is wrong, or everything about the selected child. */
+const usual = (path) => (!path && $('tab-incidents') ? 'incidents' : 'overview');
 
-/** Fetches a snapshot. */
-async function snapshot() {
-  if (fetched.busy) return;
-  fetched.busy = true;
-  const began = performance.now();
-  try {
-    actions.info ??= await get('api/info');
-    const status = await get('api/status');
-    model.replace(status);
-    recent = recent.filter((change) => change.seq > status.seq);
-    for (const change of recent) model.apply(change);
-    tree.arrange();
-    header();
-    detail.render();
-  } finally {
-    fetched.busy = false;
-    fetched.ended = performance.now();
-    fetched.took = fetched.ended - began;
-    // The larger the tree, the longer until the next one.
-    fetched.next = fetched.ended + Math.max(2_000, 20 * fetched.took);
+/** Writes the address of what is shown now: `push` keeps the one before. */
+function remember(how) {
+  clearTimeout(stepped);
+  if (wanted || !model.root) return;
+  if (how === 'replace') {
+    stepped = setTimeout(write, STEPS, 'replace');
+    return;
   }
+  write(how);
 }
 
-function connect() {
-  clearTimeout(retryTimer);
-  source?.close();
-  source = new EventSource('api/stream');
-  source.addEventListener('open', async () => {
-    lastNews = Date.now();
-    // The process may be a different one by now.
-    actions.info = null;
-    recent = [];
-    model.freeze(false);
-    try {
-      await snapshot();
-      setState('live');
-      tick();
-    } catch {
-      lost();
-    }
-  });
-  source.addEventListener('change', (event) => changed(JSON.parse(event.data)));
-  // The browser tries again by itself after a lost connection, and not after a refusal.
-  source.addEventListener('error', lost);
+function write(how) {
+  const path = tree.current === model.root.path ? null : tree.current;
+  const tab = detail.tab === usual(path) ? null : detail.tab;
+  const hash = writeAddress({ ...tree.view, path, tab });
+  if (hash === location.hash) return;
+  history[`${how}State`](null, '', location.pathname + location.search + hash);
 }
 
-function lost() {
-  setState('disconnected');
-  if (source.readyState === EventSource.CLOSED) retryTimer = setTimeout(connect, RETRY);
-}
-
-function changed(change) {
-  lastNews = Date.now();
+/** Shows the view of an address. */
+function show(view) {
+  wanted = view;
   if (!model.root) return;
-  const tells = change.children.length + change.removed.length > 0;
-  if (tells) recent = [...recent.slice(-99), change];
-  const what = model.apply(change);
-  // Not at once, because a tree that changes so much may be large.
-  if (what === 'gap') fetched.next = Math.min(fetched.next, fetched.ended + Math.max(500, 4 * fetched.took));
-  if (what === 'structure' || (tree.narrowed && tells)) tree.arrange();
-  else if (tells) tree.render();
-  header();
-  detail.render();
-  detail.refresh();
+  const known = !view.path || model.nodes.has(view.path);
+  const path = known ? view.path : null;
+  $('filter').value = view.filter;
+  $('problems').checked = view.problems;
+  Object.assign(tree.view, { filter: view.filter, problems: view.problems });
+  tree.sort(view.sort);
+  tree.select(path ?? model.root.path);
+  detail.open(view.tab && $(`tab-${view.tab}`) ? view.tab : usual(path));
+  wanted = null;
+  if (!known) announce(`There is no ${view.path} any more.`, true);
 }
 
-$('pause').addEventListener('click', () => {
-  const pause = state !== 'paused';
-  setAttr($('pause'), 'aria-pressed', String(pause));
-  setText($('pause'), pause ? 'Continue' : 'Pause');
-  if (!pause) {
-    setState('connecting');
-    return connect();
+addEventListener('popstate', () => {
+  const view = readAddress(location.hash);
+  if (view.token) {
+    // A link with the token that was opened in this tab must not stay in the history.
+    keepToken(view.token);
+    history.replaceState(null, '', location.pathname + location.search + writeAddress(view));
+    live.start();
   }
-  clearTimeout(retryTimer);
-  source.close();
-  setState('paused');
+  show(view);
 });
+addEventListener('pagehide', () => { if (!wanted && model.root) write('replace'); });
+// Whoever opens a tab: a click, a key, or an incident.
+new MutationObserver(() => remember('push')).observe(document.querySelector('[role=tablist]'), { subtree: true, attributeFilter: ['aria-selected'] });
 
 // --- What moves by itself ------------------------------------------------------------------------
 
 function header() {
-  const { root, totals, program } = model;
+  const { root, counts, program } = model;
+  const problems = root.below.problems + (root.problems?.length ? 1 : 0);
+  document.title = `${problems ? `(${problems}) ` : ''}${root.path} · verger`;
+  if (document.hidden) return;
   setText($('root-name'), root.path);
-  document.title = `${root.below.problems ? `(${root.below.problems}) ` : ''}${root.path} · verger`;
-  const present = STATES.filter((name) => totals.lifecycle[name]);
+  const present = STATES.filter((name) => counts[name]).reverse();
   reconcile($('counts'), present, (name) => name, (name) => el('li', { 'data-state': name }, shape(name), el('b', { class: 'num' }), name),
-    (item, name) => setText(item.querySelector('b'), totals.lifecycle[name].toLocaleString('en')));
+    (item, name) => setText(item.querySelector('b'), counts[name].toLocaleString('en')));
   setAttr($('program'), 'title', `started ${clock(program.started_at_ms)}, process ${program.pid}`);
-  $('reload').hidden = !(actions.info.actions && actions.info.reload);
-  $('stop-tree').hidden = !actions.info.actions;
+  $('reload').hidden = !(actions.info?.actions && actions.info.reload);
+  $('stop-tree').hidden = !actions.info?.actions;
 }
 
 function tick() {
@@ -159,29 +163,36 @@ function tick() {
   // A rate of the first seconds says nothing.
   const soon = minutes * 60 < 10;
   setText($('rate'), soon ? '' : whole ? `${Math.round(count / minutes)} restarts/min` : `${plural(count, 'restart')} in ${duration(minutes * 60_000)}`);
+  const age = now - model.captured;
+  setText($('age'), age > OLD ? `mailboxes and texts ${duration(age)} old` : '');
   detail.render();
   return tree.render();
 }
 
 /** Once a second, or four times while a countdown in sight shows tenths. */
 function beat() {
-  let urgent = false;
-  if (state === 'live') {
-    urgent = tick();
-    if (Date.now() - lastNews > SILENCE) {
-      setState('disconnected');
-      connect();
-    } else if (!document.hidden && performance.now() > fetched.next) {
-      snapshot().catch(lost);
-    }
-  }
+  live.beat();
+  const urgent = live.state === 'live' && !document.hidden && tick();
   setTimeout(beat, urgent ? 250 : 1_000);
 }
 
 // --- The toolbar, and the keyboard ---------------------------------------------------------------
 
-$('filter').addEventListener('input', () => { tree.view.filter = $('filter').value; tree.arrange(); });
-$('problems').addEventListener('change', () => { tree.view.problems = $('problems').checked; tree.arrange(); });
+function filter() {
+  tree.view.filter = $('filter').value;
+  tree.arrange();
+  remember('replace');
+}
+
+$('filter').addEventListener('input', filter);
+$('problems').addEventListener('change', () => {
+  tree.view.problems = $('problems').checked;
+  tree.arrange();
+  remember('push');
+});
+$('order').append(el('option', { value: '', text: 'In order of the tree' }), ...COLUMNS.map(({ id, label }) => el('option', { value: id, text: `By ${label.toLowerCase()}` })));
+$('order').addEventListener('change', () => ($('order').value ? tree.sortBy($('order').value) : tree.sort(null)));
+$('pause').addEventListener('click', () => (live.state === 'paused' ? live.start() : live.pause()));
 $('fold').addEventListener('click', () => tree.foldAll(true));
 $('unfold').addEventListener('click', () => tree.foldAll(false));
 $('reload').addEventListener('click', () => actions.reload());
@@ -206,8 +217,10 @@ const KEYS = [
   [null, null, ['l'], () => detail.open('log', true)],
 ];
 const ANYWHERE = [
-  ['/', 'filter; Esc leads back', ['/'], () => { $('filter').focus(); $('filter').select(); }],
+  ['/', 'search; Esc leads back', ['/'], () => { $('filter').focus(); $('filter').select(); }],
   ['x', 'problems only', ['x'], () => $('problems').click()],
+  ['o  O', 'sort by the next column · the other way round', ['o'], () => tree.sortByNext()],
+  [null, null, ['O'], () => { if (tree.view.sort) tree.sort({ ...tree.view.sort, down: !tree.view.sort.down }); }],
   ['p', 'pause and continue', ['p'], () => $('pause').click()],
   ['?', 'this list', ['?'], help],
 ];
@@ -215,17 +228,18 @@ const ANYWHERE = [
 function act(name) {
   const node = model.nodes.get(tree.current);
   if (node) actions.run(name, node);
+  else announce(`${tree.current} is a group: unfold it, and choose one of its children.`, true);
 }
 
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
   const { target } = event;
   if (event.key === 'Escape' && target !== $('tree')) {
-    if (target === $('filter')) { $('filter').value = ''; tree.view.filter = ''; tree.arrange(); }
+    if (target === $('filter')) { $('filter').value = ''; filter(); }
     $('tree').focus();
     return;
   }
-  if (target.matches('input[type=search], input[type=text]')) {
+  if (target.matches('input[type=search], input[type=text], select')) {
     if (event.key === 'Enter' || event.key === 'ArrowDown') { event.preventDefault(); $('tree').focus(); }
     return;
   }
@@ -239,8 +253,7 @@ document.addEventListener('keydown', (event) => {
 function help() {
   const pairs = [...KEYS, ...ANYWHERE].filter(([keys]) => keys);
   $('help-keys').replaceChildren(...pairs.flatMap(([keys, what]) => [el('dt', {}, ...keys.split(/\s+/).map((key) => el('kbd', { text: key }))), el('dd', { text: what })]));
-  const words = ['active', 'activating', 'restarting', 'errored', 'unhealthy', 'held', 'deactivating', 'stopped', 'resolved', 'discovered'];
-  $('help-shapes').replaceChildren(...words.flatMap((name) => [el('dt', { 'data-state': name }, shape(name)), el('dd', { text: name })]));
+  $('help-shapes').replaceChildren(...[...STATES].reverse().flatMap((name) => [el('dt', { 'data-state': name }, shape(name)), el('dd', { text: name })]));
   $('help-dialog').showModal();
 }
 
@@ -250,5 +263,5 @@ for (const dialog of document.querySelectorAll('dialog')) {
 }
 
 $('tree').focus();
-connect();
+live.start();
 beat();

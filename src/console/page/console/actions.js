@@ -147,6 +147,11 @@ export class Actions {
     });
   }
 
+  /** Asks for the token that reading needs. Resolves with the answer of `send`, or with `null` if the dialog was cancelled. */
+  token(send) {
+    return this.#ask({ title: 'This console needs its token', text: [], ok: 'Continue', reason: false, needsToken: true, send });
+  }
+
   /** Stops the tree: asks twice, and the second time for the name of the root. */
   async stopTree(root) {
     const sure = await this.#ask({
@@ -187,7 +192,7 @@ export class Actions {
 
   async #ask(question) {
     try {
-      const answer = await ask({ needsToken: this.info.needs_token, ...question });
+      const answer = await ask({ needsToken: this.info?.needs_token, ...question });
       if (answer?.ok) this.announce(answer.text);
       return answer;
     } catch (error) {

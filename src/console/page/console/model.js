@@ -4,14 +4,20 @@
 //    its order: the server lists them by slots, which it uses again.
 // 2. A snapshot replaces everything; a change replaces the nodes that it names.
 // 3. Times are the server's. `now` is the local clock, corrected by the last snapshot.
+// 4. The server decides what a problem is. `counts` are by the word that a row shows, without the root.
 
 const SAMPLES = 150;
+/** The shortest time over which a share of busy time says something. */
+const SHARE_OVER = 1_000;
 const NOTHING = Object.freeze({ children: 0, problems: 0, restarts: 0, mail: 0 });
 
-const parentPath = (path) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : null);
+export const parentPath = (path) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : null);
+
+/** What is wrong with the child, the worst first. */
+export const problemsOf = (node) => node.problems ?? [];
 
 /** Whether the child needs attention. */
-export const isProblem = (node) => !node.ready || node.held || node.healthy === false || Boolean(node.alarming) || Boolean(node.limit?.reached);
+export const isProblem = (node) => problemsOf(node).length > 0;
 
 /** The word for a child's state: that of its lifecycle, unless a more urgent one applies. */
 export function stateOf(node) {
@@ -26,6 +32,9 @@ export class Model {
   root = null;
   totals = null;
   program = null;
+  counts = {};
+  /** When the last snapshot was taken. What changes without an event is as old as that. */
+  captured = null;
   #skew = 0;
   #estimates = [];
   #frozen = null;
@@ -48,13 +57,17 @@ export class Model {
     if (this.program?.started_at_ms !== status.program.started_at_ms) this.#samples.clear();
     this.totals = status.totals;
     this.program = status.program;
-    this.nodes.clear();
+    const before = this.nodes;
+    const elapsed = this.captured === null ? 0 : status.captured_at_ms - this.captured;
+    this.captured = status.captured_at_ms;
+    this.nodes = new Map();
     const stack = [[status.root, null]];
     while (stack.length) {
       const [node, parent] = stack.pop();
       const below = node.children;
       node.children = null;
       this.#adopt(node, parent);
+      this.#share(node, before.get(node.path), elapsed);
       // The stack reverses them, so that siblings come out in their order.
       for (let i = below.length - 1; i >= 0; i--) stack.push([below[i], node]);
     }
@@ -85,32 +98,6 @@ export class Model {
     return structure ? 'structure' : 'nodes';
   }
 
-  /** The nodes to show, top to bottom. Sets each node's `shown` position among its siblings. */
-  rows({ filter, problems, folded }) {
-    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const narrowed = words.length > 0 || problems;
-    if (narrowed) {
-      for (const node of this.order) {
-        const matches = (word) => node.path.toLowerCase().includes(word) || stateOf(node).startsWith(word);
-        node.keep = (!problems || isProblem(node)) && words.every(matches);
-      }
-      // A node that is kept keeps its ancestors, which come before it.
-      for (let i = this.order.length - 1; i > 0; i--) if (this.order[i].keep) this.order[i].parent.keep = true;
-    }
-    const rows = [];
-    let hiddenBelow = Infinity;
-    for (const node of this.order) {
-      node.shownKids = 0;
-      if (node.level > hiddenBelow) continue;
-      hiddenBelow = Infinity;
-      if (narrowed && !node.keep) continue;
-      if (folded.has(node.path) && !narrowed) hiddenBelow = node.level;
-      if (node.parent) node.position = ++node.parent.shownKids;
-      rows.push(node);
-    }
-    return rows;
-  }
-
   /** The samples of a child, oldest first, and their sums if it is a supervisor. */
   samples(path) {
     return this.#samples.get(path) ?? [];
@@ -132,10 +119,19 @@ export class Model {
     return Math.max(...this.#estimates);
   }
 
+  /** Sets the share of the time since the last snapshot that the child's polls took; of its whole life if that says too little. */
+  #share(node, before, elapsed) {
+    if (!node.busy) return;
+    const same = before?.busy && before.incarnation === node.incarnation;
+    if (same && elapsed < SHARE_OVER) return void (node.share = before.share);
+    const [busy, over] = same ? [node.busy.total_ms - before.busy.total_ms, elapsed] : [node.busy.total_ms, this.captured - node.started_at_ms];
+    node.share = over >= SHARE_OVER ? Math.max(0, busy / over) : null;
+  }
+
   #adopt(node, parent) {
     node.parent = parent;
     node.kids = [];
-    node.level = parent ? parent.level + 1 : 1;
+    node.depth = parent ? parent.depth + 1 : 0;
     node.name = parent ? node.path.slice(parent.path.length + 1) : node.path;
     node.serial = Number(/#(\d+)$/.exec(node.name)?.[1] ?? 0);
     this.nodes.set(node.path, node);
@@ -163,6 +159,7 @@ export class Model {
     while (stack.length) {
       const node = stack.pop();
       this.order.push(node);
+      node.place = this.order.length - 1;
       // Others have no serial number, and keep their order.
       node.kids.sort((a, b) => a.serial - b.serial);
       for (let i = node.kids.length - 1; i >= 0; i--) stack.push(node.kids[i]);
@@ -172,8 +169,11 @@ export class Model {
 
   #sum() {
     for (const node of this.order) node.below = node.kids.length ? { children: 0, problems: 0, restarts: 0, mail: 0 } : NOTHING;
+    this.counts = {};
     for (let i = this.order.length - 1; i > 0; i--) {
       const { parent, below, restarts, mailbox } = this.order[i];
+      const state = stateOf(this.order[i]);
+      this.counts[state] = (this.counts[state] ?? 0) + 1;
       parent.below.children += below.children + 1;
       parent.below.problems += below.problems + (isProblem(this.order[i]) ? 1 : 0);
       parent.below.restarts += below.restarts + restarts;
