@@ -5,6 +5,7 @@
 //! cargo run --example console --features console,mailbox                    http://127.0.0.1:7007
 //! cargo run --example console --features console,mailbox -- 0               any port
 //! cargo run --example console --features console,mailbox -- --children 10000
+//! cargo run --example console --features console,mailbox -- --churn 3000    and as many short lives, as fast as it can
 //! ```
 //!
 //! It ends at Ctrl-C, or when an operator stops the tree in the console.
@@ -116,7 +117,21 @@ async fn listener(ctx: Context) -> Exit {
     Ok(())
 }
 
-fn tree(children: usize, store: &DeadLetterStore) -> SupervisorBuilder {
+/// Fails once, before it starts as many short lives as it is told to, as quickly as it can.
+async fn churn(ctx: Context, lives: usize) -> Exit {
+    if ctx.incarnation() == 1 {
+        return Err("relation \"invoices\" doesn't exist: run the migrations".into());
+    }
+    let lived = ctx.parent().supervisor("app/churn/lives").await?;
+    for number in 0..lives {
+        lived.start_once("life", async |_: Context| Exit::Ok(())).await?;
+        ctx.set_status(format!("{} of {lives} lives", number + 1));
+    }
+    ctx.cancelled().await;
+    Ok(())
+}
+
+fn tree(children: usize, lives: usize, store: &DeadLetterStore) -> SupervisorBuilder {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(20));
     let (address, mailbox) = mailbox_with_capacity(5);
     let mailbox = mailbox.overflow(Overflow::DropOldest);
@@ -138,24 +153,34 @@ fn tree(children: usize, store: &DeadLetterStore) -> SupervisorBuilder {
     });
     let app = Supervisor::builder("app").dead_letter_store(store);
     let app = app.child(worker("db", db)).child(ingest).child(http).child(jobs);
-    if children > 0 { app.child(crowd) } else { app }
+    let app = if children > 0 { app.child(crowd) } else { app };
+    if lives == 0 {
+        return app;
+    }
+    let soon = Backoff::constant(Duration::from_millis(100));
+    app.child(
+        Supervisor::builder("churn")
+            .child(DynamicSupervisor::builder("lives"))
+            .child(worker("invoices", move |ctx| churn(ctx, lives)).backoff(soon)),
+    )
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let (mut port, mut children) = (7007_u16, 0_usize);
+    let (mut port, mut children, mut lives) = (7007_u16, 0_usize, 0_usize);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let number = match argument.as_str() {
-            "--children" => arguments.next(),
+            "--children" | "--churn" => arguments.next(),
             _ => Some(argument.clone()),
         };
         let Some(number) = number.and_then(|number| number.parse().ok()) else {
-            println!("usage: console [PORT] [--children N]");
+            println!("usage: console [PORT] [--children N] [--churn N]");
             return ExitCode::from(2);
         };
         match argument.as_str() {
             "--children" => children = number,
+            "--churn" => lives = number,
             _ => port = u16::try_from(number).unwrap_or(0),
         }
     }
@@ -179,5 +204,5 @@ async fn main() -> ExitCode {
     let store = DeadLetterStore::ring(500);
     let console = Console::new().allow_actions(true).token(TOKEN);
     let console = console.log_lines(&lines).dead_letter_store(&store);
-    Application::new(tree(children, &store)).console_on(listener, console).run().await
+    Application::new(tree(children, lives, &store)).console_on(listener, console).run().await
 }

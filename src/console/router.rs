@@ -88,19 +88,27 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Where each file is served, and what it is.
-const FILES: [(&str, &str, &str); 14] = [
+const FILES: [(&str, &str, &str); 22] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/console.css", STYLE, include_str!("page/console.css")),
     ("/console.js", SCRIPT, include_str!("page/console.js")),
     ("/console/actions.js", SCRIPT, include_str!("page/console/actions.js")),
     ("/console/address.js", SCRIPT, include_str!("page/console/address.js")),
     ("/console/api.js", SCRIPT, include_str!("page/console/api.js")),
+    ("/console/ask.js", SCRIPT, include_str!("page/console/ask.js")),
     ("/console/columns.js", SCRIPT, include_str!("page/console/columns.js")),
+    ("/console/config.js", SCRIPT, include_str!("page/console/config.js")),
     ("/console/detail.js", SCRIPT, include_str!("page/console/detail.js")),
     ("/console/format.js", SCRIPT, include_str!("page/console/format.js")),
+    ("/console/history.js", SCRIPT, include_str!("page/console/history.js")),
+    ("/console/incidents.js", SCRIPT, include_str!("page/console/incidents.js")),
+    ("/console/letters.js", SCRIPT, include_str!("page/console/letters.js")),
+    ("/console/lists.js", SCRIPT, include_str!("page/console/lists.js")),
     ("/console/live.js", SCRIPT, include_str!("page/console/live.js")),
     ("/console/model.js", SCRIPT, include_str!("page/console/model.js")),
+    ("/console/overview.js", SCRIPT, include_str!("page/console/overview.js")),
     ("/console/rows.js", SCRIPT, include_str!("page/console/rows.js")),
+    ("/console/samples.js", SCRIPT, include_str!("page/console/samples.js")),
     ("/console/stream.js", SCRIPT, include_str!("page/console/stream.js")),
     ("/console/tree.js", SCRIPT, include_str!("page/console/tree.js")),
 ];

@@ -1,6 +1,6 @@
 // A console whose tree a test makes up: the files of the page as they are, and answers in the form of the program's.
 //
-// A change of the tree is a change of `status` and a call of `send`, which tells all open pages to read it.
+// A change of the tree is a change of `root` and a call of `send`, which tells all open pages to read it.
 
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -35,8 +35,14 @@ export function failing(cause, facts = {}) {
   };
 }
 
-/** Serves a tree with this root. `token`: what reading needs. */
-export async function fake(root, { token = null, streams = true } = {}) {
+/** An entry of the events. */
+export const entry = (path, text, facts = {}) => ({ path, incarnation: 1, count: 1, first_at_ms: Date.now() - 5_000, last_at_ms: Date.now() - 5_000, seq: 1, level: 'info', event: 'active', text, ...facts });
+
+/**
+ * Serves a tree with this root. `token`: what reading needs. `own` has answers by what comes after `api/`: a value, or a function of the
+ * query, whose promise may stay without a result.
+ */
+export async function fake(root, { token = null, streams = true, ...own } = {}) {
   const pages = new Set();
   let seq = 1;
   const status = () => ({
@@ -44,13 +50,14 @@ export async function fake(root, { token = null, streams = true } = {}) {
     totals: { children: 0, lifecycle: {}, starts: 0, restarts: 0, failures: 0, dead_letters: 0 }, root: server.root,
   });
   const answers = {
-    'api/info': () => ({ root: 'app', actions: false, reload: false, log: false, replay: false, verger: '1.2.3', needs_token: true, read_token: token !== null, identity: null }),
-    'api/status': status,
-    'api/events': () => ({ missed: 0, dropped_before_ms: null, entries: [] }),
-    'api/incidents': () => ({ from_ms: 0, dropped_before_ms: null, incidents: [] }),
-    'api/samples': () => ({ every_ms: 2_000, samples: [] }),
-    'api/dead-letters': () => ({ missed: 0, letters: [] }),
-    'api/config': () => ({ values: [] }),
+    info: { root: 'app', actions: false, reload: false, log: false, replay: false, verger: '1.2.3', needs_token: true, read_token: token !== null, identity: null },
+    status,
+    events: { missed: 0, dropped_before_ms: null, entries: [] },
+    incidents: { from_ms: 0, dropped_before_ms: null, incidents: [] },
+    samples: { every_ms: 2_000, samples: [] },
+    'dead-letters': { missed: 0, letters: [] },
+    config: { values: [] },
+    ...own,
   };
   const send = (change = {}) => {
     const message = JSON.stringify({ seq, captured_at_ms: Date.now(), totals: null, children: [], removed: [], events: [], resync: false, ...change });
@@ -70,7 +77,16 @@ export async function fake(root, { token = null, streams = true } = {}) {
         response.on('close', () => pages.delete(response));
         return response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('retry: 1000\n\n');
       }
-      return answers[path] ? json(200, answers[path]()) : json(404, { error: 'not found', problem: 'not_found' });
+      const name = path.slice(4);
+      if (request.method === 'POST') {
+        let text = '';
+        for await (const part of request.setEncoding('utf8')) text += part;
+        server.calls.push([name, JSON.parse(text)]);
+        return json(...server.answer(name, JSON.parse(text)));
+      }
+      const answer = answers[name];
+      if (!answer) return json(404, { error: 'not found', problem: 'not_found' });
+      return json(200, typeof answer === 'function' ? await answer(Object.fromEntries(new URL(request.url, 'http://fake').searchParams)) : answer);
     }
     try {
       const text = await readFile(new URL(path, PAGE));
@@ -87,6 +103,11 @@ export async function fake(root, { token = null, streams = true } = {}) {
     /** How many streams have been opened, and are open. */
     opened: 0,
     get open() { return pages.size; },
+    /** What `GET` requests are answered with, by the name after `api/`. */
+    answers,
+    /** The calls, each with its name and content, and the status and the answer that each gets. */
+    calls: [],
+    answer: (name, { path }) => [200, { ok: true, text: `${name} ${path}` }],
     /** Sends a change, such as `{ children }`. Without one, pages read the whole tree again. */
     send(change) {
       seq += 1;

@@ -8,8 +8,8 @@ import { chromium } from 'playwright-core';
 const PROGRAM = process.env.VERGER_CONSOLE_EXAMPLE ?? new URL('../../target/release/examples/console', import.meta.url).pathname;
 
 /** Starts the example, and waits for the line that says where its console is. */
-export async function serve({ port = 0, children = 0 } = {}) {
-  const child = spawn(PROGRAM, [String(port), '--children', String(children)], { stdio: ['ignore', 'pipe', 'pipe'] });
+export async function serve({ port = 0, children = 0, churn = 0 } = {}) {
+  const child = spawn(PROGRAM, [String(port), '--children', String(children), '--churn', String(churn)], { stdio: ['ignore', 'pipe', 'pipe'] });
   // Children panic on purpose, so the log is shown only if the program doesn't come up.
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (text) => { log = (log + text).slice(-4_000); });

@@ -87,7 +87,7 @@ let wanted = readAddress(location.hash);
 let stepped = null;
 
 /** The tab of a view that names none: what is wrong, or everything about the selected child. */
-const usual = (path) => (!path && $('tab-incidents') ? 'incidents' : 'overview');
+const usual = (path) => (path ? 'overview' : 'incidents');
 
 /** Writes the address of what is shown now: `push` keeps the one before. */
 function remember(how) {
@@ -165,8 +165,8 @@ function tick() {
   setText($('rate'), soon ? '' : whole ? `${Math.round(count / minutes)} restarts/min` : `${plural(count, 'restart')} in ${duration(minutes * 60_000)}`);
   const age = now - model.captured;
   setText($('age'), age > OLD ? `mailboxes and texts ${duration(age)} old` : '');
-  detail.render();
-  return tree.render();
+  const urgent = detail.render();
+  return tree.render() || urgent;
 }
 
 /** Once a second, or four times while a countdown in sight shows tenths. */
@@ -213,7 +213,9 @@ const KEYS = [
   ['r', 'restart (of a supervisor: its subtree)', ['r'], () => act('restart')],
   ['s', 'stop', ['s'], () => act('stop')],
   ['n', 'resume now', ['n'], () => act('resume')],
-  ['e  l', 'events · log', ['e'], () => detail.open('events', true)],
+  ['K', 'kill, without its grace', ['K'], () => act('kill')],
+  ['i e l', 'incidents · events · log', ['i'], () => detail.open('incidents', true)],
+  [null, null, ['e'], () => detail.open('events', true)],
   [null, null, ['l'], () => detail.open('log', true)],
 ];
 const ANYWHERE = [

@@ -38,3 +38,6 @@ export function writeAddress({ path, tab, filter, problems, sort }) {
   ].filter(([, text]) => text);
   return parts.length ? `#${parts.map(([name, text]) => `${name}=${encode(text)}`).join('&')}` : '';
 }
+
+/** Returns the hash that names a child, and nothing else. */
+export const addressOf = (path) => writeAddress({ path, filter: '' });

@@ -85,6 +85,15 @@ export function plural(count, one, many = `${one}s`) {
   return `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 }
 
+/** The words of operators for the calls of the API. */
+const CALLS = { terminate_child: 'stop', stop_child: 'stop', restart_child: 'resume', start_child: 'start', add_child: 'add', replace_child: 'replace', delete_child: 'remove', kill_child: 'kill' };
+
+/** Writes a call in an operator's words: `stop`, not `terminate_child`. */
+export const callName = (call) => CALLS[call] ?? call.replace(/_child$/, '').replaceAll('_', ' ');
+
+/** Writes the text of an event, in which a call is named first, in an operator's words. */
+export const inWords = (text) => text.replace(/^([a-z_]+)(?= called by )/, callName);
+
 /** Writes a value of a policy in one line: `exponential, initial 200ms, max 30s`. */
 export function plain(value) {
   if (value === null || value === undefined) return '';
