@@ -3,14 +3,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { fake, node } from './fake.mjs';
+import { child, fake } from './fake.mjs';
 import { accessible, choose, json, open, restarted, row } from './page.mjs';
 import { serve } from './program.mjs';
 
 const message = (page, text) => page.locator('#message', { hasText: text }).waitFor();
 
-async function app(t, over = {}, ...children) {
-  const program = await fake({ root: node('app', {}, [node('app/db'), node('app/jobs', {}, [node('app/jobs/uploader')]), ...children]), ...over });
+async function app(t, more = {}, over = {}) {
+  const info = { root: 'app', actions: true, log: true, replay: true, needs_token: false, identity: null };
+  const program = await fake(child('app', { children: { db: {}, jobs: { children: { uploader: {} } }, ...more } }), { info, ...over });
   t.after(() => program.end());
   return program;
 }
@@ -107,10 +108,10 @@ test('the message about a stop that takes long is replaced when the child has st
   await page.keyboard.press('s');
   await page.keyboard.press('Enter');
   await message(page, 'still stopping app/jobs/uploader after 10s');
-  program.change({ children: [node('app/jobs/uploader', { lifecycle: 'deactivating', ready: false })] });
+  program.send({ children: [child('app/jobs/uploader', { lifecycle: 'deactivating', ready: false })] });
   await row(page, 'app/jobs/uploader').getByText('deactivating').waitFor();
   await message(page, 'still stopping app/jobs/uploader after 10s');
-  program.change({ children: [node('app/jobs/uploader', { lifecycle: 'stopped', ready: false })] });
+  program.send({ children: [child('app/jobs/uploader', { lifecycle: 'stopped', ready: false })] });
   await page.locator('#message', { hasText: /stopped app\/jobs\/uploader after \d+s$/ }).waitFor();
 });
 
@@ -124,12 +125,12 @@ test('the message about a restart that takes long tells how it has ended', async
     await page.keyboard.press('Enter');
     await message(page, 'still restarting app/db after 10s');
     // On its way it is stopped.
-    program.change({ children: [node('app/db', { lifecycle: 'stopped', ready: false })] });
+    program.send({ children: [child('app/db', { lifecycle: 'stopped', ready: false })] });
     await row(page, 'app/db').getByText('stopped').waitFor();
     await message(page, 'still restarting app/db after 10s');
-    program.change({ children: [node('app/db', end)] });
+    program.send({ children: [child('app/db', end)] });
     await page.locator('#message', { hasText: text }).waitFor();
-    program.change({ children: [node('app/db', { incarnation: 1 })] });
+    program.send({ children: [child('app/db', { incarnation: 1 })] });
     await row(page, 'app/db').getByText('active').waitFor();
   }
 });
@@ -142,7 +143,7 @@ test('an open question tells what another operator has done meanwhile', async (t
   await page.keyboard.press('s');
   const dialog = page.getByRole('dialog', { name: 'Stop: app/db' });
   await dialog.waitFor();
-  program.change({ children: [node('app/db', { lifecycle: 'stopped', ready: false, last_call: { call: 'stop_child', by: 'bob (header)', reason: 'maintenance', at_ms: Date.now() } })] });
+  program.send({ children: [child('app/db', { lifecycle: 'stopped', ready: false, last_call: { call: 'stop_child', by: 'bob (header)', reason: 'maintenance', at_ms: Date.now() } })] });
   await dialog.getByText('Meanwhile: stop by bob (header): maintenance.').waitFor();
   await accessible(page, 'news in a dialog');
   await page.keyboard.press('Escape');
@@ -151,7 +152,7 @@ test('an open question tells what another operator has done meanwhile', async (t
 });
 
 test('a stopping child shows who asked, why, and how much of its grace is left', async (t) => {
-  const program = await app(t, {}, node('app/exporter', { lifecycle: 'deactivating', ready: false, stopping: { ends_ms: Date.now() + 40_000, by: 'alice (typed)', reason: 'maintenance' } }));
+  const program = await app(t, { exporter: { lifecycle: 'deactivating', ready: false, stopping: { ends_ms: Date.now() + 40_000, by: 'alice (typed)', reason: 'maintenance' } } });
   const page = await open(program.url);
   await row(page, 'app/exporter').click();
   await page.getByRole('tab', { name: 'Overview' }).click();
@@ -162,11 +163,11 @@ test('a stopping child shows who asked, why, and how much of its grace is left',
 });
 
 test('an operator reads no names of the API, and the limit of a child that was given up', async (t) => {
-  const program = await app(t, {}, node('app/rates', {
+  const program = await app(t, { rates: {
     lifecycle: 'stopped', ready: false, why: 'given up', explanation: 'given up', limit: { restarts: 3, max_restarts: 3, period_ms: 60_000, reached: true },
     last_call: { call: 'terminate_child', by: 'operator', reason: null, at_ms: Date.now() - 5_000 },
     problems: [{ kind: 'down', problem: 'given up: failed: HTTP 503', since_ms: Date.now() - 5_000, essential: true }],
-  }));
+  } });
   const page = await open(program.url);
   await row(page, 'app/rates').click();
   await page.getByRole('tab', { name: 'Overview' }).click();
@@ -186,7 +187,7 @@ test('an operator reads no names of the API, and the limit of a child that was g
 test('plots show the minutes before the page was opened, and busy time', async (t) => {
   const now = Date.now();
   const samples = Array.from({ length: 150 }, (_, i) => ({ at_ms: now - 2_000 * (149 - i), restarts: i < 100 ? 7 : i < 120 ? 9 : 1, mailbox: i % 6, busy_ms: i * 500 }));
-  const program = await app(t, { samples: { every_ms: 2_000, samples } }, node('app/writer', { started_at_ms: now - 1_800_000, mailbox: { len: 5, capacity: 5, full_since_ms: now - 12_000 }, busy: { total_ms: 90_000, polls: 1_234, longest_ms: 1_500, long_at_ms: now - 60_000, polling_ms: null } }));
+  const program = await app(t, { writer: { started_at_ms: now - 1_800_000, mailbox: { len: 5, capacity: 5, full_since_ms: now - 12_000 }, busy: { total_ms: 90_000, polls: 1_234, longest_ms: 1_500, long_at_ms: now - 60_000, polling_ms: null } } }, { samples: { every_ms: 2_000, samples } });
   const page = await open(program.url);
   await row(page, 'app/writer').click();
   await page.getByRole('tab', { name: 'Overview' }).click();

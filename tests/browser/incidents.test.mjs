@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { entry, fake, node } from './fake.mjs';
+import { child, entry, fake } from './fake.mjs';
 import { accessible, open, row } from './page.mjs';
 import { serve } from './program.mjs';
 
@@ -38,11 +38,8 @@ function incidents(now) {
 /** A tree in which `mqtt` restarts, and that had incidents. */
 async function broken(t, over = {}) {
   const now = Date.now();
-  const program = await fake({
-    root: node('app', {}, [
-      node('app/db'),
-      node('app/ingest', {}, [node('app/ingest/mqtt', { lifecycle: 'restarting', ready: false, next: { at_ms: now + 30_000, attempt: 4, delay_ms: 30_000 } })]),
-    ]),
+  const mqtt = { lifecycle: 'restarting', ready: false, next: { at_ms: now + 30_000, attempt: 4, delay_ms: 30_000 } };
+  const program = await fake(child('app', { children: { db: {}, ingest: { children: { mqtt } } } }), {
     incidents: { from_ms: now - 15 * MINUTE, dropped_before_ms: null, incidents: incidents(now) },
     samples: ({ path }) => ({ every_ms: 2_000, samples: path === 'app/db' ? [] : [0, 1, 1, 3].map((restarts, i) => ({ at_ms: now - 8_000 + 2_000 * i, restarts, mailbox: 0, busy_ms: 0 })) }),
     ...over,
@@ -91,7 +88,7 @@ test('a path leads to the facts of the child, and its own incidents then come fi
   await titles.filter({ hasText: 'At app/ingest and below (1)' }).waitFor();
   // A child that was well: the others are still there.
   program.answers.incidents = { ...program.answers.incidents, incidents: program.answers.incidents.incidents.slice(1) };
-  program.change({ children: [node('app/db')] });
+  program.send({ children: [child('app/db')] });
   await panel(page).getByText('Nothing is wrong at app/ingest or below, and nothing was in the last fifteen minutes.').waitFor();
   assert.deepEqual(await titles.allTextContents(), ['Elsewhere (2)']);
 });
@@ -104,7 +101,7 @@ test('a calm tree says that nothing is wrong, and how far back that is known', a
   const at = new Date();
   at.setHours(0, 0, 1, 0);
   program.answers.incidents = { from_ms: 0, dropped_before_ms: at.getTime(), incidents: [] };
-  program.change({ events: [entry('app/db', 'active')] });
+  program.send({ events: [entry('app/db', 'active')] });
   await panel(page).getByText('older than 00:00:01: dropped').waitFor();
 });
 
@@ -116,14 +113,14 @@ test('the incidents are read once a second at most, and only if something has ch
   const page = await open(program.url);
   await incident(page, 'app/db').waitFor();
   const first = asked.length;
-  for (let i = 0; i < 20; i++) program.change({ events: [entry('app/db', `event ${i}`)] });
+  for (let i = 0; i < 20; i++) program.send({ events: [entry('app/db', `event ${i}`)] });
   await page.waitForFunction(() => performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('api/incidents')).length > 1);
   assert.equal(asked.length, first + 1, 'twenty changes lead to one request');
   assert.ok(asked.at(-1) - asked[first - 1] >= 990, `${asked.at(-1) - asked[first - 1]} ms after the one before`);
   await page.getByRole('tab', { name: 'Config' }).click();
   await page.getByText('Nothing is configured here.').waitFor();
   const before = asked.length;
-  program.change({ events: [entry('app/db', 'later')] });
+  program.send({ events: [entry('app/db', 'later')] });
   await page.getByRole('tab', { name: 'Dead letters' }).click();
   await page.getByText('No dead letters are kept here.').waitFor();
   assert.equal(asked.length, before, 'another tab is open');

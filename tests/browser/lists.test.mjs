@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { entry, fake, node } from './fake.mjs';
+import { child, entry, fake } from './fake.mjs';
 import { accessible, open, row } from './page.mjs';
 
 const panel = (page) => page.getByRole('tabpanel');
@@ -17,8 +17,8 @@ const under = (all, { under: root, path }) => all.filter((one) => one.path === (
 async function shop(t, over = {}) {
   const events = [entry('app/vendor/rates', 'active', { first_at_ms: 1, count: 11 }), entry('app/db', 'active', { first_at_ms: 2 }), entry('app/vendor', 'errored: failed: HTTP 503', { first_at_ms: 3, level: 'warn', event: 'errored' })];
   const lines = [line('app/vendor/rates', 'connected'), line('app/vendor', 'up'), line('app/db', 'pool is open')];
-  const program = await fake({
-    root: node('app', {}, [node('app/db'), node('app/vendor', {}, [node('app/vendor/rates')])]),
+  const program = await fake(child('app', { children: { db: {}, vendor: { children: { rates: {} } } } }), {
+    info: { root: 'app', actions: true, log: true, replay: true, needs_token: false },
     events: (query) => ({ missed: 0, dropped_before_ms: null, entries: under(events, query) }),
     log: (query) => (query.path ? { incarnation: 1, previous: [], current: under(lines, query) } : { lines: under(lines, query) }),
     'dead-letters': { missed: 0, letters: [letter(1, 'app/db'), letter(2, 'app/vendor/rates')] },
@@ -57,15 +57,15 @@ test('what was dropped is told, and nothing is denied', async (t) => {
   await page.getByRole('tab', { name: 'Events' }).click();
   await panel(page).getByText('No events since the program started.').waitFor();
   program.answers.events = { missed: 0, dropped_before_ms: at.getTime(), entries: [] };
-  program.change({ resync: true });
+  program.send();
   await panel(page).getByText('older than 00:00:01: dropped').waitFor();
   assert.equal(await panel(page).getByText('since the program started').count(), 0);
   program.answers.events = { missed: 7, dropped_before_ms: null, entries: [] };
-  program.change({ resync: true });
+  program.send();
   await panel(page).getByText('7 events missed. No events are kept of this child and below.').waitFor();
   // The list ends where what was dropped begins.
   program.answers.events = { missed: 0, dropped_before_ms: at.getTime(), entries: [entry('app/conns', 'children exited normally', { event: 'lives', count: 501, first_at_ms: 10_000, last_at_ms: 20_000 }), entry('app/conns', 'children started', { event: 'lives', count: 1 })] };
-  program.change({ resync: true });
+  program.send();
   await panel(page).getByText('×501 children exited normally in 10s', { exact: true }).waitFor();
   await panel(page).getByText('×1 child started', { exact: true }).waitFor();
   await panel(page).getByText('older than 00:00:01: dropped').waitFor();
@@ -137,12 +137,12 @@ test('of two thousand events a tenth exists until more are asked for, and an unc
   });
   const read = () => page.evaluate(() => performance.getEntriesByType('resource').filter(({ name }) => name.includes('api/events')).length);
   const before = await read();
-  program.change({ events: [entry('app/db', 'event 1999')] });
+  program.send({ events: [entry('app/db', 'event 1999')] });
   await page.waitForFunction((than) => performance.getEntriesByType('resource').filter(({ name }) => name.includes('api/events')).length > than, before);
   assert.equal(await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => resolve(globalThis.written)); })), 0);
   // One more entry is one more row, and the last one leaves.
   program.answers.events = { missed: 0, dropped_before_ms: null, entries: [...entries, entry('app/db', 'event 2000', { first_at_ms: 2_000 })] };
-  program.change({ events: [entry('app/db', 'event 2000')] });
+  program.send({ events: [entry('app/db', 'event 2000')] });
   await panel(page).getByText('event 2000', { exact: true }).waitFor();
   assert.equal(await rows(page).count(), 200);
   assert.ok(await page.evaluate(() => globalThis.written) < 20, 'the other rows stay as they are');
@@ -160,9 +160,9 @@ test('a change elsewhere in the tree reads no events', async (t) => {
   await row(page, 'app/db').click();
   await page.getByRole('tab', { name: 'Events' }).click();
   await panel(page).getByText('read 1').waitFor();
-  program.change({ events: [entry('app/vendor/rates', 'active')], children: [node('app/vendor/rates', { status: 'elsewhere' })] });
+  program.send({ events: [entry('app/vendor/rates', 'active')], children: [child('app/vendor/rates', { status: 'elsewhere' })] });
   await row(page, 'app/vendor/rates').getByText('elsewhere').waitFor();
-  program.change({ events: [entry('app/db', 'active')] });
+  program.send({ events: [entry('app/db', 'active')] });
   await panel(page).getByText('read 2').waitFor();
   assert.deepEqual(asked, ['app/db', 'app/db']);
 });
