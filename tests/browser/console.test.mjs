@@ -37,8 +37,8 @@ describe('a small tree', () => {
     assert.equal(await grid.getByRole('columnheader').count(), 8);
     const root = grid.getByRole('row', { selected: true });
     assert.equal(await root.getAttribute('data-path'), 'app');
-    await page.getByRole('tab', { name: 'Overview', selected: true }).waitFor();
-    assert.equal(await page.getByRole('tab').count(), 5);
+    await page.getByRole('tab', { name: 'Incidents', selected: true }).waitFor();
+    assert.equal(await page.getByRole('tab').count(), 6);
     assert.equal(new URL(page.url()).hash, '', 'the token has left the address');
     // Every control has a name.
     for (const control of await page.locator('button:visible, input:visible').all()) {

@@ -93,6 +93,31 @@ test('a path leads to the facts of the child, and its own incidents then come fi
   assert.deepEqual(await titles.allTextContents(), ['Elsewhere (2)']);
 });
 
+// The first screen is about the tree, and what a click asks for is the child.
+test('until a tab is chosen, the root shows the incidents and a child its overview', async (t) => {
+  const program = await broken(t);
+  const page = await open(program.url);
+  const shown = (name) => page.getByRole('tab', { name, selected: true }).waitFor();
+  await shown('Incidents');
+  await row(page, 'app/db').click();
+  await shown('Overview');
+  await row(page, 'app').click();
+  await shown('Incidents');
+  await page.getByRole('tab', { name: 'Events' }).click();
+  await row(page, 'app/db').click();
+  await shown('Events');
+  await row(page, 'app').click();
+  await shown('Events');
+});
+
+test('the link of a child that is gone says so', async (t) => {
+  const program = await broken(t);
+  const page = await open(program.url);
+  await incident(page, 'app/conns/conn#9').getByRole('link').click();
+  await page.locator('#message', { hasText: 'There is no app/conns/conn#9 any more.' }).waitFor();
+  assert.equal(await page.getByRole('row', { selected: true }).getAttribute('data-path'), 'app');
+});
+
 test('a calm tree says that nothing is wrong, and how far back that is known', async (t) => {
   const program = await broken(t, { incidents: { from_ms: 0, dropped_before_ms: null, incidents: [] } });
   const page = await open(program.url);

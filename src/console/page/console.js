@@ -119,7 +119,7 @@ function show(view) {
   Object.assign(tree.view, { filter: view.filter, problems: view.problems });
   tree.sort(view.sort);
   tree.select(path ?? model.root.path);
-  detail.open(view.tab && $(`tab-${view.tab}`) ? view.tab : usual(path));
+  detail.open(view.tab);
   wanted = null;
   if (!known) announce(`There is no ${view.path} any more.`, true);
 }

@@ -4,6 +4,7 @@
 //    long to read is read less often.
 // 2. An answer that comes after another child or tab was selected is dropped. An answer that is the same as before costs nothing.
 // 3. A tab without an answer after three seconds says so.
+// 4. Until the reader chooses a tab, the root shows the incidents, and a child its overview.
 //
 // A tab has `id` and `label`, `url(path, node)`, `show(answer)`, and if it needs them `refusal()`, why it can't read; `concerns(change)`;
 // `every`, the time after which it reads without a change; `restart()`, for another child; `render(now)`, for what moves by itself.
@@ -28,6 +29,7 @@ export class Detail {
   #actions;
   #path = null;
   #tab = 'incidents';
+  #chosen = false;
   /** By name: `{ tab, button, panel, note }`. */
   #tabs = new Map();
   /** What was asked for last: its key, when, how long it took, and the text of its answer. */
@@ -57,7 +59,7 @@ export class Detail {
     }
     list.addEventListener('keydown', (event) => this.#tabKey(event));
     document.addEventListener('visibilitychange', () => this.refresh());
-    this.open(this.#tab);
+    this.open(null);
   }
 
   /** The name of the open tab. */
@@ -70,6 +72,7 @@ export class Detail {
     if (this.#path === path) return;
     this.#path = path;
     for (const { tab } of this.#tabs.values()) tab.restart?.();
+    if (!this.#chosen) this.open(null);
     // What was read about all children is sorted by the one that is selected.
     const { tab } = this.#open;
     if (this.#key() === this.#asked.key && this.#asked.answer) tab.show(this.#asked.answer);
@@ -77,14 +80,16 @@ export class Detail {
     this.refresh();
   }
 
-  /** Opens a tab, and moves the focus to it if `focus` is set. */
-  open(id, focus = false) {
-    if (!this.#tabs.has(id)) return;
+  /** Opens a tab, or the usual one if that is `null`, and moves the focus to it if `focus` is set. */
+  open(name, focus = false) {
+    const { root } = this.#model;
+    this.#chosen = this.#tabs.has(name);
+    const id = this.#chosen ? name : this.#path === (root?.path ?? null) ? 'incidents' : 'overview';
     this.#tab = id;
-    for (const [name, { button, panel }] of this.#tabs) {
-      setAttr(button, 'aria-selected', String(name === id));
-      button.tabIndex = name === id ? 0 : -1;
-      panel.hidden = name !== id;
+    for (const [other, { button, panel }] of this.#tabs) {
+      setAttr(button, 'aria-selected', String(other === id));
+      button.tabIndex = other === id ? 0 : -1;
+      panel.hidden = other !== id;
     }
     if (focus) this.#open.button.focus();
     this.render();
@@ -133,8 +138,12 @@ export class Detail {
       /** A path as seen from the selected child: nothing for that itself. */
       short: (path) => (path === detail.#path ? '' : path.startsWith(`${detail.#path}/`) ? path.slice(detail.#path.length + 1) : path),
       announce: (text, isError) => detail.#actions.announce(text, isError),
-      /** Selects a child, and opens a tab about it. */
-      follow: (path, tab) => { detail.follow(path); detail.open(tab, true); },
+      /** Selects a child, and opens its overview. */
+      follow(path) {
+        if (!detail.#model.nodes.has(path)) return detail.#actions.announce(`There is no ${path} any more.`, true);
+        detail.follow(path);
+        detail.open(path === detail.#model.root.path ? 'overview' : null, true);
+      },
     };
   }
 

@@ -107,7 +107,7 @@ export class Incidents {
 
   #make() {
     const parts = {
-      link: el('a', { onclick: (event) => { event.preventDefault(); this.#page.follow(parts.incident.path, 'overview'); } }),
+      link: el('a', { onclick: (event) => { event.preventDefault(); this.#page.follow(parts.incident.path); } }),
       word: el('span', { class: 'word' }),
       shape: shape('active'),
       facts: el('p', { class: 'muted num' }),

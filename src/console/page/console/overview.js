@@ -167,7 +167,7 @@ export class Overview {
     const rows = found.slice(0, MOST);
     if (found.length > MOST) rows.push({ more: found.length - MOST });
     reconcile(this.problems, rows, (row) => (row.more ? 'more' : `${row.node.path} ${row.problem.kind}`), (row) => (row.more ? el('li', { class: 'muted' })
-      : el('li', {}, el('a', { onclick: (event) => { event.preventDefault(); this.#page.follow(row.node.path, 'overview'); } }), el('span', { class: 'cause' }), el('span', { class: 'muted num' }))),
+      : el('li', {}, el('a', { onclick: (event) => { event.preventDefault(); this.#page.follow(row.node.path); } }), el('span', { class: 'cause' }), el('span', { class: 'muted num' }))),
     (item, row) => {
       if (row.more) return setText(item, `and ${plural(row.more, 'more problem')}: see Incidents`);
       const [link, text, since] = item.children;
@@ -175,7 +175,7 @@ export class Overview {
       link.setAttribute('href', addressOf(row.node.path));
       setText(link, this.#page.short(row.node.path));
       setText(text, row.problem.problem);
-      setText(since, `since ${clock(row.problem.since_ms)}, for ${duration(now - row.problem.since_ms)}`);
+      setText(since, row.problem.since_ms ? `since ${clock(row.problem.since_ms)}, for ${duration(now - row.problem.since_ms)}` : '');
     });
   }
 
@@ -186,6 +186,7 @@ export class Overview {
     drawPlot(restarts, below('Restarts', 'Restarts below'), restartsOf(samples), now, ({ sum, high }) => `${sum} in total · max ${high}`);
     const depths = mailboxOf(samples);
     drawPlot(mailbox, below('Mailbox depth', 'Mailboxes below'), node.mailbox || depths.some(({ value }) => value) ? depths : [], now, ({ low, high, last }) => `min ${low} · max ${high} · now ${last}`);
-    drawPlot(busy, below('Busy', 'Busy below'), busyOf(samples), now, ({ high, last }) => `max ${high} % · now ${last} %`, 100);
+    const shares = busyOf(samples);
+    drawPlot(busy, below('Busy', 'Busy below'), node.busy || shares.some(({ value }) => value) ? shares : [], now, ({ high, last }) => `max ${high} % · now ${last} %`, 100);
   }
 }
