@@ -110,6 +110,15 @@ test('until a tab is chosen, the root shows the incidents and a child its overvi
   await shown('Events');
 });
 
+// The rate began at nothing whenever a page was opened.
+test('the header has the rate of the last minute when the page is opened', async (t) => {
+  const now = Date.now();
+  const samples = Array.from({ length: 40 }, (_, i) => ({ at_ms: now - 2_000 * (39 - i), restarts: Math.floor(i / 5), mailbox: 0, busy_ms: 0 }));
+  const program = await broken(t, { samples: { every_ms: 2_000, samples } });
+  const page = await open(program.url);
+  await page.locator('#rate', { hasText: /^6 restarts\/min$/ }).waitFor();
+});
+
 test('the link of a child that is gone says so', async (t) => {
   const program = await broken(t);
   const page = await open(program.url);

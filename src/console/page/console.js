@@ -12,6 +12,7 @@ import { Detail } from './console/detail.js';
 import { clock, duration, el, plural, reconcile, setAttr, setText, shape } from './console/format.js';
 import { Live } from './console/live.js';
 import { Model } from './console/model.js';
+import { restartsPerMinute, SamplesOfMany } from './console/samples.js';
 import { Tree } from './console/tree.js';
 
 /** Facts that are older than this have their age beside them. */
@@ -22,6 +23,7 @@ const STEPS = 250;
 const $ = (id) => document.getElementById(id);
 
 const model = new Model();
+const samples = new SamplesOfMany();
 const actions = new Actions(null, announce);
 const detail = new Detail(document.querySelector('.detail-pane'), model, actions);
 const tree = new Tree($('tree'), model, {
@@ -159,7 +161,8 @@ function tick() {
   const { root, program, now } = model;
   const version = root.version ? `${root.version} · ` : '';
   setText($('program'), `${version}verger ${program.verger} · up ${duration(now - program.started_at_ms)}`);
-  const { count, whole, minutes } = model.restartsPerMinute();
+  samples.read([root.path]);
+  const { count, whole, minutes } = restartsPerMinute(samples.of(root.path));
   // A rate of the first seconds says nothing.
   const soon = minutes * 60 < 10;
   setText($('rate'), soon ? '' : whole ? `${Math.round(count / minutes)} restarts/min` : `${plural(count, 'restart')} in ${duration(minutes * 60_000)}`);

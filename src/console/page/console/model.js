@@ -6,10 +6,9 @@
 // 3. Times are the server's. `now` is the local clock, corrected by the last snapshot.
 // 4. The server decides what a problem is. `counts` are by the word that a row shows, without the root.
 
-const SAMPLES = 150;
 /** The shortest time over which a share of busy time says something. */
 const SHARE_OVER = 1_000;
-const NOTHING = Object.freeze({ children: 0, problems: 0, restarts: 0, mail: 0 });
+const NOTHING = Object.freeze({ children: 0, problems: 0 });
 
 export const parentPath = (path) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : null);
 
@@ -38,8 +37,6 @@ export class Model {
   #skew = 0;
   #estimates = [];
   #frozen = null;
-  /** Per path: `[{at, restarts, mail}]`, oldest first. */
-  #samples = new Map();
 
   get now() {
     return this.#frozen ?? Date.now() + this.#skew;
@@ -53,8 +50,6 @@ export class Model {
   /** Takes a snapshot. */
   replace(status) {
     this.#skew = this.#correct(status.captured_at_ms);
-    // Another process counts from zero.
-    if (this.program?.started_at_ms !== status.program.started_at_ms) this.#samples.clear();
     this.totals = status.totals;
     this.program = status.program;
     const before = this.nodes;
@@ -73,7 +68,6 @@ export class Model {
     }
     this.root = status.root;
     this.#arrange();
-    this.#sample();
   }
 
   /** Takes a change. Returns `structure` if nodes have come or gone, `nodes` if not, and `gap` if a snapshot is needed. */
@@ -96,21 +90,6 @@ export class Model {
     if (structure) this.#arrange();
     else if (change.children.length) this.#sum();
     return structure ? 'structure' : 'nodes';
-  }
-
-  /** The samples of a child, oldest first, and their sums if it is a supervisor. */
-  samples(path) {
-    return this.#samples.get(path) ?? [];
-  }
-
-  /** How many children have been restarted in the last minute, by what the whole tree has counted. */
-  restartsPerMinute() {
-    const samples = this.samples(this.root.path);
-    const since = this.now - 60_000;
-    const first = samples.find((sample) => sample.at >= since) ?? samples.at(-1);
-    const minutes = (this.now - first.at) / 60_000;
-    const count = this.totals.restarts - first.total;
-    return { count, whole: minutes > 0.9, minutes };
   }
 
   /** The difference between the clocks. Each estimate is too low by the age of its snapshot, so the greatest of the last ones is best. */
@@ -146,7 +125,6 @@ export class Model {
     while (stack.length) {
       const gone = stack.pop();
       this.nodes.delete(gone.path);
-      this.#samples.delete(gone.path);
       stack.push(...gone.kids);
     }
     return true;
@@ -168,33 +146,14 @@ export class Model {
   }
 
   #sum() {
-    for (const node of this.order) node.below = node.kids.length ? { children: 0, problems: 0, restarts: 0, mail: 0 } : NOTHING;
+    for (const node of this.order) node.below = node.kids.length ? { children: 0, problems: 0 } : NOTHING;
     this.counts = {};
     for (let i = this.order.length - 1; i > 0; i--) {
-      const { parent, below, restarts, mailbox } = this.order[i];
+      const { parent, below } = this.order[i];
       const state = stateOf(this.order[i]);
       this.counts[state] = (this.counts[state] ?? 0) + 1;
       parent.below.children += below.children + 1;
       parent.below.problems += below.problems + (isProblem(this.order[i]) ? 1 : 0);
-      parent.below.restarts += below.restarts + restarts;
-      parent.below.mail += below.mail + (mailbox?.len ?? 0);
-    }
-  }
-
-  /** Remembers the counters of each child for the plots. A child that has none costs nothing. */
-  #sample() {
-    for (const node of this.order) {
-      const known = this.#samples.get(node.path);
-      if (!known && !node.kids.length && !node.restarts && !node.mailbox) continue;
-      const samples = known ?? [];
-      if (!known) this.#samples.set(node.path, samples);
-      samples.push({
-        at: this.now,
-        restarts: node.restarts + node.below.restarts,
-        mail: (node.mailbox?.len ?? 0) + node.below.mail,
-        total: node === this.root ? this.totals.restarts : 0,
-      });
-      if (samples.length > SAMPLES) samples.shift();
     }
   }
 }

@@ -1,6 +1,7 @@
 // What the program has measured in the last five minutes, drawn over time. Knows the answer of `api/samples`.
 //
-// 1. Restarts and busy time are counters, of which the increase is shown. A counter that is smaller than before has begun again.
+// 1. Restarts and busy time are counters, of which the increase is shown. A sum is smaller than before if a part of it has begun again;
+//    that is no increase.
 // 2. A plot says in words what its line shows.
 
 import { get } from './api.js';
@@ -13,8 +14,8 @@ const APART = 10_000;
 /** The increase of a counter at each sample. */
 function increases(samples, name) {
   return samples.slice(1).map((sample, i) => {
-    const [before, after] = [samples[i][name], sample[name]];
-    return { at: sample.at_ms, ms: sample.at_ms - samples[i].at_ms, value: after < before ? after : after - before };
+    const before = samples[i];
+    return { at: sample.at_ms, ms: sample.at_ms - before.at_ms, value: Math.max(0, sample[name] - before[name]) };
   });
 }
 
@@ -26,11 +27,11 @@ export const mailboxOf = (samples) => samples.filter((sample) => Number.isFinite
 export const busyOf = (samples) => increases(samples.filter((sample) => Number.isFinite(sample.busy_ms)), 'busy_ms')
   .map(({ at, ms, value }) => ({ at, value: ms > 0 ? Math.round((value / ms) * 100) : 0 }));
 
-/** The restarts in the last minute, and of how many minutes the samples tell. */
-export function restartsPerMinute(samples, now) {
-  const recent = samples.filter((sample) => sample.at_ms >= now - 61_000);
-  if (recent.length < 2) return { count: 0, minutes: 0, whole: false };
-  const minutes = (now - recent[0].at_ms) / 60_000;
+/** The restarts in the last minute that the samples tell of, and of how many minutes that is. */
+export function restartsPerMinute(samples) {
+  const last = samples.at(-1)?.at_ms ?? 0;
+  const recent = samples.filter((sample) => sample.at_ms >= last - 60_000);
+  const minutes = (last - (recent[0]?.at_ms ?? 0)) / 60_000;
   return { count: restartsOf(recent).reduce((sum, { value }) => sum + value, 0), minutes, whole: minutes > 0.9 };
 }
 
@@ -81,7 +82,7 @@ export class SamplesOfMany {
   }
 
   /** Reads those that are missing or old, and calls `fresh` after each. Forgets all others. */
-  async read(paths, fresh) {
+  async read(paths, fresh = () => {}) {
     if (this.#reading) return;
     this.#reading = true;
     const wanted = new Set(paths);
