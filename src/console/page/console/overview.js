@@ -92,7 +92,8 @@ function problemsOf(node) {
   while (stack.length) {
     const next = stack.pop();
     for (const problem of next.problems ?? []) found.push({ node: next, problem });
-    for (let i = next.kids.length - 1; i >= 0; i--) stack.push(next.kids[i]);
+    // Only where there is something to find: a tree may have ten thousand children.
+    if (next.below.problems) for (let i = next.kids.length - 1; i >= 0; i--) stack.push(next.kids[i]);
   }
   return found;
 }
