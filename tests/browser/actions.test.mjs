@@ -184,6 +184,28 @@ test('an operator reads no names of the API, and the limit of a child that was g
   await accessible(page, 'the overview of a child that was given up');
 });
 
+test('names, callers and reasons are shown as text, whatever is in them', async (t) => {
+  const evil = '<img src=x onerror=alert(1)>\u001b[31m\u202e';
+  const shown = '<img src=x onerror=alert(1)>\\u{1b}[31m\\u{202e}';
+  const program = await app(t, { [evil]: {
+    lifecycle: 'deactivating', ready: false, stopping: { ends_ms: null, by: evil, reason: evil }, explanation: evil, why: 'stopped manually', status: evil, alarming: evil,
+    last_call: { call: 'stop_child', by: evil, reason: evil, at_ms: Date.now() }, problems: [{ kind: 'down', problem: evil, cause: evil, since_ms: null, essential: true }],
+  } });
+  program.answer = () => [409, { problem: 'wrong_state', error: evil }];
+  program.answers.info.identity = evil;
+  const page = await open(program.url, { expected: (text) => text.includes('409') });
+  await page.locator('.tree-body [role=row]', { hasText: 'onerror' }).first().click();
+  const facts = page.getByRole('tabpanel').locator('.facts');
+  await facts.getByText(`asked by ${shown}: ${shown} · no bound on its grace`, { exact: true }).waitFor();
+  assert.equal(await page.getByRole('list', { name: 'Problems' }).locator('.cause').textContent(), shown);
+  await page.keyboard.press('K');
+  const dialog = page.getByRole('dialog', { name: `Kill: app/${shown}` });
+  await dialog.getByText(`You act as ${shown}.`, { exact: true }).waitFor();
+  await page.keyboard.press('Enter');
+  await message(page, `Refused: ${shown}`);
+  assert.equal(await page.locator('img, body script').count(), 0);
+});
+
 test('plots show the minutes before the page was opened, and busy time', async (t) => {
   const now = Date.now();
   const samples = Array.from({ length: 150 }, (_, i) => ({ at_ms: now - 2_000 * (149 - i), restarts: i < 100 ? 7 : i < 120 ? 9 : 1, mailbox: i % 6, busy_ms: i * 500 }));

@@ -172,6 +172,16 @@ test('a tab without an answer says so after three seconds', async (t) => {
   assert.equal(await panel(page).getByText('hasn’t answered').count(), 0);
 });
 
+// The first screen of the sixth tab was headings without content.
+test('a page without any answer says so after three seconds, in place of an empty tab', async (t) => {
+  const program = await broken(t, { streams: false, status: () => new Promise(() => {}) });
+  const page = await open(program.url, { wait: false });
+  await panel(page).getByText('The program hasn’t answered for 3 s.').waitFor();
+  await page.getByRole('tab', { name: 'Overview' }).click();
+  await panel(page).getByText('The program hasn’t answered for 3 s.').waitFor();
+  assert.equal(await panel(page).getByText('Removed in the last minute').isVisible(), false);
+});
+
 // 50 lives a second for a minute are 3,000. As fast as they can, they are here within seconds.
 test('a failure from before three thousand short lives is still there with its cause', async (t) => {
   const program = await serve({ churn: 3_000 });
