@@ -46,7 +46,7 @@ export async function fake(root, { token = null, streams = true, ...own } = {}) 
   const pages = new Set();
   let seq = 1;
   const status = () => ({
-    seq, captured_at_ms: Date.now(), program: { verger: '1.2.3', pid: 1, started_at_ms: 1, uptime_ms: 1 },
+    seq, captured_at_ms: Date.now() - server.age, program: { verger: '1.2.3', pid: 1, started_at_ms: 1, uptime_ms: 1 },
     totals: { children: 0, lifecycle: {}, starts: 0, restarts: 0, failures: 0, dead_letters: 0 }, root: server.root,
   });
   const answers = {
@@ -100,6 +100,8 @@ export async function fake(root, { token = null, streams = true, ...own } = {}) 
   const server = {
     root,
     url: `http://127.0.0.1:${http.address().port}/`,
+    /** How old the answers of `api/status` are, as if taking one took that long. */
+    age: 0,
     /** How many streams have been opened, and are open. */
     opened: 0,
     get open() { return pages.size; },

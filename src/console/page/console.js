@@ -143,6 +143,7 @@ new MutationObserver(() => remember('push')).observe(document.querySelector('[ro
 // --- What moves by itself ------------------------------------------------------------------------
 
 function header() {
+  document.body.removeAttribute('data-empty');
   const { root, counts, program } = model;
   const problems = root.below.problems + (root.problems?.length ? 1 : 0);
   document.title = `${problems ? `(${problems}) ` : ''}${root.path} · verger`;
