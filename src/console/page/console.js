@@ -114,13 +114,12 @@ function write(how) {
 function show(view) {
   wanted = view;
   if (!model.root) return;
-  const known = !view.path || model.nodes.has(view.path);
-  const path = known ? view.path : null;
   $('filter').value = view.filter;
   $('problems').checked = view.problems;
   Object.assign(tree.view, { filter: view.filter, problems: view.problems });
   tree.sort(view.sort);
-  tree.select(path ?? model.root.path);
+  const known = !view.path || tree.has(view.path);
+  tree.select(known && view.path ? view.path : model.root.path);
   detail.open(view.tab);
   wanted = null;
   if (!known) announce(`There is no ${view.path} any more.`, true);

@@ -60,11 +60,14 @@ export class Live {
 
   /** Once a second. */
   beat() {
+    const due = performance.now() > this.#fetched.next;
     if (this.state === 'live') {
-      if (!document.hidden && performance.now() > this.#fetched.next) this.#snapshot().catch((error) => this.#lost(error));
-    } else {
-      this.#say();
+      if (due && !document.hidden) this.#snapshot().catch((error) => this.#lost(error));
+      return;
     }
+    this.#say();
+    // The stream is there, and a snapshot wasn't to be had.
+    if (due && this.#stream.connected && !this.#fetched.busy) this.#opened();
   }
 
   #set(state) {
@@ -77,7 +80,7 @@ export class Live {
   #say() {
     const { since } = this.#waiting;
     const late = Date.now() - since >= PATIENCE;
-    const waits = this.#asks ? 'the token' : this.#stream.waits;
+    const waits = this.#asks ? 'the token' : this.#stream.connected ? 'a snapshot of the tree' : this.#stream.waits;
     const text = this.state === 'connecting' ? (late ? `connecting, waits for ${waits}` : 'connecting')
       : this.state === 'disconnected' ? `disconnected at ${clock(since)}, ${late || this.#asks ? `waits: ${waits}` : 'trying again'}` : this.state;
     if (text === this.#waiting.text) return;
@@ -99,6 +102,7 @@ export class Live {
   }
 
   #lost(error) {
+    // An answer may come after the pause.
     if (this.state === 'paused') return;
     if (error.problem === 'bad_token') return void this.#ask();
     // A connection that was never there isn't lost: the page says what it waits for.

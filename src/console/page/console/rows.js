@@ -25,8 +25,11 @@ function matcher({ filter, problems }, now) {
   return (node) => {
     if (problems && !isProblem(node)) return false;
     if (!words.length) return true;
-    const said = `${node.path}\n${stateOf(node)}\n${details(node, now)}`.toLowerCase();
-    return words.every((word) => said.includes(word));
+    const path = node.path.toLowerCase();
+    const rest = words.filter((word) => !path.includes(word));
+    if (!rest.length) return true;
+    const said = `${stateOf(node)}\n${details(node, now)}`.toLowerCase();
+    return rest.every((word) => said.includes(word));
   };
 }
 

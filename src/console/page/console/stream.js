@@ -59,6 +59,10 @@ export class Stream {
     setInterval(() => this.#watch(), 1_000);
   }
 
+  get connected() {
+    return this.#connection !== null;
+  }
+
   start() {
     this.stop();
     this.#started = true;
@@ -156,7 +160,6 @@ export class Stream {
       this.#lose(Object.assign(new Error(message.text), { problem: message.problem }));
     } else if (this.#connection !== message.connection) {
       this.#connection = message.connection;
-      this.waits = 'the first snapshot of the tree';
       this.#on.opened();
     }
   }
