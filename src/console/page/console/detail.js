@@ -74,7 +74,7 @@ export class Detail {
     for (const { tab } of this.#tabs.values()) tab.restart?.();
     if (!this.#chosen) this.open(null);
     // What was read about all children is sorted by the one that is selected.
-    const { tab } = this.#open;
+    const { tab } = this.#current;
     if (this.#key() === this.#asked.key && this.#asked.answer) tab.show(this.#asked.answer);
     this.render();
     this.refresh();
@@ -91,7 +91,7 @@ export class Detail {
       button.tabIndex = other === id ? 0 : -1;
       panel.hidden = other !== id;
     }
-    if (focus) this.#open.button.focus();
+    if (focus) this.#current.button.focus();
     this.render();
     this.refresh();
   }
@@ -108,19 +108,19 @@ export class Detail {
       this.title.replaceChildren(shape(state), el('span', { class: 'path' }, el('span', { class: 'muted', text: node.path.slice(0, at) }), node.name), el('span', { class: 'word', text: state }));
     }
     this.#actions.settle(this.#model);
-    const { tab } = this.#open;
+    const { tab } = this.#current;
     if (tab.every && performance.now() - this.#asked.at > tab.every) this.refresh();
     return Boolean(tab.render?.(this.#model.now));
   }
 
   /** Reads again what the open tab shows, unless `change` doesn't concern it. */
   refresh(change = null) {
-    if (change && !change.resync && !this.#open.tab.concerns(change)) return;
+    if (change && !change.resync && !this.#current.tab.concerns(change)) return;
     this.#due = true;
     this.#read();
   }
 
-  get #open() {
+  get #current() {
     return this.#tabs.get(this.#tab);
   }
 
@@ -138,6 +138,7 @@ export class Detail {
       /** A path as seen from the selected child: nothing for that itself. */
       short: (path) => (path === detail.#path ? '' : path.startsWith(`${detail.#path}/`) ? path.slice(detail.#path.length + 1) : path),
       announce: (text, isError) => detail.#actions.announce(text, isError),
+      refresh: () => detail.refresh(),
       /** Selects a child, and opens its overview. */
       follow(path) {
         if (!detail.#model.nodes.has(path)) return detail.#actions.announce(`There is no ${path} any more.`, true);
@@ -148,14 +149,14 @@ export class Detail {
   }
 
   #key() {
-    return `${this.#tab} ${this.#open.tab.url(this.#path, this.#model.nodes.get(this.#path))}`;
+    return `${this.#tab} ${this.#current.tab.url(this.#path, this.#model.nodes.get(this.#path))}`;
   }
 
   /** Reads if that is due, or later if it is too soon. */
   async #read() {
     clearTimeout(this.#timer);
     if (document.hidden) return;
-    const { tab, panel } = this.#open;
+    const { tab, panel } = this.#current;
     const key = this.#path && this.#actions.info ? this.#key() : `${this.#tab} nothing`;
     const fresh = key !== this.#asked.key;
     if (fresh) {
@@ -203,7 +204,7 @@ export class Detail {
   /** Marks the open tab as without an answer yet. */
   #wait() {
     clearTimeout(this.#slow);
-    const { tab, panel, note } = this.#open;
+    const { tab, panel, note } = this.#current;
     if (!tab.instant) setAttr(panel, 'aria-busy', 'true');
     setText(note, '');
     setAttr(panel, 'data-note', null);
@@ -213,7 +214,7 @@ export class Detail {
   /** Shows a text in place of what the open tab has, or no text. */
   #note(text) {
     clearTimeout(this.#slow);
-    const { tab, panel, note } = this.#open;
+    const { tab, panel, note } = this.#current;
     // What a tab knows without an answer stays.
     const shown = tab.instant && this.#path ? null : text;
     if (shown !== null) setAttr(panel, 'aria-busy', null);

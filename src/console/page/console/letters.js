@@ -86,8 +86,9 @@ export class Letters {
     item.group = group;
   }
 
-  #replay({ last, replayable }, one) {
+  async #replay({ last, replayable }, one) {
     if (!replayable.length) return this.#page.announce('This letter can’t be replayed: its message wasn’t kept.', true);
-    this.#page.actions.replay(last, one ? replayable.slice(-1) : replayable);
+    await this.#page.actions.replay(last, one ? replayable.slice(-1) : replayable);
+    this.#page.refresh();
   }
 }
