@@ -38,38 +38,38 @@ function busyText({ busy, share }) {
 
 /**
  * In the order of the page. `value` is what a column is sorted by, and `null` comes last in either direction; `first` is the
- * direction of the first click. A column with a `width` is hidden if no row has a text that is `worth` it, or if there is no room:
- * those that come first have precedence.
+ * direction of the first click. A column with a `width` is hidden if no row has a text that is `worth` it, or if there is no room for
+ * it: those with a lower `rank` come first. A limit that is nearly used up, and a child that isn't ready, are also in the details.
  */
 export const COLUMNS = [
   { id: 'name', label: 'Name', first: 'ascending', value: (node) => node.name.toLowerCase() },
   { id: 'state', label: 'State', first: 'ascending', value: (node) => STATES.indexOf(stateOf(node)) },
   { id: 'for', label: 'For', first: 'ascending', value: (node) => -node.since_ms, text: (row, now) => (row.members ? '' : duration(now - row.since_ms)) },
   {
-    id: 'restarts', label: 'Restarts', width: 62, first: 'descending',
+    id: 'restarts', label: 'Restarts', width: 62, rank: 1, first: 'descending',
     value: (node) => node.restarts,
     text: (row) => String(members(row).reduce((sum, node) => sum + node.restarts, 0) || ''),
   },
   {
-    id: 'limit', label: 'Limit used', width: 82, first: 'descending', title: 'Restarts that count against the limit, of those allowed in the period',
+    id: 'limit', label: 'Limit used', width: 82, rank: 4, first: 'descending', title: 'Restarts that count against the limit, of those allowed in the period',
     value: (node) => { const limit = limitOf(node); return limit && limit.used / limit.most; },
     text: (row) => (limitOf(row)?.used ? limitText(row) : ''),
     reached: (row) => limitReached(row) || has(row, 'limit'),
   },
   {
-    id: 'mail', label: 'Mailbox', width: 66, first: 'descending', title: 'Messages that wait, of those that have room',
+    id: 'mail', label: 'Mailbox', width: 66, rank: 2, first: 'descending', title: 'Messages that wait, of those that have room',
     value: ({ mailbox }) => mailbox && mailbox.len / mailbox.capacity,
     text: ({ mailbox }) => (mailbox ? `${mailbox.len}/${mailbox.capacity}` : ''),
     reached: (row) => (row.mailbox && row.mailbox.len >= row.mailbox.capacity) || has(row, 'mailbox'),
   },
   {
-    id: 'busy', label: 'Busy', width: 62, first: 'descending', title: 'The part of the time that the child’s polls take',
+    id: 'busy', label: 'Busy', width: 62, rank: 3, first: 'descending', title: 'The part of the time that the child’s polls take',
     value: (node) => node.share ?? null,
     text: busyText,
     reached: (row) => row.busy?.polling_ms > LONG_POLL || has(row, 'long_poll'),
   },
   {
-    id: 'ready', label: 'Ready', width: 46, first: 'ascending',
+    id: 'ready', label: 'Ready', width: 46, rank: 5, first: 'ascending',
     value: (node) => Number(node.ready),
     text: (row) => (row.members ? '' : row.ready ? 'yes' : 'no'),
     worth: (row) => row.members === undefined && !row.ready,

@@ -23,6 +23,7 @@ const GAP = 10;
 /** The room of a name that its indent leaves alone, for about twenty letters. */
 const NAME = 140;
 const OPTIONAL = COLUMNS.filter(({ width }) => width);
+const RANKED = OPTIONAL.toSorted((a, b) => a.rank - b.rank);
 /** The shortest time between two arrangements that nobody has asked for. In a large tree, they take a twentieth of the time. */
 const APART = 500;
 
@@ -43,7 +44,9 @@ export class Tree {
   #pointed = false;
   #waiting = false;
   #arranged = { at: 0, timer: null, apart: 0 };
+  /** The columns that are shown, of those that have something to say. */
   #columns = new Set();
+  #saying = new Set();
   #narrow = false;
   #indents = 12;
   #on;
@@ -165,10 +168,10 @@ export class Tree {
     else this.sort(sort.down === first ? { by: id, down: !first } : null);
   }
 
-  /** Sorts by the next column that is shown, and after the last one by the order of the tree. */
+  /** Sorts by the next column that has something to say, and after the last one by the order of the tree. */
   sortByNext() {
-    const shown = COLUMNS.filter((column) => !column.width || this.#columns.has(column.id));
-    const next = shown[shown.findIndex(({ id }) => id === this.view.sort?.by) + 1];
+    const columns = COLUMNS.filter((column) => !column.width || this.#saying.has(column.id));
+    const next = columns[columns.findIndex(({ id }) => id === this.view.sort?.by) + 1];
     this.sort(next ? { by: next.id, down: next.first === 'descending' } : null);
   }
 
@@ -329,17 +332,18 @@ export class Tree {
     const { now } = this.#model;
     const { by } = this.view.sort ?? {};
     let room = width - FIXED;
-    const worth = ({ id, text, worth = text }) => id === by || this.#rows.some((row) => !row.removed && worth(row, now));
-    const shown = OPTIONAL.filter((column) => {
+    const says = ({ id, text, worth = text }) => id === by || this.#rows.some((row) => !row.removed && worth(row, now));
+    const saying = RANKED.filter(says);
+    const shown = saying.filter((column) => {
       const fits = column.id === by || (room >= column.width + GAP && !this.#narrow);
-      if (!fits || !worth(column)) return false;
-      room -= column.width + GAP;
-      return true;
+      if (fits) room -= column.width + GAP;
+      return fits;
     });
+    this.#saying = new Set(saying.map(({ id }) => id));
     this.#columns = new Set(shown.map(({ id }) => id));
     for (const { id } of OPTIONAL) this.#grid.classList.toggle(`no-${id}`, !this.#columns.has(id));
     this.#grid.classList.toggle('narrow', this.#narrow);
-    const optional = shown.map((column) => `${column.width}px`).join(' ');
+    const optional = OPTIONAL.filter((column) => shown.includes(column)).map((column) => `${column.width}px`).join(' ');
     const columns = this.#narrow ? `minmax(0, 1fr) 96px 52px ${optional}` : `minmax(200px, ${this.view.sort ? 1.6 : 1.2}fr) 100px 56px ${optional} minmax(120px, 2fr)`;
     if (this.#grid.style.getPropertyValue('--columns') !== columns) this.#grid.style.setProperty('--columns', columns);
     this.#body.style.height = `${this.#rows.length * this.#height}px`;
