@@ -342,6 +342,23 @@ describe('the address of a view', () => {
     assert.equal(await other.evaluate(() => location.hash), await page.evaluate(() => location.hash));
   });
 
+  test('any text survives the way into the address and back', async () => {
+    const server = await start(shop());
+    const page = await open(server.url, WIDE);
+    const odd = ['a b', '50 %', '%41', 'x&tab=log', 'a=b#c', '1+1', '“ü”/ß', '\u{1f600}'];
+    const came = await page.evaluate(async (texts) => {
+      const { readAddress, writeAddress } = await import('/console/address.js');
+      return texts.map((text) => {
+        const view = { path: `app/${text}`, tab: 'log', filter: text, problems: true, sort: { by: 'mail', down: false } };
+        // As a browser writes it.
+        history.replaceState(null, '', writeAddress(view));
+        const { token, ...read } = readAddress(location.hash);
+        return JSON.stringify(read) === JSON.stringify(view) && location.hash === writeAddress(view) ? text : JSON.stringify(read);
+      });
+    }, odd);
+    assert.deepEqual(came, odd);
+  });
+
   test('a reload keeps the view', async () => {
     const server = await start(crowd(20));
     const page = await open(server.url, WIDE);
@@ -359,6 +376,10 @@ describe('the address of a view', () => {
     const server = await start(crowd(501));
     const page = await open(`${server.url}#path=app/conns/conn%23300`, WIDE);
     await rowsAre(page, ['app', 'app/conns', 'app/conns/conn#…', 'app/conns/conn#8', 'app/conns/conn#300', 'app/db']);
+    await row(page, 'app/conns/conn#…').click();
+    await page.reload();
+    await live(page);
+    assert.equal(await page.getByRole('row', { selected: true }).getAttribute('data-path'), 'app/conns/conn#…');
     await page.getByRole('button', { name: 'Fold all', exact: true }).click();
     await rowsAre(page, ['app', 'app/conns', 'app/db']);
     await page.evaluate(() => { location.hash = '#path=app/conns/conn%237'; });
@@ -507,6 +528,17 @@ describe('the stream', () => {
     assert.equal(await page.locator('#connection').textContent(), 'connecting');
     await page.locator('#connection', { hasText: `connecting, waits for an answer of ${new URL(server.url).host}` }).waitFor();
     await accessible(page, 'connecting');
+  });
+
+  test('a snapshot that fails is read again', async () => {
+    const server = await start(shop());
+    const page = await open('about:blank', { wait: false, expected: (said) => said.includes('503') });
+    let refused = 0;
+    await page.route('**/api/status', (route) => (refused++ < 2 ? route.fulfill({ status: 503, json: { error: 'busy', problem: 'busy' } }) : route.continue()));
+    await page.goto(server.url);
+    await live(page);
+    assert.equal(refused, 3);
+    assert.equal(server.opened, 1, 'with the stream that was there');
   });
 
   test('a program that is gone is named as what the page waits for', async () => {

@@ -127,8 +127,8 @@ export class Live {
     if (fetched.busy) return fetched.busy;
     const began = performance.now();
     const take = async () => {
-      this.info ??= await get('api/info');
-      const status = await get('api/status');
+      const [info, status] = await Promise.all([this.info ?? get('api/info'), get('api/status')]);
+      this.info = info;
       this.#model.replace(status);
       this.#recent = this.#recent.filter((change) => change.seq > status.seq);
       for (const change of this.#recent) this.#model.apply(change);
