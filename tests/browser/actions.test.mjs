@@ -115,6 +115,24 @@ test('the message about a stop that takes long is replaced when the child has st
   await page.locator('#message', { hasText: /stopped app\/jobs\/uploader after \d+s$/ }).waitFor();
 });
 
+// The dialog stood there until the program had answered, for up to ten seconds.
+test('a call that takes long closes its dialog, and the answer comes as a message', async (t) => {
+  const program = await app(t);
+  let answer;
+  program.answer = () => new Promise((resolve) => { answer = resolve; });
+  const page = await open(program.url, { expected: (text) => text.includes('409') });
+  await row(page, 'app/db').click();
+  for (const [result, text] of [[[200, { ok: true, text: 'stopped app/db' }], 'stopped app/db'], [[409, { problem: 'wrong_state', error: 'app/db is held' }], 'Refused: app/db is held']]) {
+    await page.keyboard.press('s');
+    await page.keyboard.press('Enter');
+    await message(page, 'stopping app/db …');
+    assert.equal(await page.locator('dialog[open]').count(), 0);
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'tree');
+    answer(result);
+    await message(page, text);
+  }
+});
+
 test('the message about a restart that takes long tells how it has ended', async (t) => {
   const program = await app(t);
   program.answer = () => [202, { ok: true, text: 'still restarting app/db after 10s' }];

@@ -82,7 +82,7 @@ export async function fake(root, { token = null, streams = true, ...own } = {}) 
         let text = '';
         for await (const part of request.setEncoding('utf8')) text += part;
         server.calls.push([name, JSON.parse(text)]);
-        return json(...server.answer(name, JSON.parse(text)));
+        return json(...await server.answer(name, JSON.parse(text)));
       }
       const answer = answers[name];
       if (!answer) return json(404, { error: 'not found', problem: 'not_found' });

@@ -99,7 +99,7 @@ test('level and search decide which rows there are, and the copy has these', asy
   await page.getByRole('tab', { name: 'Log' }).click();
   await rows(page).nth(1).waitFor();
   await panel(page).getByLabel('Level').selectOption('WARN and above');
-  assert.deepEqual(await rows(page).locator('.what').allTextContents(), ['dbslowtook=3s']);
+  assert.deepEqual(await rows(page).locator('.what').allTextContents(), ['dbslow took=3s']);
   // A line that comes later passes too, or doesn't.
   program.answers.log = { lines: [...program.answers.log.lines, line('app/db', 'fine again'), line('app/db', 'broken', { level: 'ERROR' })] };
   await rows(page).nth(1).waitFor();

@@ -57,8 +57,9 @@ const EXPLAIN = {
 };
 const KILL_SUPERVISOR = 'All children below are aborted with it, at the same time and without their grace.';
 
-/** What a call that took longer than the program waited for it has done, once it has ended. */
-const PAST = { restart: 'restarted', stop: 'stopped', resume: 'resumed', kill: 'killed' };
+/** What a call does while it lasts, if it may last, and what it has done then. */
+const DOING = { restart: 'restarting', stop: 'stopping', resume: 'resuming', kill: 'killing' };
+const DONE = { restart: 'restarted', stop: 'stopped', resume: 'resumed', kill: 'killed' };
 
 const say = (text) => el('p', { text });
 
@@ -95,10 +96,14 @@ export class Actions {
     this.#asked = { path, seen: lastCall(node) };
     const answer = await this.#ask({
       title: `${label}: ${path}`, text, ok: label, danger: ['stop', 'kill'].includes(name),
-      send: (who) => post('api/action', { action: name, path, ...who }),
+      doing: DOING[name] && `${DOING[name]} ${path}`,
+      send: (who) => {
+        this.#asked = null;
+        return post('api/action', { action: name, path, ...who });
+      },
     });
     this.#asked = null;
-    if (answer?.pending && PAST[name]) this.#awaited = { name, path, incarnation, began };
+    if (answer?.pending && DONE[name]) this.#awaited = { name, path, incarnation, began };
   }
 
   /** Replaces the message about a call that has ended meanwhile, and tells an open question what has happened to its child. */
@@ -113,7 +118,7 @@ export class Actions {
     if (!this.#awaited) return;
     const { name, path, incarnation, began } = this.#awaited;
     const node = model.nodes.get(path);
-    const done = `${PAST[name]} ${path} after ${duration(Date.now() - began)}`;
+    const done = `${DONE[name]} ${path} after ${duration(Date.now() - began)}`;
     if (name === 'stop' || name === 'kill') {
       if (node && running(node) && node.incarnation === incarnation || node?.lifecycle === 'deactivating') return;
       return this.announce(node ? done : `${done}; it was removed`);
@@ -139,7 +144,7 @@ export class Actions {
     });
     if (!sure) return;
     await this.#ask({
-      title: `Stop ${root} now`, text: [], ok: `Stop ${root}`, danger: true, who: false, confirm: root,
+      title: `Stop ${root} now`, text: [], ok: `Stop ${root}`, danger: true, who: false, confirm: root, doing: `stopping ${root}`,
       send: () => post('api/action', { action: 'stop_tree', path: root, confirm: root, ...sure.who }),
     });
   }
@@ -173,7 +178,11 @@ export class Actions {
 
   async #ask(question) {
     try {
-      const answer = await ask({ needsToken: this.info?.needs_token, identity: this.info?.identity ?? null, ...question });
+      let answer = await ask({ needsToken: this.info?.needs_token, identity: this.info?.identity ?? null, long: Boolean(question.doing), ...question });
+      if (answer?.sending) {
+        this.announce(`${question.doing} …`);
+        answer = await answer.sending;
+      }
       if (answer?.ok) this.announce(answer.text);
       return answer;
     } catch (error) {

@@ -1,12 +1,16 @@
 // The dialog before a call: the reason, who asks, the confirmation and the token. Knows no action.
 //
 // 1. A refusal that another try may fix keeps the dialog open, with all that was typed.
-// 2. The name that was typed last is kept in this browser. Whom a proxy has identified can't type one.
+// 2. A call that takes long doesn't keep the operator in the dialog.
+// 3. The name that was typed last is kept in this browser. Whom a proxy has identified can't type one.
 
 import { keepToken, token } from './api.js';
 import { setText } from './format.js';
 
 const NAME = 'verger-name';
+/** How long the dialog waits for an answer to a call that may take long. Refusals come sooner. */
+const PATIENCE = 1_000;
+const LATER = Symbol('later');
 
 const $ = (id) => document.getElementById(id);
 
@@ -23,12 +27,13 @@ export const tellNews = (text) => setText($('ask-news'), text);
 let abandon = () => {};
 
 /**
- * Asks before a call, and makes it. Resolves with the answer, or with `null` if the dialog was cancelled.
+ * Asks before a call, and makes it. Resolves with the answer, or with `null` if the dialog was cancelled. For a call that may take
+ * `long`, it may also resolve with `{ sending }`, a promise of the answer.
  *
  * `send` gets `{ reason, by }`, each only if it was typed, which is asked for unless `who` is `false`. A refusal that another
  * try may fix is shown in the dialog: a wrong token, an unfit text, and what `again` lists. Others close it.
  */
-export function ask({ title, text, ok, danger = false, who = true, identity = null, confirm = null, again = [], needsToken, send }) {
+export function ask({ title, text, ok, danger = false, who = true, identity = null, confirm = null, again = [], long = false, needsToken, send }) {
   abandon();
   const dialog = $('ask');
   setText($('ask-title'), title);
@@ -75,7 +80,10 @@ export function ask({ title, text, ok, danger = false, who = true, identity = nu
       complain('');
       $('ask-ok').disabled = true;
       try {
-        finish(resolve, await send(who ? typed(identity) : {}));
+        const sending = send(who ? typed(identity) : {});
+        const later = new Promise((late) => { if (long) setTimeout(late, PATIENCE, LATER); });
+        const answer = await Promise.race([sending, later]);
+        finish(resolve, answer === LATER ? { sending } : answer);
       } catch (error) {
         if (!['bad_token', 'bad_request', ...again].includes(error.problem)) return finish(reject, error);
         complain(error.message);

@@ -86,7 +86,7 @@ export class Log {
       text: (line) => line.heading ?? [clock(line.at_ms), line.level, line.path, line.message, line.fields].filter(Boolean).join('  '),
       key: (line) => line.heading ?? `${page.short(line.path)} ${line.incarnation} ${line.at_ms} ${line.message} ${line.fields}`,
       create: (line) => (line.heading ? el('li', { class: 'heading' })
-        : el('li', {}, el('time', { class: 'num' }), el('span', { class: 'level' }), el('span', { class: 'what' }, el('b'), el('span'), el('span', { class: 'muted fields' })))),
+        : el('li', {}, el('time', { class: 'num' }), el('span', { class: 'level' }), el('span', { class: 'what' }, el('b'), el('span'), ' ', el('span', { class: 'muted fields' })))),
       update(item, line) {
         if (line.heading) return setText(item, line.heading);
         const [time, level, what] = item.children;

@@ -114,10 +114,11 @@ export class Incidents {
       cause: el('p', { class: 'cause' }),
       problems: el('ul', { class: 'problems' }),
       plot: makePlot(),
+      changed: el('p', { class: 'muted' }),
       changes: el('ul', { class: 'changes' }),
       incident: null,
     };
-    const item = el('li', { class: 'incident' }, el('h4', {}, parts.shape, parts.link, parts.word), parts.facts, parts.cause, parts.problems, el('p', { class: 'muted', text: 'What was changed before or during it:' }), parts.changes, parts.plot);
+    const item = el('li', { class: 'incident' }, el('h4', {}, parts.shape, parts.link, parts.word), parts.facts, parts.cause, parts.problems, parts.changed, parts.changes, parts.plot);
     item.parts = parts;
     return item;
   }
@@ -131,10 +132,8 @@ export class Incidents {
     setText(parts.cause, incident.cause ?? '');
     parts.cause.hidden = !incident.cause;
     reconcile(parts.problems, others(incident), (text) => text, () => el('li'), setText);
-    const changes = incident.changes.length ? incident.changes : [null];
-    reconcile(parts.changes, changes, (change) => (change ? `${change.path} ${change.first_at_ms} ${change.event} ${change.text}` : ''), (change) => (change
-      ? el('li', {}, el('time', { class: 'num' }), el('span', { class: 'what' })) : el('li', { class: 'muted' })), (row, change) => {
-      if (!change) return setText(row, 'No call, reload or lease.');
+    setText(parts.changed, incident.changes.length ? 'What was changed before or during it:' : 'Nothing was changed before it: no call, reload or lease.');
+    reconcile(parts.changes, incident.changes, (change) => `${change.path} ${change.first_at_ms} ${change.event} ${change.text}`, () => el('li', {}, el('time', { class: 'num' }), el('span', { class: 'what' })), (row, change) => {
       setText(row.firstElementChild, clock(change.last_at_ms));
       setText(row.lastElementChild, changeText(change, incident.path));
     });
