@@ -32,8 +32,9 @@ const tree = new Tree($('tree'), model, {
     remember(how === 'click' ? 'push' : 'replace');
   },
   shown: (matching, held) => {
-    const all = plural(model.order.length, 'child', 'children');
-    const of = matching === model.order.length ? all : `${matching.toLocaleString('en')} of ${all}`;
+    const { children } = model.root.below;
+    const all = plural(children, 'child', 'children');
+    const of = matching === children ? all : `${matching.toLocaleString('en')} of ${all}`;
     setText($('shown'), held ? `${of} · held in place` : of);
     setAttr($('shown'), 'title', held ? 'The rows don’t move while the pointer is over them.' : null);
   },

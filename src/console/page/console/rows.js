@@ -42,19 +42,19 @@ export class Rows {
     this.#model = model;
   }
 
-  /** Returns the rows, top to bottom, and how many of them match. `view` has `filter`, `problems`, `sort`, `folded`, `unfolded` and `current`. */
+  /** Returns the rows, top to bottom, and how many children match, without the root. `view` has `filter`, `problems`, `sort`, `folded`, `unfolded` and `current`. */
   list(view) {
     const { order, now } = this.#model;
     const matches = matcher(view, now);
     const narrowed = view.problems || view.filter.trim() !== '';
     if (view.sort) return this.#flat(order.filter(matches), view, now);
-    let matching = order.length;
+    let matching = order.length - 1;
     if (narrowed) {
       matching = 0;
       for (const node of order) {
         node.match = matches(node);
         node.keep = node.match;
-        matching += node.match ? 1 : 0;
+        matching += node.match && node.parent ? 1 : 0;
       }
       // A node that is kept keeps its ancestors, which come before it.
       for (let i = order.length - 1; i > 0; i--) if (order[i].keep) order[i].parent.keep = true;
@@ -65,7 +65,7 @@ export class Rows {
   #flat(nodes, { sort }, now) {
     nodes.sort(comparison(sort, now));
     nodes.forEach((node, i) => Object.assign(node, { level: 1, position: i + 1, siblings: nodes.length, match: true }));
-    return { rows: nodes, matching: nodes.length };
+    return { rows: nodes, matching: nodes.filter(({ parent }) => parent).length };
   }
 
   #tree(view, narrowed) {
