@@ -30,7 +30,9 @@ const LIVES_FOR: Duration = Duration::from_secs(10);
 const LIVES_SHOWN: Duration = Duration::from_secs(300);
 const LIVES: usize = 1_000;
 /// The most bytes of all entries.
-const BYTES: usize = 5 * 1024 * 1024;
+const BYTES: usize = 4 * 1024 * 1024;
+/// What the indices take for one entry, about.
+const INDEXED: usize = 300;
 
 /// The number of an entry, which grows with each event.
 type Place = u64;
@@ -105,7 +107,7 @@ impl KeptEntries {
         }
         let (place, now) = (self.next, entry.last_at);
         self.next += 1;
-        self.bytes += bytes(&entry);
+        self.bytes += bytes(&key.1, &entry);
         match key.1 {
             Folded::Lives { .. } => _ = self.lives.insert(place),
             _ => self.assign(place, &entry),
@@ -190,7 +192,7 @@ impl KeptEntries {
 
     fn remove(&mut self, place: Place) -> Option<LoggedEvent> {
         let (kind, entry) = self.entries.remove(&place)?;
-        self.bytes -= bytes(&entry);
+        self.bytes -= bytes(&kind, &entry);
         let key = (entry.path.clone(), kind);
         if self.latest.get(&key) == Some(&place) {
             self.latest.remove(&key);
@@ -239,7 +241,7 @@ impl KeptEntries {
         assert!(self.latest.len() <= self.entries.len(), "nothing is kept of what is gone");
         let ranked = self.children.values().filter(|it| it.rank.is_some()).count();
         assert_eq!(ranked, self.reserves.len());
-        let total: usize = self.entries().map(bytes).sum();
+        let total: usize = self.entries.values().map(|(kind, entry)| bytes(kind, entry)).sum();
         assert_eq!(total, self.bytes);
         assert!(self.bytes <= BYTES && self.common.len() <= self.capacity);
         assert!(self.reserves.len() <= CHILDREN && self.lives.len() <= LIVES);
@@ -255,7 +257,14 @@ fn repeats(kind: &Folded, before: &LoggedEvent, at: SystemTime) -> bool {
     at.duration_since(since).map_or(true, |past| past <= most)
 }
 
-fn bytes(entry: &LoggedEvent) -> usize {
+fn bytes(kind: &Folded, entry: &LoggedEvent) -> usize {
+    let kept = match kind {
+        Folded::Called { by, reason, .. } => by.len() + reason.as_ref().map_or(0, |it| it.len()),
+        #[cfg(feature = "console")]
+        Folded::Noted(text) => 2 * text.len(),
+        _ => 0,
+    };
     // The path is shared with the tree while the child is there.
-    size_of::<LoggedEvent>() + entry.text.len() + entry.path.as_str().len()
+    let texts = entry.text.len() + entry.path.as_str().len() + kept;
+    size_of::<LoggedEvent>() + INDEXED + texts
 }

@@ -99,7 +99,7 @@ enum Folded {
 /// The last 20 entries of each child are kept, of up to 2,000 children, and beyond those as many of the whole tree as the
 /// capacity. So a child that fails often doesn't push out the one failure of another. Dynamic children, such as `conn#7`, have no reserve:
 /// their starts and normal ends are counted for their supervisor, in one entry for every 10 s, of the last five minutes. All
-/// texts together take at most 5 MiB: beyond that, the child with the most entries loses its oldest.
+/// entries together take at most 4 MiB: beyond that, the child with the most entries loses its oldest.
 /// [`dropped_before`](Self::dropped_before) tells what is missing.
 ///
 /// ```
