@@ -27,7 +27,7 @@ const LONG: Duration = Duration::from_secs(1);
 #[cfg(feature = "metrics")]
 const SECOND: u64 = 1_000_000_000;
 
-/// How many polls of one incarnation are known to run at the same time: its own, and those of helpers on other threads.
+/// How many polls of one incarnation are known to run at the same time: one of its task, and some of helpers on other threads.
 const AT_A_TIME: usize = 4;
 
 /// Whether a tree is measured.
@@ -145,13 +145,13 @@ impl Drop for TimedPoll<'_> {
     }
 }
 
-/// A closure on a thread other than those of the runtime, whose CPU time is added when this is dropped there.
+/// A closure on a thread that doesn't poll, whose CPU time is added when this is dropped there.
 ///
 /// Such code may block, so its wall time shows nothing. It isn't a poll.
 pub(super) struct TimedClosure<'a> {
     incarnation: &'a Incarnation,
     times: &'a PollTimes,
-    /// The CPU time that the thread had used before: those of tokio's pool are used again.
+    /// The CPU time that the thread had used before: tokio's pool uses its threads again.
     before: Duration,
 }
 

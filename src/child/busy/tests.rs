@@ -235,7 +235,7 @@ async fn a_closure_adds_the_cpu_time_of_its_thread() {
     let app = app.build().unwrap().start().await.unwrap();
     let busy = busy(&app, "child").await.unwrap();
     assert!(busy.total >= CPU && busy.total <= before.elapsed(), "{busy:?}");
-    // Its own, and those of the helper that waits for the closure.
+    // Of its task, and of the helper that waits for the closure.
     assert_eq!((busy.polls, busy.long_at), (4, None));
     assert!(busy.longest < CPU, "{busy:?}");
 }
@@ -266,7 +266,7 @@ async fn a_child_with_its_own_thread_is_measured_once() {
     }
 }
 
-/// A recorder that adds up one counter, whatever its labels.
+/// A recorder that adds up one counter over all labels.
 #[cfg(feature = "metrics")]
 #[derive(Clone, Default)]
 struct BusySeconds(Arc<AtomicU64>);
