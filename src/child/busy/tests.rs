@@ -237,7 +237,6 @@ async fn a_closure_adds_the_cpu_time_of_its_thread() {
     assert!(busy.total >= CPU && busy.total <= before.elapsed(), "{busy:?}");
     // Of its task, and of the helper that waits for the closure.
     assert_eq!((busy.polls, busy.long_at), (4, None));
-    assert!(busy.longest < CPU, "{busy:?}");
 }
 
 /// Rule: a `blocking` child adds the CPU time of its thread when it exits. A `local` child has polls, which are measured once.
