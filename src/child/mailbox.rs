@@ -27,7 +27,7 @@ use crate::subscriber;
 pub(crate) struct MailboxLoad {
     pub(crate) len: usize,
     pub(crate) capacity: usize,
-    /// Since when it is nearly full, if it is.
+    /// When it was first found nearly full, if it has been so since.
     pub(crate) full_since: Option<Instant>,
 }
 
@@ -91,8 +91,8 @@ pub(crate) trait MailboxControl: Any + Send + Sync {
     /// The child is down until a message is sent. Returns the messages that become dead letters.
     fn mark_idle(self: Arc<Self>) -> Option<Box<dyn LeftMessages>>;
 
-    /// Returns how full the mailbox is.
-    fn load(&self) -> MailboxLoad;
+    /// Returns how full the mailbox is, and notes if it is nearly full.
+    fn load(&self, now: Instant) -> MailboxLoad;
 
     /// Sets the capacity that is written for the child, if the mailbox belongs to it. `None`: the code's.
     fn set_capacity(&self, child: ChildId, written: Option<NonZeroUsize>);
@@ -100,7 +100,7 @@ pub(crate) trait MailboxControl: Any + Send + Sync {
 
 impl fmt::Debug for dyn MailboxControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MailboxLoad { len, capacity, .. } = self.load();
+        let MailboxLoad { len, capacity, .. } = self.load(crate::clock::now());
         f.debug_struct("Mailbox").field("len", &len).field("capacity", &capacity).finish()
     }
 }

@@ -29,8 +29,6 @@ pub(crate) struct View {
     pub(crate) since: Instant,
     /// Why the child is in this state, where its lifecycle alone does not tell.
     pub(crate) why: Option<&'static str>,
-    /// When the child is aborted that is being stopped.
-    pub(crate) abort_at: Option<Instant>,
     /// Whether a caller keeps the child from being started.
     pub(crate) held: bool,
     /// Whether the failure callback is deciding on the child.
@@ -167,6 +165,11 @@ impl Machine {
             *at = moved;
         }
         Some(view)
+    }
+
+    /// Returns when a child is aborted that is being stopped, if it isn't down before.
+    pub(crate) fn abort_at(&self, key: Key) -> Option<Instant> {
+        self.children().abort_at(key)
     }
 
     /// Whether the child provides what its siblings require of it.
@@ -333,7 +336,7 @@ impl Dynamic {
 
 impl Children {
     /// Returns when the child is aborted that is being stopped. `None`: nothing bounds its stop, or it is not stopped.
-    pub(super) fn abort_at(&self, key: Key) -> Option<Instant> {
+    fn abort_at(&self, key: Key) -> Option<Instant> {
         let stops = matches!(self.state(key), Some(ChildState::Stopping { aborted: false, .. }));
         if !stops {
             return None;

@@ -14,7 +14,7 @@ use super::ask::{self, AskError, Reply, UnansweredQuestion};
 use super::queue::Envelope;
 use super::shared::MailboxShared;
 use super::state::{Sent, WhenFull};
-use crate::child::{MailboxControl, MailboxLoad};
+use crate::child::MailboxControl;
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterStore, EntryId, ReplayError};
 use crate::path::Path;
@@ -309,7 +309,7 @@ impl<M: Send + 'static> Address<M> {
     /// It includes messages that the child holds as [deliveries](crate::mailbox::Delivery).
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.load().len
+        self.shared.load().0
     }
 
     /// Returns `true` if the mailbox has no messages, not even unacknowledged ones.
@@ -323,7 +323,7 @@ impl<M: Send + 'static> Address<M> {
     /// A configuration can change it while the program runs, with the key `mailbox`.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.shared.load().capacity
+        self.shared.load().1
     }
 
     /// Returns `true` if sending fails with [`SendError::Closed`], because the child is stopping, or is
@@ -342,7 +342,7 @@ impl<M> Clone for Address<M> {
 
 impl<M> fmt::Debug for Address<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MailboxLoad { len, capacity, .. } = self.shared.load();
+        let (len, capacity) = self.shared.load();
         f.debug_struct("Address")
             .field("path", &self.shared.path())
             .field("len", &len)

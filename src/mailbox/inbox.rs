@@ -18,7 +18,7 @@ use super::options::IsFinal;
 use super::queue::Envelope;
 use super::shared::MailboxShared;
 use super::state::{NextMessage, Take};
-use crate::child::{LoanHolder, MailboxLoad};
+use crate::child::LoanHolder;
 use crate::clock::now;
 use crate::dead_letter::DeadLetterReason;
 
@@ -378,7 +378,7 @@ impl<M: Send + 'static> Inbox<M> {
     /// Returns the number of messages in the mailbox, including unacknowledged deliveries.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.load().len
+        self.shared.load().0
     }
 
     /// Returns `true` if the mailbox has no messages, not even unacknowledged ones.
@@ -396,7 +396,7 @@ impl<M: Send + 'static> Drop for Inbox<M> {
 
 impl<M: Send + 'static> fmt::Debug for Inbox<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MailboxLoad { len, capacity, .. } = self.shared.load();
+        let (len, capacity) = self.shared.load();
         f.debug_struct("Inbox").field("len", &len).field("capacity", &capacity).finish()
     }
 }

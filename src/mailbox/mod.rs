@@ -84,7 +84,7 @@ pub use self::ask::{AskError, Reply};
 pub use self::inbox::{Delivery, Inbox, Next};
 pub use self::options::{Closing, Delay, Drain, Handler, Overflow, WhileDown};
 use self::shared::MailboxShared;
-use crate::child::{MailboxControl, MailboxLoad, MailboxLoan};
+use crate::child::{MailboxControl, MailboxLoan};
 use crate::clock::now;
 use crate::panic::Foreign;
 use crate::path::Path;
@@ -240,7 +240,7 @@ impl<M: Send + 'static> Drop for Mailbox<M> {
 
 impl<M: Send + 'static> fmt::Debug for Mailbox<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MailboxLoad { len, capacity, .. } = self.shared.load();
+        let (len, capacity) = self.shared.load();
         f.debug_struct("Mailbox").field("len", &len).field("capacity", &capacity).finish()
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct MessageQueue<M> {
     /// The number of the next message.
     pub(super) next_id: u64,
     queued: VecDeque<Envelope<M>>,
-    /// Since when the queue is [nearly full](Self::is_nearly_full), if it is.
+    /// The first look that has found the queue [nearly full](Self::is_nearly_full), if it has been so since.
     pub(super) full_since: Option<Instant>,
     lent: usize,
     /// How many messages, queued or lent, have failed before.

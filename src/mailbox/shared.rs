@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! 1. No waker, no handler and no `Drop` of a message runs while the lock is held.
-//! 2. The time is an argument, except the one at which the queue becomes nearly full.
+//! 2. The time is an argument.
 
 use std::any::{Any, type_name};
 use std::num::NonZeroUsize;
@@ -26,7 +26,6 @@ use crate::child::{
     ChildBinding, ChildId, LeftMessages, LoanHolder, MailboxControl, MailboxLoad, MailboxLoan,
     MailboxOwner,
 };
-use crate::clock;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
 use crate::exit::ExitReason;
 use crate::panic::catch_panic;
@@ -60,8 +59,9 @@ impl<M> MailboxShared<M> {
             let mut state = self.state.lock();
             let result = step(&mut state, &mut effects);
             let queue = &mut state.queue;
-            if queue.is_nearly_full() != queue.full_since.is_some() {
-                queue.full_since = queue.full_since.is_none().then(clock::now);
+            // perf: budgets row "message". It is noted by a look, and no message reads the clock.
+            if queue.full_since.is_some() && !queue.is_nearly_full() {
+                queue.full_since = None;
             }
             result
         };
@@ -73,11 +73,10 @@ impl<M> MailboxShared<M> {
         self.state.lock().binding.path()
     }
 
-    /// Returns how full the mailbox is.
-    pub(super) fn load(&self) -> MailboxLoad {
-        let queue = &self.state.lock().queue;
-        let (len, capacity) = (queue.len(), queue.capacity);
-        MailboxLoad { len, capacity, full_since: queue.full_since }
+    /// Returns the number of messages, and the capacity.
+    pub(super) fn load(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.queue.len(), state.queue.capacity)
     }
 }
 
@@ -111,7 +110,7 @@ impl<M: Send + 'static> MailboxShared<M> {
         }
         sent.map_err(|unsent| match unsent {
             Unsent::Full(message) => {
-                let (child, capacity) = (self.path(), self.load().capacity);
+                let (child, capacity) = (self.path(), self.load().1);
                 SendError::Full { message, child, capacity }
             }
             Unsent::Closed(message) | Unsent::MayBeFinal(Envelope { message, .. }, _) => {
@@ -325,8 +324,13 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
         self.left(messages, DeadLetterReason::HandlerError)
     }
 
-    fn load(&self) -> MailboxLoad {
-        MailboxShared::load(self)
+    fn load(&self, now: Instant) -> MailboxLoad {
+        let queue = &mut self.state.lock().queue;
+        if queue.is_nearly_full() {
+            queue.full_since.get_or_insert(now);
+        }
+        let (len, capacity) = (queue.len(), queue.capacity);
+        MailboxLoad { len, capacity, full_since: queue.full_since }
     }
 
     fn set_capacity(&self, child: ChildId, written: Option<NonZeroUsize>) {

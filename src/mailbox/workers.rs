@@ -177,7 +177,7 @@ impl<M: Send + 'static> ChildMeta for MailboxMeta<M> {
     }
 
     fn check(&self, path: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        match self.mailbox.shared.load().capacity {
+        match self.mailbox.shared.load().1 {
             0 => Err(BuildError::ZeroCapacity { path: path() }),
             _ => Ok(()),
         }

@@ -130,13 +130,13 @@ fn known() -> ChildInfo {
         why: Some("held"),
         restarts: 2,
         failures: 1,
-        busy: Some(BusyTime {
+        busy: Some(Box::new(BusyTime {
             total: ms(70),
             polls: 4,
             longest: ms(40),
             long_at: Some(at(9)),
             polling: Some(ms(30)),
-        }),
+        })),
         limit: Some(LimitUse { restarts: 2, max_restarts: 5, period: ms(60_000), reached: false }),
         created_at: at(1),
         started_at: Some(at(2)),

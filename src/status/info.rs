@@ -60,7 +60,7 @@ pub struct ChildInfo {
     pub long_polls: u64,
     /// How long the polls of the current incarnation have kept threads busy. `None` if that isn't
     /// [measured](crate::SupervisorBuilder::busy_time), for supervisors, and while no incarnation runs.
-    pub busy: Option<BusyTime>,
+    pub busy: Option<Box<BusyTime>>,
     /// How much of the child's own limit on restarts is used, if it has one.
     pub limit: Option<LimitUse>,
     /// When the child was added to its supervisor, which may itself have been restarted.
@@ -120,7 +120,7 @@ pub struct ChildInfo {
     /// # Ok(())
     /// # }
     /// ```
-    pub stopping: Option<StopInfo>,
+    pub stopping: Option<Box<StopInfo>>,
     /// The last call that has changed the child and [named its caller](crate::SupervisorHandle::on_behalf_of),
     /// since its supervisor was started. `None` if a later call without a caller has taken it back or repeated it.
     pub last_call: Option<LastCall>,
@@ -186,7 +186,7 @@ pub struct MailboxInfo {
     pub len: usize,
     /// How many messages the mailbox can hold.
     pub capacity: usize,
-    /// Since when the mailbox is at least 90 % full, if it is.
+    /// Since when the mailbox is at least 90 % full, if it is: the first snapshot that has found it so.
     pub full_since: Option<SystemTime>,
 }
 

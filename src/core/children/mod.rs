@@ -341,7 +341,6 @@ impl Children {
                 || (entry.is_withheld() && entry.rules.withheld().is_some())
                 || self.awaits_lease(key),
             why: if self.is_on_standby(key) { Some("standby") } else { entry.why() },
-            abort_at: self.abort_at(key),
             held: entry.held,
             undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),
             policy: entry.own_policy().map(Arc::clone),

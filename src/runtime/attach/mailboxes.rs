@@ -168,7 +168,7 @@ impl Attachment for Mailboxes {
 
     fn show(&self, key: Key, view: &StepView<'_>, info: &mut ChildInfo) {
         info.mailbox = view.mailbox(key).map(|mailbox| {
-            let MailboxLoad { len, capacity, full_since } = mailbox.load();
+            let MailboxLoad { len, capacity, full_since } = mailbox.load(view.now);
             let full_since = full_since.map(|at| view.shared.tree.wall_clock(at));
             MailboxInfo { len, capacity, full_since }
         });

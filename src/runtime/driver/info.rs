@@ -72,7 +72,7 @@ impl Driver {
             age: now.saturating_duration_since(view.since),
             failures: history.as_ref().map_or(0, |history| history.attempt),
             long_polls: self.shared.tree.watch.long_polls(&path),
-            busy: incarnation.and_then(|it| it.busy()),
+            busy: incarnation.and_then(|it| it.busy()).map(Box::new),
             limit: view.limit.map(|(intensity, restarts)| LimitUse {
                 restarts,
                 max_restarts: intensity.max(),
@@ -104,7 +104,7 @@ impl Driver {
             mailbox: None,
         };
         if view.lifecycle == Lifecycle::Deactivating {
-            info.stopping = Some(self.stopping(key, view.abort_at));
+            info.stopping = Some(Box::new(self.stopping(key)));
         }
         let step = Step::default();
         self.attachments.show(key, &view!(self, &step, now), &mut info);
@@ -116,8 +116,8 @@ impl Driver {
     }
 
     /// Returns who has stopped a child, and when it is aborted.
-    fn stopping(&self, key: Key, abort_at: Option<Instant>) -> StopInfo {
-        let ends = abort_at.map(|at| self.shared.tree.wall_clock(at));
+    fn stopping(&self, key: Key) -> StopInfo {
+        let ends = self.machine.abort_at(key).map(|at| self.shared.tree.wall_clock(at));
         match self.attachments.recent.stopper(key) {
             Some(note) => {
                 StopInfo { ends, by: Some(Arc::clone(&note.by)), reason: note.reason.clone() }

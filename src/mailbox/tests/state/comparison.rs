@@ -422,7 +422,7 @@ impl Comparison {
             std::mem::take(&mut self.model.inbox_woken),
             "woken"
         );
-        prop_assert_eq!(self.mailbox.shared.load().len, self.model.len());
+        prop_assert_eq!(self.mailbox.shared.load().0, self.model.len());
         prop_assert!(self.model.len() <= self.model.config.capacity);
         prop_assert_eq!(self.mailbox.shared.state().is_closed(), self.model.is_closed());
         self.model.wake_senders();
