@@ -108,10 +108,10 @@ test('the message about a stop that takes long is replaced when the child has st
   await page.keyboard.press('s');
   await page.keyboard.press('Enter');
   await message(page, 'still stopping app/jobs/uploader after 10s');
-  program.send({ children: [child('app/jobs/uploader', { lifecycle: 'deactivating', ready: false })] });
+  program.set('app/jobs/uploader', { lifecycle: 'deactivating', ready: false });
   await row(page, 'app/jobs/uploader').getByText('deactivating').waitFor();
   await message(page, 'still stopping app/jobs/uploader after 10s');
-  program.send({ children: [child('app/jobs/uploader', { lifecycle: 'stopped', ready: false })] });
+  program.set('app/jobs/uploader', { lifecycle: 'stopped', ready: false });
   await page.locator('#message', { hasText: /stopped app\/jobs\/uploader after \d+s$/ }).waitFor();
 });
 
@@ -138,17 +138,17 @@ test('the message about a restart that takes long tells how it has ended', async
   program.answer = () => [202, { ok: true, text: 'still restarting app/db after 10s' }];
   const page = await open(program.url);
   await row(page, 'app/db').click();
-  for (const [end, text] of [[{ lifecycle: 'active', incarnation: 2 }, /restarted app\/db after \d+s$/], [{ lifecycle: 'restarting', ready: false, incarnation: 2, last_exit: { incarnation: 2, at_ms: 1, lived_ms: null, reason: { message: 'failed: no route' } } }, /app\/db has failed: failed: no route$/]]) {
+  for (const [end, text] of [[{ lifecycle: 'active', ready: true, incarnation: 2 }, /restarted app\/db after \d+s$/], [{ lifecycle: 'restarting', ready: false, incarnation: 2, last_exit: { incarnation: 2, at_ms: 1, lived_ms: null, reason: { message: 'failed: no route' } } }, /app\/db has failed: failed: no route$/]]) {
     await page.keyboard.press('r');
     await page.keyboard.press('Enter');
     await message(page, 'still restarting app/db after 10s');
     // On its way it is stopped.
-    program.send({ children: [child('app/db', { lifecycle: 'stopped', ready: false })] });
+    program.set('app/db', { lifecycle: 'stopped', ready: false });
     await row(page, 'app/db').getByText('stopped').waitFor();
     await message(page, 'still restarting app/db after 10s');
-    program.send({ children: [child('app/db', end)] });
+    program.set('app/db', end);
     await page.locator('#message', { hasText: text }).waitFor();
-    program.send({ children: [child('app/db', { incarnation: 1 })] });
+    program.set('app/db', { lifecycle: 'active', ready: true, incarnation: 1, last_exit: null });
     await row(page, 'app/db').getByText('active').waitFor();
   }
 });
@@ -161,7 +161,7 @@ test('an open question tells what another operator has done meanwhile', async (t
   await page.keyboard.press('s');
   const dialog = page.getByRole('dialog', { name: 'Stop: app/db' });
   await dialog.waitFor();
-  program.send({ children: [child('app/db', { lifecycle: 'stopped', ready: false, last_call: { call: 'stop_child', by: 'bob (header)', reason: 'maintenance', at_ms: Date.now() } })] });
+  program.set('app/db', { lifecycle: 'stopped', ready: false, last_call: { call: 'stop_child', by: 'bob (header)', reason: 'maintenance', at_ms: Date.now() } });
   await dialog.getByText('Meanwhile: stop by bob (header): maintenance.').waitFor();
   await accessible(page, 'news in a dialog');
   await page.keyboard.press('Escape');

@@ -115,6 +115,12 @@ export async function fake(root, { token = null, streams = true, ...own } = {}) 
       seq += 1;
       send(change ?? { resync: true });
     },
+    /** Changes a child, and tells all open pages. */
+    set(path, facts) {
+      const find = (node) => (node.path === path ? node : node.children.map(find).find(Boolean));
+      const node = Object.assign(find(server.root), facts);
+      server.send({ children: [{ ...node, children: undefined }] });
+    },
     end() {
       clearInterval(heartbeat);
       http.closeAllConnections();

@@ -153,6 +153,19 @@ test('of two thousand events a tenth exists until more are asked for, and an unc
   assert.equal(await rows(page).count(), 1);
 });
 
+// The second of two equal rows stayed for good.
+test('rows that are equal in all that they show come and go by their number', async (t) => {
+  const twin = () => line('app/db', 'again', { at_ms: 1_000 });
+  const program = await shop(t, { log: { lines: [twin(), twin(), twin()] } });
+  const page = await open(program.url);
+  await page.getByRole('tab', { name: 'Log' }).click();
+  await rows(page).nth(2).waitFor();
+  for (const lines of [[twin()], [twin(), twin(), twin(), twin()], [twin(), twin()]]) {
+    program.answers.log = { lines };
+    await page.waitForFunction((count) => document.querySelectorAll('#panel-log .entries > li').length === count, lines.length);
+  }
+});
+
 test('a change elsewhere in the tree reads no events', async (t) => {
   const asked = [];
   const program = await shop(t, { events: ({ under: path }) => { asked.push(path); return { missed: 0, dropped_before_ms: null, entries: [entry('app/db', `read ${asked.length}`)] }; } });

@@ -111,9 +111,13 @@ export function plain(value) {
  */
 export function reconcile(list, items, key, create, update = () => {}) {
   const have = new Map([...list.children].map((element) => [element.dataset.key, element]));
+  // Two items may be equal in all that they show.
+  const seen = new Map();
   let next = list.firstElementChild;
   for (const item of items) {
-    const name = String(key(item));
+    const wanted = String(key(item));
+    seen.set(wanted, (seen.get(wanted) ?? 0) + 1);
+    const name = `${wanted} ${seen.get(wanted)}`;
     let element = have.get(name);
     if (element) have.delete(name);
     else (element = create(item)).dataset.key = name;

@@ -15,7 +15,7 @@ const STEP = 50;
 const PLOTS = 20;
 
 /** The problems that say more than the cause. */
-const others = (incident) => incident.problems.map(({ problem }) => problem).filter((text) => !incident.cause || !text.includes(incident.cause));
+const others = (incident) => [...new Set(incident.problems.map(({ problem }) => problem))].filter((text) => !incident.cause || !text.includes(incident.cause));
 
 /** Since when, how often, and when the next attempt is due. */
 function factsOf(incident, now) {

@@ -117,14 +117,7 @@ export class List {
     setText(this.shown, some ? `${passing.length.toLocaleString('en')} of ${plural(this.#items.length, what)}` : this.#items.length ? plural(this.#items.length, what) : '');
     this.more.hidden = left === 0;
     setText(this.more, `Show ${Math.min(STEP, left)} ${tail ? 'earlier' : 'more'}, of ${left.toLocaleString('en')}`);
-    // Two rows may be equal in all that they show.
-    const seen = new Map();
-    const unique = (item) => {
-      const name = key(item);
-      seen.set(name, (seen.get(name) ?? 0) + 1);
-      return `${name} ${seen.get(name)}`;
-    };
-    reconcile(this.entries, rows, unique, create, update);
+    reconcile(this.entries, rows, key, create, update);
   }
 
   #showMore() {
