@@ -392,6 +392,22 @@ describe('the address of a view', () => {
     const page = await open(`${server.url}#path=app/conns/conn%231&tab=nonsense&sort=nonsense`, WIDE);
     await page.locator('#message', { hasText: 'There is no app/conns/conn#1 any more.' }).waitFor();
     assert.equal(await page.getByRole('row', { selected: true }).getAttribute('data-path'), 'app');
+    await hash(page, '');
+    // *Back* to such a child doesn't hold the reader there.
+    await row(page, 'app/reader').click();
+    await hash(page, '#path=app/reader');
+    await row(page, 'app/mailer').click();
+    await hash(page, '#path=app/mailer');
+    server.root.children.splice(3, 1);
+    server.send({ removed: ['app/reader'] });
+    await page.mouse.move(0, 0);
+    await rowsAre(page, ['app', 'app/db', 'app/mqtt', 'app/writer', 'app/importer', 'app/mailer']);
+    const entries = await page.evaluate(() => history.length);
+    await page.goBack();
+    await page.locator('#message', { hasText: 'There is no app/reader any more.' }).waitFor();
+    assert.equal(await page.evaluate(() => history.length), entries);
+    await page.goForward();
+    await hash(page, '#path=app/mailer');
   });
 
   test('Back undoes a click, and steps with the arrow keys are one entry', async () => {

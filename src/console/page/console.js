@@ -123,6 +123,8 @@ function show(view) {
   tree.select(known && view.path ? view.path : model.root.path);
   detail.open(view.tab);
   wanted = null;
+  // What can't be shown leaves the address, or *Back* would lead to it again and again.
+  write('replace');
   if (!known) announce(`There is no ${view.path} any more.`, true);
 }
 
