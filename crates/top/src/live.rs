@@ -44,9 +44,11 @@ const TICK: Duration = Duration::from_millis(250);
 const REQUESTS: usize = 8;
 
 /// Shows the live view until the user quits, and returns the exit code.
-pub(crate) async fn run(client: Client) -> ExitCode {
+///
+/// `by`: who acts.
+pub(crate) async fn run(client: Client, by: Option<String>) -> ExitCode {
     // Panics of children are not written across the screen: that of the screen is in the error below.
-    let program = Application::new(tree(client)).panic_hook();
+    let program = Application::new(tree(client, by)).panic_hook();
     match program.run_to_end().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -56,7 +58,7 @@ pub(crate) async fn run(client: Client) -> ExitCode {
     }
 }
 
-fn tree(client: Client) -> SupervisorBuilder {
+fn tree(client: Client, by: Option<String>) -> SupervisorBuilder {
     let has_token = client.endpoint().token.is_some();
     let (screen, screen_mailbox) = mailbox::<Message>();
     // Each incarnation gets clones, because the previous one has dropped its own.
@@ -76,7 +78,7 @@ fn tree(client: Client) -> SupervisorBuilder {
     let stream = worker("stream", move |ctx| stream(ctx, client.clone(), screen.clone()));
     let children = Children { snapshots, panel, actions };
     let shown: ChildSpec = worker_with_mailbox("screen", screen_mailbox, move |ctx, inbox| {
-        show(ctx, inbox, children.clone(), has_token)
+        show(ctx, inbox, children.clone(), has_token, by.clone())
     });
 
     Supervisor::builder("verger-top")
@@ -147,9 +149,14 @@ async fn answer(client: &Client, query: &Query) -> Result<Answer, ClientError> {
         Query::Act(act) => {
             return client.post("/api/action", &body(act)).await.map(Answer::Acted);
         }
+        Query::LogBelow(path) => {
+            let target = format!("/api/log?under={}", encode(path));
+            return client.get(&target).await.map(Answer::LogBelow);
+        }
         Query::Panel(tab, path) => (tab, encode(path)),
     };
     match tab {
+        Tab::Incidents => client.get("/api/incidents").await.map(Answer::Incidents),
         Tab::Describe => client.get(&format!("/api/child?path={path}")).await.map(Answer::Child),
         Tab::Events => client.get(&format!("/api/events?under={path}")).await.map(Answer::Events),
         Tab::Log => client.get(&format!("/api/log?path={path}")).await.map(Answer::Log),
@@ -189,16 +196,19 @@ async fn show(
     mut inbox: Inbox<Message>,
     children: Children,
     has_token: bool,
+    by: Option<String>,
 ) -> Exit {
     let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut screen = Screen::open()?;
-    let mut app = App::new(Instant::now(), has_token, color);
+    let mut app = App::new(Instant::now(), has_token, by, color);
     loop {
         for effect in app.on_time(Instant::now()) {
             match effect {
                 Effect::Quit => return Ok(()),
                 Effect::Ask(query @ Query::Snapshot) => _ = children.snapshots.try_send(query),
-                Effect::Ask(query @ Query::Panel(..)) => _ = children.panel.try_send(query),
+                Effect::Ask(query @ (Query::Panel(..) | Query::LogBelow(_))) => {
+                    _ = children.panel.try_send(query)
+                }
                 Effect::Ask(query @ Query::Act(_)) => {
                     if children.actions.try_send(query.clone()).is_err() {
                         let busy = "too many actions are under way; wait for their results";

@@ -8,6 +8,8 @@ mod client;
 mod commands;
 mod demo;
 mod endpoint;
+mod fold;
+mod follow;
 mod live;
 mod model;
 mod show;
@@ -55,6 +57,10 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
         commands::print(cli::USAGE)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if options.command == Command::Version {
+        commands::print(concat!("verger-top ", env!("CARGO_PKG_VERSION"), "\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let is_live = options.command == Command::Live;
     if is_live && !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
         complain("this is not a terminal; print the tree once with `verger-top tree`");
@@ -74,7 +80,7 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
     };
     let client = Client::new(endpoint);
     let ended = if is_live {
-        Ok(live::run(client).await)
+        Ok(live::run(client, options.by).await)
     } else {
         if let Some(demo) = &demo {
             demo.warm_up().await;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::text::Text;
@@ -25,7 +25,7 @@ macro_rules! answers {
 
 answers! {
     /// `/api/info`
-    Info { root: Text, actions: bool, log: bool }
+    Info { root: Text, actions: bool, log: bool, identity: Option<Text> }
     /// `/api/status`
     Status { seq: u64, captured_at_ms: u64, program: Program, totals: Totals, root: Node }
     Program { verger: Text, pid: u32, started_at_ms: u64 }
@@ -34,6 +34,8 @@ answers! {
         path: Text,
         kind: Text,
         restart: Text,
+        /// What is wrong with it, the worst first. The server decides that, for all of its readers.
+        problems: Vec<Problem>,
         policy: Option<Value>,
         configured: BTreeMap<Text, Text>,
         significant: bool,
@@ -50,6 +52,8 @@ answers! {
         alarming: Option<Text>,
         healthy: Option<bool>,
         problem: Option<Text>,
+        stopping: Option<Stopping>,
+        busy: Option<Busy>,
         schedule: Option<Schedule>,
         mailbox: Option<Mailbox>,
         version: Option<Text>,
@@ -68,7 +72,27 @@ answers! {
         supervisor: Option<Supervisor>,
         children: Vec<Node>,
     }
-    Mailbox { len: u64, capacity: u64 }
+    Problem {
+        kind: Text,
+        problem: Text,
+        /// The whole cause, if a failure is the cause.
+        cause: Option<Text>,
+        since_ms: Option<u64>,
+        essential: bool,
+    }
+    /// A stop that is under way: when its grace is over, and who asked for it.
+    Stopping { ends_ms: Option<u64>, by: Option<Text>, reason: Option<Text> }
+    /// The wall time that the polls of an incarnation have taken.
+    Busy {
+        total_ms: u64,
+        polls: u64,
+        longest_ms: u64,
+        /// When the last poll of more than a second has returned.
+        long_at_ms: Option<u64>,
+        /// For how long a poll lasts that has not returned.
+        polling_ms: Option<u64>,
+    }
+    Mailbox { len: u64, capacity: u64, full_since_ms: Option<u64> }
     Schedule {
         plan: Text,
         next_ms: Option<u64>,
@@ -90,13 +114,40 @@ answers! {
         max_restarts: Option<u64>,
         period_ms: u64,
         limit_reached: bool,
+        child_limit: Option<ChildLimit>,
+        on_child_failure: bool,
         gone: Vec<Gone>,
     }
+    /// A limit that holds for each child of a supervisor.
+    ChildLimit { max: Value, period: Option<Text>, half_life: Option<Text> }
     Gone { path: Text, incarnation: u32, at_ms: u64, lived_ms: Option<u64>, reason: Option<Reason> }
     /// `/api/child`
     Child { child: Node, spec: Value, events: Vec<Entry>, log: Option<Log> }
+    /// `/api/incidents`
+    Incidents { from_ms: u64, dropped_before_ms: Option<u64>, incidents: Vec<Incident> }
+    Incident {
+        path: Text,
+        /// More than one: dynamic children of one supervisor, of which `path` is the latest.
+        children: u64,
+        now: bool,
+        problems: Vec<Problem>,
+        since_ms: u64,
+        last_ms: u64,
+        failures: u64,
+        attempt: Option<u32>,
+        next_ms: Option<u64>,
+        cause: Option<Text>,
+        /// What has changed before it and during it, the oldest first.
+        changes: Vec<Entry>,
+    }
     /// `/api/events`
-    Events { missed: u64, entries: Vec<Entry> }
+    Events {
+        missed: u64,
+        /// Entries older than this may have been dropped. The outer option: whether the server knows.
+        #[serde(deserialize_with = "known")]
+        dropped_before_ms: Option<Option<u64>>,
+        entries: Vec<Entry>,
+    }
     Entry {
         path: Text,
         incarnation: u32,
@@ -104,12 +155,24 @@ answers! {
         first_at_ms: u64,
         last_at_ms: u64,
         seq: u64,
+        /// Its kind in one word, such as `lives`.
+        event: Text,
         text: Text,
         level: Text,
     }
     /// `/api/log?path=…`
     Log { incarnation: u32, current: Vec<LogLine>, previous: Vec<LogLine> }
-    LogLine { at_ms: u64, level: Text, target: Text, incarnation: u32, message: Text, fields: Text }
+    /// `/api/log`, `/api/log?under=…`
+    LogBelow { lines: Vec<LogLine> }
+    LogLine {
+        at_ms: u64,
+        level: Text,
+        target: Text,
+        path: Text,
+        incarnation: u32,
+        message: Text,
+        fields: Text,
+    }
     /// `/api/dead-letters`
     Letters { missed: u64, letters: Vec<Letter> }
     Letter {
@@ -139,6 +202,18 @@ answers! {
     Refusal { error: Text, problem: Text }
 }
 
+/// Tells a field that is `null` from one that is missing.
+fn known<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(value).map(Some)
+}
+
+impl LogLine {
+    /// The fields after a space, if there are any.
+    pub(crate) fn spaced_fields(&self) -> String {
+        if self.fields.is_empty() { String::new() } else { format!(" {}", self.fields) }
+    }
+}
+
 impl Log {
     pub(crate) fn is_empty(&self) -> bool {
         self.current.is_empty() && self.previous.is_empty()
@@ -149,6 +224,30 @@ impl Node {
     /// The last segment of the path.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether something is wrong, as the server defines it.
+    pub(crate) fn is_problem(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
+    /// What is wrong, the cause first: the failure behind the worst problem, or why the child is down, or else the
+    /// problem itself. The state repeats that the child has failed.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        let worst = self.problems.first()?;
+        let is_down = &*worst.kind == "down";
+        let failure = worst.cause.as_deref().map(|cause| match is_down {
+            true => cause.strip_prefix("failed: ").unwrap_or(cause),
+            false => cause,
+        });
+        let why = self.explanation().filter(|_| is_down).map(|why| &**why);
+        failure.or(why).or(Some(&worst.problem))
+    }
+
+    /// Why the child is down, unless the [cause](Self::cause) contains it or is contained in it.
+    pub(crate) fn more_explanation(&self) -> Option<&str> {
+        let is_new = |why: &&str| self.cause().is_none_or(|cause| !why.contains(cause));
+        self.explanation().map(|why| &**why).filter(is_new)
     }
 
     /// Why the child is down. An older server writes no cause with it.
@@ -208,6 +307,25 @@ mod tests {
             serde_json::from_str(r#"{"path":"app/db","lifecycle":"errored","new":[1]}"#).unwrap();
 
         assert_eq!((node.name(), node.state(), node.symbol()), ("db", "ERRORED", '✗'));
-        assert!(node.is_loud() && node.next.is_none());
+        assert!(node.is_loud() && node.next.is_none() && !node.is_problem());
+    }
+
+    #[test]
+    fn the_cause_of_a_problem_precedes_what_the_state_shows() {
+        let cause = |problem: &str, explanation: Option<&str>| {
+            let node: Node =
+                serde_json::from_str(&format!(r#"{{"problems":[{problem}]}}"#)).unwrap();
+            let node = Node { explanation: explanation.map(Text::from), ..node };
+            node.cause().map(str::to_owned)
+        };
+        let down = r#"{"kind":"down","problem":"restarting, attempt 4 in 3s, last: failed: no route","cause":"failed: no route"}"#;
+        assert_eq!(cause(down, None), Some("no route".into()));
+        let failed =
+            r#"{"kind":"failed","problem":"9s ago: failed: no route","cause":"failed: no route"}"#;
+        assert_eq!(cause(failed, None), Some("failed: no route".into()));
+        let held = r#"{"kind":"down","problem":"stopped, held"}"#;
+        assert_eq!(cause(held, Some("held by alice")), Some("held by alice".into()));
+        assert_eq!(cause(held, None), Some("stopped, held".into()));
+        assert_eq!(cause("", None), None);
     }
 }

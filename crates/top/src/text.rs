@@ -118,6 +118,41 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     kept.chain((width > 0).then_some('…')).collect()
 }
 
+/// Cuts out the middle of the text if it is longer than `width`: `a-long…name`.
+pub(crate) fn cut_in_the_middle(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let tail = width.saturating_sub(1) / 2;
+    let head = width.saturating_sub(1) - tail;
+    let (head, tail) = (text.chars().take(head), text.chars().skip(length - tail));
+    head.chain((width > 0).then_some('…')).chain(tail).collect()
+}
+
+/// Cuts the text into pieces of at most `width` characters, between words if possible.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(8);
+    let mut pieces = Vec::new();
+    let mut rest: Vec<char> = text.chars().collect();
+    loop {
+        let end = match rest.len() {
+            all if all <= width => all,
+            _ => rest[..=width]
+                .iter()
+                .rposition(|&c| c == ' ')
+                .filter(|&at| at > width / 3)
+                .unwrap_or(width),
+        };
+        let after = rest.split_off(end);
+        pieces.push(rest.into_iter().collect());
+        rest = after.into_iter().skip_while(|&c| c == ' ').collect();
+        if rest.is_empty() {
+            return pieces;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +182,18 @@ mod tests {
     #[test]
     fn a_cut_text_ends_with_an_ellipsis() {
         assert_eq!([cut("abc", 3), cut("abcd", 3), cut("abc", 0)], ["abc", "ab…", ""]);
+    }
+
+    #[test]
+    fn a_long_name_keeps_both_of_its_ends() {
+        let cuts = [10, 5, 1, 0].map(|width| cut_in_the_middle("sensor-42", width));
+        assert_eq!(cuts, ["sensor-42", "se…42", "…", ""]);
+    }
+
+    #[test]
+    fn long_texts_are_wrapped_between_words() {
+        let pieces = wrap("connection refused by abcdefghijklmnop", 15);
+        assert_eq!(pieces, ["connection", "refused by", "abcdefghijklmno", "p"]);
+        assert_eq!(wrap("", 20), [""]);
     }
 }

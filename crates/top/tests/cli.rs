@@ -1,17 +1,37 @@
 //! The program `verger-top`, started as a process: output, errors and exit codes.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
+use std::sync::{LazyLock, mpsc};
+use std::time::Duration;
 
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use verger::console::Console;
-use verger::{Application, Context, Supervisor, worker};
+use verger::log_lines::LogLines;
+use verger::{Application, Backoff, Context, DynamicSupervisor, Exit, Supervisor, worker};
+
+/// How long a line may take that is waited for.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The log lines of all trees in this process.
+static LINES: LazyLock<LogLines> = LazyLock::new(|| {
+    let lines = LogLines::new();
+    tracing_subscriber::registry().with(lines.layer()).init();
+    lines
+});
 
 /// Serves a tree with a console in this process, and returns its URL.
 fn console(console: Console) -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let idle = async |ctx: Context| ctx.cancelled().await;
     let tree = Supervisor::builder("app").child(worker("db", idle)).child(worker("http", idle));
+    serve(tree, console)
+}
+
+fn serve(tree: verger::SupervisorBuilder, console: Console) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
     let program = Application::new(tree).listen_to_signals(false).console_on(listener, console);
     tokio::spawn(program.run_to_end());
     url
@@ -24,6 +44,7 @@ fn actions() -> Console {
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verger-top"));
     command.args(args).env_remove("VERGER_URL").env_remove("VERGER_TOKEN").stdin(Stdio::null());
+    command.env_remove("SUDO_USER").env("USER", "alice");
     command
 }
 
@@ -142,4 +163,132 @@ async fn a_reader_that_has_seen_enough_is_no_failure() {
     drop(child.stdout.take());
     let output = tokio::task::block_in_place(|| child.wait_with_output().unwrap());
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_version_is_that_of_the_library() {
+    assert_eq!(success(&["--version"]), concat!("verger-top ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+/// Waits until the command prints the text, and returns what it prints then.
+fn wait_for(args: &[&str], text: &str) -> String {
+    // Each attempt starts a process, so this takes long enough.
+    for _ in 0..200 {
+        let printed = success(args);
+        if printed.contains(text) {
+            return printed;
+        }
+    }
+    panic!("`{args:?}` doesn't print `{text}`:\n{}", success(args));
+}
+
+/// A tree with twenty connections, and a child that fails for ever.
+fn failing() -> verger::SupervisorBuilder {
+    let rates = async |_: Context| Exit::Err("HTTP 503 from https://vendor.example.com".into());
+    let door = async |ctx: Context| {
+        let conns = ctx.parent().supervisor("conns").await?;
+        for _ in 0..20 {
+            conns.start_once("conn", async |ctx: Context| ctx.cancelled().await).await?;
+        }
+        ctx.cancelled().await;
+        Exit::Ok(())
+    };
+    Supervisor::builder("app")
+        .unlimited_restarts()
+        .child(DynamicSupervisor::builder("conns"))
+        .child(worker("door", door))
+        .child(worker("rates", rates).backoff(Backoff::constant(Duration::from_secs(300))))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tree_folds_connections_and_shows_the_cause_of_a_failure() {
+    let url = serve(failing(), actions());
+    let tree = wait_for(&["--url", &url, "tree"], "×20");
+    assert!(tree.contains("│  └─ conn#… ×20  20 active\n"), "{tree}");
+    let tree = wait_for(&["--url", &url, "tree"], "HTTP 503");
+    let row = tree.lines().position(|line| line.starts_with("└─ rates")).unwrap();
+    let below = tree.lines().nth(row + 1).unwrap().trim();
+    assert!(below.starts_with("HTTP 503 from https://vendor.example.com"), "{tree}");
+    let unfolded = success(&["--url", &url, "tree", "--all"]);
+    assert_eq!(unfolded.lines().filter(|line| line.contains("─ conn#")).count(), 20);
+    let flat = success(&["--url", &url, "tree", "--depth", "1"]);
+    assert!(!flat.contains("conn#") && flat.contains("20 children"), "{flat}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_incident_is_printed_with_its_cause() {
+    let url = serve(failing(), actions());
+    let printed = wait_for(&["--url", &url, "incidents"], "HTTP 503");
+    assert!(
+        printed.contains(
+            " NOW   app/rates\n       failed: HTTP 503 from https://vendor.example.com\n"
+        ),
+        "{printed}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_names_who_has_done_it_and_why() {
+    let url = format!("{}/#token=secret", console(actions()));
+    let killed = success(&["--url", &url, "kill", "app/db", "--reason", "hung"]);
+    assert_eq!(killed, "killed app/db\n");
+    let events = wait_for(&["--url", &url, "events", "app/db"], "hung");
+    assert!(events.contains("alice (typed)"), "{events}");
+    success(&["--url", &url, "hold", "app/db", "--by", "bob", "--reason", "maintenance"]);
+    let described = success(&["--url", &url, "describe", "app/db"]);
+    assert!(described.contains("bob (typed)") && described.contains("maintenance"), "{described}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn log_lines_are_those_of_a_child_and_below_and_can_be_followed() {
+    let logging = |line: &'static str| {
+        move |ctx: Context| async move {
+            tracing::info!("{line}");
+            ctx.cancelled().await;
+        }
+    };
+    let orders = Supervisor::builder("orders").child(worker("writer", logging("written")));
+    // The lines are those of all tests in this process, so this tree has its own name.
+    let tree = Supervisor::builder("shop").child(worker("db", logging("connected"))).child(orders);
+    let url = format!("{}/#token=secret", serve(tree, actions().log_lines(&LINES)));
+
+    let lines = wait_for(&["--url", &url, "logs", "shop/orders"], "written");
+    assert!(lines.contains(" shop/orders/writer#1 written\n"), "{lines}");
+    assert!(!lines.contains("connected"), "{lines}");
+
+    let mut child = command(&["--url", &url, "logs", "-f", "db"]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+    let printed = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        printed.map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let wait_for_line = |text: &str| {
+        tokio::task::block_in_place(|| {
+            while !lines.recv_timeout(DEADLINE).expect(text).contains(text) {}
+        });
+    };
+    wait_for_line(" shop/db#1 connected");
+    success(&["--url", &url, "restart", "db"]);
+    wait_for_line(" shop/db#2 connected");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_console_without_log_lines_says_so() {
+    let error = failure(1, &["--url", &console(actions()), "logs"]);
+    assert!(error.contains("`Console::log_lines`"), "{error}");
+}
+
+/// Rule: reading may need a token, which is then sent, or asked for by the name of its option.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_console_that_asks_readers_for_a_token_gets_it() {
+    let url = console(Console::new().read_token("reader"));
+    for args in [&["tree"][..], &["incidents"], &["events", "-f"]] {
+        let error = failure(1, &[&["--url", &*url], args].concat());
+        assert!(error.contains("with --token, VERGER_TOKEN"), "{error}");
+    }
+    let tree = success(&["--url", &url, "--token", "reader", "tree"]);
+    assert!(tree.starts_with("app  one_for_one"), "{tree}");
 }

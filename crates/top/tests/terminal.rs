@@ -21,13 +21,18 @@ struct Terminal {
 impl Terminal {
     /// Starts the program in a shell that prints a word before, and how it has ended after.
     fn start(args: &str) -> Self {
+        Self::of_size("", args, "120", "40")
+    }
+
+    /// `environment`: assignments such as `NO_COLOR=1`.
+    fn of_size(environment: &str, args: &str, width: &str, height: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server =
             format!("verger-top-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let terminal = Self { server };
         let program = env!("CARGO_BIN_EXE_verger-top");
         let script = format!(
-            "echo before; '{program}' {args}; echo \"code $?\"; \
+            "echo before; {environment} '{program}' {args}; echo \"code $?\"; \
              stty -a | tr -d ';' | tr ' ' '\\n' | grep -x -e '-*icanon'; cat"
         );
         terminal.tmux(&[
@@ -36,9 +41,9 @@ impl Terminal {
             "new-session",
             "-d",
             "-x",
-            "120",
+            width,
             "-y",
-            "40",
+            height,
             "sh",
             "-c",
             &script,
@@ -119,7 +124,7 @@ fn the_demonstration_shows_its_tree_and_answers_keys() {
 
     terminal.keys(&["?"]);
     terminal.wait_for("resume: start a child now that is down or waits");
-    terminal.keys(&["x"]);
+    terminal.keys(&["Escape"]);
     terminal.wait("the tree without the help", |screen| {
         !screen.contains("resume: start") && screen.contains("● database")
     });
@@ -136,6 +141,13 @@ fn the_demonstration_shows_its_tree_and_answers_keys() {
     terminal.wait_for("restarted shop/database");
     terminal.keys(&["Escape"]);
     terminal.wait_for("exports");
+
+    terminal.keys(&["K"]);
+    terminal.wait_for("Kill shop/database?");
+    terminal.keys(&["Escape"]);
+    terminal.wait("the dialog closed", |screen| !screen.contains("Kill shop/database?"));
+    terminal.keys(&["g", "K"]);
+    terminal.wait_for("can't kill shop: the root has no supervisor");
 
     // Filling mailboxes drop messages.
     terminal.keys(&["d"]);
@@ -196,4 +208,66 @@ fn without_a_program_the_view_waits_for_it_and_can_be_left() {
     terminal.wait_for("LOST, trying again: can't reach http://127.0.0.1:1");
     terminal.keys(&["C-c"]);
     terminal.wait_for_end(0);
+}
+
+/// Rule: from opening to the cause of a failure at most four keys; on 80 × 24 nothing is lost on the way.
+#[test]
+fn on_80_columns_the_causes_are_there_without_a_key() {
+    let terminal = Terminal::of_size("", "--demo", "80", "24");
+    let screen = terminal.wait_for("failed: HTTP 503 from https://vendor.example.com/v1/rates");
+    assert!(screen.lines().last().unwrap().ends_with("  q quit"), "{screen}");
+    assert!(screen.lines().next().unwrap().starts_with(" shop live  "), "{screen}");
+
+    terminal.keys(&["?"]);
+    let help = terminal.wait_for("this help; quit");
+    assert!(help.contains("next, previous child or incident"), "{help}");
+    terminal.keys(&["Escape", "i"]);
+    terminal.wait_for("▸NOW ");
+    terminal.keys(&["Enter"]);
+    terminal.wait_for("problem: ");
+    terminal.keys(&["Escape", "x"]);
+    terminal.wait("problems only", |screen| {
+        let is_row = |line: &str| line.contains("─↻ rates") && line.contains("  HTTP 503 from ");
+        screen.contains("problems only  (esc shows the whole tree)")
+            && screen.lines().any(is_row)
+            && !screen.contains("─● door")
+    });
+    terminal.keys(&["Escape", "o", "o", "o"]);
+    terminal.wait_for("by busy time, most first");
+    terminal.keys(&["p"]);
+    terminal.wait_for(" shop PAUSED");
+    terminal.keys(&["q"]);
+    terminal.wait_for_end(0);
+}
+
+/// Rule: `NO_COLOR` leaves no colour, of text and of background, in any view.
+#[test]
+fn without_colours_no_view_has_any() {
+    // Sequences that set a colour: 30 to 49 and 90 to 107.
+    let has_colours = |screen: &str| {
+        let sequences = screen.split("\x1b[").skip(1).filter_map(|it| it.split_once('m'));
+        let mut numbers = sequences.flat_map(|(numbers, _)| numbers.split(';'));
+        numbers.any(|number| matches!(number.parse(), Ok(30..=38 | 40..=48 | 90..=107)))
+    };
+    let styled = |terminal: &Terminal| terminal.tmux(&["capture-pane", "-p", "-e"]);
+
+    let terminal = Terminal::start("--demo");
+    terminal.wait_for("RESTARTING");
+    assert!(has_colours(&styled(&terminal)), "with colours there are some");
+
+    let terminal = Terminal::of_size("NO_COLOR=1", "--demo", "120", "40");
+    terminal.wait_for("RESTARTING");
+    for (key, text) in [
+        ("i", "▸NOW "),
+        ("Escape", "─↻ rates"),
+        ("?", "this help; quit"),
+        ("Escape", "─↻ rates"),
+        ("r", "the root has no supervisor"),
+        ("j", "─↻ rates"),
+        ("K", "Kill shop/database?"),
+    ] {
+        terminal.keys(&[key]);
+        terminal.wait_for(text);
+        assert!(!has_colours(&styled(&terminal)), "{key}:\n{}", styled(&terminal));
+    }
 }

@@ -2,35 +2,34 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{App, Dialog, Effect, INTERVALS_MS, Mode, Query, Tab};
-use crate::cli::Act;
+use super::actions::edit;
+use super::{App, Effect, INTERVALS_MS, Mode, Tab};
 use crate::show::Tone;
+use crate::text::duration;
+use crate::tree::View;
 
-/// The longest reason or filter.
-const MAX_INPUT: usize = 200;
-
-/// The keys and what they do, as the help shows them.
+/// The keys and what they do, as the help shows them. They fit on a screen of 24 lines.
 pub(crate) const KEYS: [(&str, &str); 20] = [
-    ("j k ↓ ↑", "next, previous child"),
-    ("g G", "first, last child"),
-    ("PgDn PgUp", "a page down, up"),
-    ("space", "fold or unfold a supervisor"),
-    ("enter", "describe the child on the whole screen"),
-    ("/", "filter by path or state; esc clears it"),
-    ("e", "events of the child and below"),
-    ("l", "log lines of the child"),
-    ("d", "dead letters of the tree"),
-    ("p", "plan of the configuration file"),
+    ("j k ↓ ↑", "next, previous child or incident"),
+    ("g G", "first, last; PgDn PgUp: a page"),
+    ("i", "incidents: what is wrong now, and was lately"),
+    ("enter", "describe the child on the whole screen; esc goes back"),
+    ("e l", "events, log lines of the child"),
+    ("d P", "dead letters, plan of the configuration file"),
     ("tab", "the next of these panels"),
-    ("J K", "scroll the panel"),
-    ("r", "restart; a supervisor with all below"),
-    ("s", "stop; the root: the whole tree"),
+    (", .", "scroll the panel up, down"),
+    ("x", "problems only; again: all"),
+    ("o O", "sort by the next column; reverse"),
+    ("/", "filter by path, state, status or cause"),
+    ("space", "fold or unfold"),
+    ("p", "pause: nothing moves; again: continue"),
+    ("- +", "read less often, more often"),
+    ("r s", "restart; stop (on the root: the whole tree)"),
     ("n", "resume: start a child now that is down or waits"),
     ("h", "hold: no automatic start; again: release"),
+    ("K", "kill: abort without a grace"),
     ("c", "reset counters of failures and restarts"),
-    ("- +", "read less often, more often"),
-    ("?", "this help"),
-    ("q", "quit"),
+    ("? q", "this help; quit"),
 ];
 
 impl App {
@@ -41,6 +40,11 @@ impl App {
             }
             return;
         }
+        // A terminal reports `esc` and the next key as one if they follow fast.
+        if key.modifiers.contains(KeyModifiers::ALT) {
+            self.on_key(KeyCode::Esc.into());
+            return self.on_key(key.code.into());
+        }
         match &mut self.mode {
             Mode::Browse => self.on_browse(key.code),
             Mode::Filter => self.on_filter(key.code),
@@ -50,38 +54,50 @@ impl App {
     }
 
     fn on_browse(&mut self, key: KeyCode) {
+        if self.zoomed && self.on_zoomed(key) {
+            return;
+        }
         let last = self.tree.rows().len().saturating_sub(1);
         match key {
             KeyCode::Char('q') => self.effects.push(Effect::Quit),
             KeyCode::Char('?') => self.mode = Mode::Help,
             KeyCode::Char('/') => self.mode = Mode::Filter,
-            KeyCode::Char('j') | KeyCode::Down if self.zoomed => self.scroll_by(1),
-            KeyCode::Char('k') | KeyCode::Up if self.zoomed => self.scroll_by(-1),
-            KeyCode::PageDown if self.zoomed => self.scroll_by(self.panel_page.cast_signed()),
-            KeyCode::PageUp if self.zoomed => self.scroll_by(-self.panel_page.cast_signed()),
-            KeyCode::Char('J') => self.scroll_by(1),
-            KeyCode::Char('K') => self.scroll_by(-1),
-            KeyCode::Char('j') | KeyCode::Down => self.select(self.cursor + 1),
-            KeyCode::Char('k') | KeyCode::Up => self.select(self.cursor.saturating_sub(1)),
-            KeyCode::PageDown => self.select(self.cursor + self.page),
-            KeyCode::PageUp => self.select(self.cursor.saturating_sub(self.page)),
-            KeyCode::Char('g') | KeyCode::Home => self.select(0),
-            KeyCode::Char('G') | KeyCode::End => self.select(last),
+            KeyCode::Char('.') => self.scroll_by(1),
+            KeyCode::Char(',') => self.scroll_by(-1),
+            KeyCode::Char('j') | KeyCode::Down => self.go_to(self.cursor + 1),
+            KeyCode::Char('k') | KeyCode::Up => self.go_to(self.cursor.saturating_sub(1)),
+            KeyCode::PageDown => self.go_to(self.cursor + self.page),
+            KeyCode::PageUp => self.go_to(self.cursor.saturating_sub(self.page)),
+            KeyCode::Char('g') | KeyCode::Home => self.go_to(0),
+            KeyCode::Char('G') | KeyCode::End => self.go_to(last),
             KeyCode::Char(' ') => {
                 self.tree.fold(&self.selected);
                 self.settle();
             }
+            KeyCode::Char('x') => self.change_view(|view| view.problems = !view.problems),
+            KeyCode::Char('o') => self.change_view(|view| {
+                (view.sort, view.reversed) = (view.sort.next(), false);
+            }),
+            KeyCode::Char('O') => self.change_view(|view| view.reversed = !view.reversed),
+            KeyCode::Char('p') => self.pause(),
             KeyCode::Enter => {
-                let leaves = self.zoomed && self.tab == Tab::Describe;
                 self.open(Tab::Describe);
-                self.zoomed = !leaves;
+                self.zoomed = true;
             }
-            KeyCode::Esc if self.zoomed => self.zoomed = false,
-            KeyCode::Esc => self.set_filter(String::new()),
+            KeyCode::Esc => {
+                self.change_view(|view| {
+                    (view.problems, view.reversed, view.sort) = Default::default()
+                });
+                self.set_filter(String::new());
+            }
+            KeyCode::Char('i') => {
+                self.open(Tab::Incidents);
+                self.zoomed = true;
+            }
             KeyCode::Char('e') => self.open(Tab::Events),
             KeyCode::Char('l') => self.open(Tab::Log),
             KeyCode::Char('d') => self.open(Tab::Letters),
-            KeyCode::Char('p') => self.open(Tab::Plan),
+            KeyCode::Char('P') => self.open(Tab::Plan),
             KeyCode::Tab => {
                 let at = Tab::ALL.iter().position(|&(tab, _)| tab == self.tab).unwrap_or(0);
                 self.open(Tab::ALL[(at + 1) % Tab::ALL.len()].0);
@@ -91,6 +107,7 @@ impl App {
             KeyCode::Char('r') => self.ask("restart"),
             KeyCode::Char('s') => self.ask("stop"),
             KeyCode::Char('n') => self.ask("resume"),
+            KeyCode::Char('K') => self.ask("kill"),
             KeyCode::Char('c') => self.ask("reset"),
             KeyCode::Char('h') => {
                 let is_held = self.selected_node().is_some_and(|node| node.held);
@@ -100,9 +117,44 @@ impl App {
         }
     }
 
-    /// Scrolls the panel down, or up. A list is scrolled from its end.
+    /// Handles the keys that mean something else while the panel is on the whole screen. Returns whether it did.
+    fn on_zoomed(&mut self, key: KeyCode) -> bool {
+        let is_list = self.tab == Tab::Incidents;
+        let page = self.panel_page.cast_signed();
+        match key {
+            KeyCode::Esc => self.zoomed = false,
+            KeyCode::Char('i') if is_list => self.zoomed = false,
+            KeyCode::Enter if self.tab == Tab::Describe => self.zoomed = false,
+            KeyCode::Enter if is_list => self.go_to_incident(),
+            KeyCode::Char('j') | KeyCode::Down if is_list => self.next_incident(1),
+            KeyCode::Char('k') | KeyCode::Up if is_list => self.next_incident(-1),
+            KeyCode::Char('g') | KeyCode::Home if is_list => self.next_incident(isize::MIN),
+            KeyCode::Char('G') | KeyCode::End if is_list => self.next_incident(isize::MAX),
+            KeyCode::Char('j') | KeyCode::Down => self.scroll_by(1),
+            KeyCode::Char('k') | KeyCode::Up => self.scroll_by(-1),
+            KeyCode::PageDown => self.scroll_by(page),
+            KeyCode::PageUp => self.scroll_by(-page),
+            // Which child they are about can't be seen.
+            KeyCode::Char('r' | 's' | 'n' | 'K' | 'c' | 'h') if is_list => {
+                self.tell(Tone::Warn, "press enter to go to the child of the incident first");
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Selects a child, and describes it instead of the incidents of the whole tree.
+    fn go_to(&mut self, at: usize) {
+        let before = self.selected.clone();
+        self.select(at);
+        if self.tab == Tab::Incidents && self.selected != before {
+            self.open(Tab::Describe);
+        }
+    }
+
+    /// Scrolls the panel down, or up. Log lines are scrolled from their end.
     fn scroll_by(&mut self, lines: isize) {
-        let lines = if self.tab.is_list() { -lines } else { lines };
+        let lines = if self.tab.shows_end() { -lines } else { lines };
         self.scroll = self.scroll.saturating_add_signed(lines);
     }
 
@@ -117,12 +169,18 @@ impl App {
     fn set_interval(&mut self, index: usize) {
         self.interval = index.min(INTERVALS_MS.len() - 1);
         (self.snapshot.due, self.details.due) = (self.now, self.now);
+        self.tell(Tone::Plain, format!("read every {}", duration(self.interval_ms())));
+    }
+
+    fn change_view(&mut self, change: impl FnOnce(&mut View)) {
+        self.tree.change_view(change);
+        self.settle();
     }
 
     fn set_filter(&mut self, filter: String) {
         self.filter = filter;
-        self.tree.set_filter(&self.filter);
-        self.settle();
+        let filter = self.filter.clone();
+        self.change_view(|view| view.filter = filter);
     }
 
     fn on_filter(&mut self, key: KeyCode) {
@@ -138,66 +196,5 @@ impl App {
                 self.set_filter(filter);
             }
         }
-    }
-
-    /// Opens the dialog of an action, or says why it can't be done.
-    fn ask(&mut self, action: &'static str) {
-        if self.selected.is_empty() {
-            return;
-        }
-        if !self.info.actions {
-            let text =
-                "actions are off; let the program allow them: `Console::new().allow_actions(true)`";
-            return self.tell(Tone::Warn, text);
-        }
-        if !self.has_token {
-            let text = "actions need the token from the program's log; give it with --token or VERGER_TOKEN";
-            return self.tell(Tone::Warn, text);
-        }
-        let is_root = self.selected == self.tree.root();
-        let action = if is_root && action == "stop" { "stop_tree" } else { action };
-        let act = Act { action, path: self.selected.clone(), reason: None, confirm: None };
-        self.mode = Mode::Confirm(Dialog { act, input: String::new() });
-    }
-
-    fn on_confirm(&mut self, key: KeyCode) {
-        let Mode::Confirm(dialog) = &mut self.mode else { return };
-        match key {
-            KeyCode::Esc => self.mode = Mode::Browse,
-            KeyCode::Enter => {
-                let Dialog { mut act, input } = dialog.clone();
-                let input = input.trim().to_owned();
-                self.mode = Mode::Browse;
-                if act.action == "stop_tree" {
-                    if input != act.path {
-                        let text = format!("nothing was stopped: the name is `{}`", act.path);
-                        return self.tell(Tone::Warn, text);
-                    }
-                    act.confirm = Some(input);
-                } else if !input.is_empty() {
-                    act.reason = Some(input);
-                }
-                self.tell(Tone::Dim, format!("{} {} …", verb(act.action), act.path));
-                self.effects.push(Effect::Ask(Query::Act(act)));
-            }
-            key => edit(&mut dialog.input, key),
-        }
-    }
-}
-
-/// What an action is called in a sentence.
-pub(crate) fn verb(action: &str) -> &str {
-    match action {
-        "stop_tree" => "stop the whole tree",
-        "reset" => "reset the counters of",
-        other => other,
-    }
-}
-
-fn edit(input: &mut String, key: KeyCode) {
-    match key {
-        KeyCode::Char(c) if !c.is_control() && input.chars().count() < MAX_INPUT => input.push(c),
-        KeyCode::Backspace => _ = input.pop(),
-        _ => {}
     }
 }

@@ -81,8 +81,8 @@ impl fmt::Display for ClientError {
                 f.write_str(match &**problem {
                     "actions_off" => "; let the program allow them: `Console::new().allow_actions(true)`",
                     "bad_token" => {
-                        "; take the token from the program's log, and give it with --token, VERGER_TOKEN, or a URL with \
-                         `#token=`"
+                        "; take the token from the program's log, or the one of `Console::read_token` for reading, and \
+                         give it with --token, VERGER_TOKEN, or a URL with `#token=`"
                     }
                     "foreign_host" => {
                         "; use the address 127.0.0.1, or let the program allow this name: `Console::new().allow_host(…)`"
@@ -120,13 +120,7 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| self.unexpected(error))
     }
 
-    /// Reads text.
-    pub(crate) async fn get_text(&self, target: &str) -> Result<String, ClientError> {
-        let body = self.send(self.request("GET", target, None), ANSWER).await?;
-        Ok(String::from_utf8_lossy(&body).into_owned())
-    }
-
-    /// Sends JSON with the token, and reads JSON.
+    /// Sends JSON, and reads JSON.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         target: &str,
@@ -207,12 +201,12 @@ impl Client {
             .header(header::HOST, &self.endpoint.authority);
         if body.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/json");
-            // A token that no header can carry is not the right one: the server says so.
-            if let Some(token) =
-                self.endpoint.token.as_ref().and_then(|it| it.parse::<header::HeaderValue>().ok())
-            {
-                request = request.header("X-Verger-Token", token);
-            }
+        }
+        // Reading may need one, too. A token that no header can carry is not the right one: the server refuses it.
+        if let Some(token) =
+            self.endpoint.token.as_ref().and_then(|it| it.parse::<header::HeaderValue>().ok())
+        {
+            request = request.header("X-Verger-Token", token);
         }
         let body = body.map(Value::to_string).unwrap_or_default();
         request.body(Full::from(body)).expect("targets are encoded, and the authority was checked")

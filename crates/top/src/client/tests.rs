@@ -55,7 +55,6 @@ async fn every_question_about_a_tree_is_answered() {
     let child: Child = client.get("/api/child?path=app/db").await.unwrap();
     assert_eq!(&*child.child.path, "app/db");
     let _: Events = client.get("/api/events?under=app").await.unwrap();
-    assert!(client.get_text("/api/tree.txt").await.unwrap().starts_with("app  one_for_one"));
 }
 
 #[tokio::test]
@@ -157,4 +156,45 @@ async fn a_full_server_is_an_error_of_the_stream() {
 #[test]
 fn values_of_a_query_are_encoded() {
     assert_eq!(encode("app/conn#7 a&b=é%"), "app/conn%237%20a%26b%3D%C3%A9%25");
+}
+
+/// A server that answers each request with what was sent to it as `X-Verger-Token`.
+async fn echo() -> Client {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let authority = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut request = vec![0; 4_096];
+            let read = socket.read(&mut request).await.unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..read]).to_lowercase();
+            let token = request.lines().find_map(|line| line.strip_prefix("x-verger-token: "));
+            let body = json!({ "root": token }).to_string();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            _ = socket.write_all((head + &body).as_bytes()).await;
+        }
+    });
+    Client::new(Endpoint { authority, token: Some("secret".into()) })
+}
+
+/// Rule: a console may need a token for reading, so the token is sent with every request.
+#[tokio::test]
+async fn the_token_is_sent_with_reads() {
+    let info: Info = echo().await.get("/api/info").await.unwrap();
+    assert_eq!(&*info.root, "secret");
+}
+
+#[tokio::test]
+async fn a_read_that_needs_a_token_says_which_option_to_use() {
+    let answer = "HTTP/1.1 403 Forbidden\r\nContent-Length: 49\r\n\r\n\
+                  {\"error\":\"no token\",\"problem\":\"bad_token\"}       ";
+    for error in [
+        server(answer).await.get::<Info>("/api/info").await.unwrap_err(),
+        server(answer).await.stream().await.unwrap_err(),
+    ] {
+        assert_eq!(
+            error.to_string(),
+            "the token is missing or wrong; take the token from the program's log, or the one of \
+             `Console::read_token` for reading, and give it with --token, VERGER_TOKEN, or a URL with `#token=`"
+        );
+    }
 }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::lists::{event, log_lines};
-use super::{Line, Tone, tone};
-use crate::model::{Child, Limit, Mailbox, Node, Reason, Schedule};
+use super::{Line, Order, Tone, tone};
+use crate::model::{Busy, Child, Limit, Mailbox, Node, Reason, Schedule, Stopping};
 use crate::text::{after, clean, count, cut, duration, time, time_of_day};
 
 /// The width of the labels.
@@ -23,15 +23,21 @@ impl Lines {
     }
 }
 
-/// Describes a child on one screen: what it is, since when, why, and its last events and lines.
-pub(crate) fn describe(view: &Child, now_ms: u64) -> Vec<Line> {
+/// Describes a child on one screen: what is wrong with it, what it is, since when, and its last events and lines.
+///
+/// `order`: the order of its events.
+pub(crate) fn describe(view: &Child, now_ms: u64, order: Order) -> Vec<Line> {
     let node = &view.child;
     let mut lines = Lines(vec![title(node)]);
+    problems(&mut lines, node);
     state(&mut lines, node, now_ms);
     history(&mut lines, node, now_ms);
     supervision(&mut lines, node, now_ms);
     if let Some(known) = &node.schedule {
         schedule(&mut lines, known, now_ms);
+    }
+    if let Some(known) = &node.busy {
+        busy(&mut lines, known, node, now_ms);
     }
     relations(&mut lines, node, now_ms);
     let Lines(mut lines) = lines;
@@ -40,7 +46,11 @@ pub(crate) fn describe(view: &Child, now_ms: u64) -> Vec<Line> {
         lines.push(Line::default());
         lines.push(Line::new(Tone::Title, "Events"));
         let last = &view.events[view.events.len().saturating_sub(LAST)..];
-        lines.extend(last.iter().map(|entry| event(entry, now_ms, &node.path)));
+        let mut last: Vec<_> = last.iter().map(|it| event(it, now_ms, &node.path)).collect();
+        if order == Order::NewestFirst {
+            last.reverse();
+        }
+        lines.extend(last);
     }
     if let Some(log) = view.log.as_ref().filter(|log| !log.is_empty()) {
         lines.push(Line::default());
@@ -58,6 +68,20 @@ fn title(node: &Node) -> Line {
     Line::new(Tone::Title, format!("{symbol} {path}  {kind}, {policy}{version}{added}"))
 }
 
+/// What is wrong, the worst first.
+fn problems(lines: &mut Lines, node: &Node) {
+    for problem in &node.problems {
+        let tone = if &*problem.kind == "down" { Tone::Bad } else { Tone::Warn };
+        // The problem may contain the cause in fewer words.
+        let cause = problem.cause.as_ref().filter(|cause| !problem.problem.contains(&***cause));
+        let since = problem.since_ms.map(|at| format!("since {}", time_of_day(at)));
+        let role = (!problem.essential).then(|| "not essential".to_owned());
+        let facts = [since, role].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let facts = if facts.is_empty() { facts } else { format!(" ({facts})") };
+        lines.add("problem", tone, format!("{}{}{facts}", problem.problem, after(": ", cause)));
+    }
+}
+
 fn state(lines: &mut Lines, node: &Node, now_ms: u64) {
     let why = after(": ", node.explanation());
     let since = ago(node.since_ms, now_ms);
@@ -68,7 +92,12 @@ fn state(lines: &mut Lines, node: &Node, now_ms: u64) {
     if let Some(status) = &node.status {
         lines.add("status", Tone::Plain, format!("\"{status}\""));
     }
-    if let Some(alarming) = &node.alarming {
+    if let Some(known) = &node.stopping {
+        stopping(lines, known, now_ms);
+    }
+    // The problem of an alarm has its text.
+    let is_new = !node.problems.iter().any(|it| &*it.kind == "alarm");
+    if let Some(alarming) = node.alarming.as_ref().filter(|_| is_new) {
         lines.add("alarm", Tone::Bad, alarming.to_string());
     }
     match (node.healthy, &node.problem) {
@@ -84,6 +113,39 @@ fn state(lines: &mut Lines, node: &Node, now_ms: u64) {
         let text = format!("attempt {} in {left}, at {at}, after {delay}", next.attempt);
         lines.add("next start", Tone::Warn, text);
     }
+}
+
+/// Who has asked for the stop that is under way, and what is left of the grace.
+fn stopping(lines: &mut Lines, stopping: &Stopping, now_ms: u64) {
+    let grace = match stopping.ends_ms {
+        None => "its grace has no bound".to_owned(),
+        Some(at) if at <= now_ms => format!("its grace was over at {}", time_of_day(at)),
+        Some(at) => {
+            format!("its grace is over in {}, at {}", duration(at - now_ms), time_of_day(at))
+        }
+    };
+    let by = after("; asked for by ", stopping.by.as_ref());
+    let reason = after(": ", stopping.reason.as_ref());
+    lines.add("stopping", Tone::Warn, format!("{grace}{by}{reason}"));
+}
+
+/// The wall time of the polls of this incarnation, and polls that take long.
+fn busy(lines: &mut Lines, busy: &Busy, node: &Node, now_ms: u64) {
+    let total = duration(busy.total_ms);
+    let mut text = format!("{total} in {}", count(busy.polls, "poll", "polls"));
+    let lived = node.started_at_ms.map(|at| now_ms.saturating_sub(at)).filter(|&ms| ms > 0);
+    if let Some(lived) = lived {
+        let share = (busy.total_ms.saturating_mul(100) / lived).min(100);
+        text.push_str(&format!(", {share} % of {}", duration(lived)));
+    }
+    text.push_str(&format!(", longest {}", duration(busy.longest_ms)));
+    if let Some(at) = busy.long_at_ms {
+        text.push_str(&format!(", last long one at {}", time_of_day(at)));
+    }
+    let lasts = busy.polling_ms.filter(|&ms| ms >= 1_000);
+    text.push_str(&after("; a poll has lasted ", lasts.map(duration)));
+    let tone = if lasts.is_some() { Tone::Bad } else { Tone::Plain };
+    lines.add("busy", tone, text);
 }
 
 fn history(lines: &mut Lines, node: &Node, now_ms: u64) {
@@ -161,9 +223,10 @@ fn schedule(lines: &mut Lines, schedule: &Schedule, now_ms: u64) {
 }
 
 fn relations(lines: &mut Lines, node: &Node, now_ms: u64) {
-    if let Some(Mailbox { len, capacity }) = &node.mailbox {
-        let tone = if len * 10 >= capacity * 8 { Tone::Warn } else { Tone::Plain };
-        lines.add("mailbox", tone, format!("{len} of {capacity} messages"));
+    if let Some(Mailbox { len, capacity, full_since_ms }) = &node.mailbox {
+        let tone = if full_since_ms.is_some() { Tone::Warn } else { Tone::Plain };
+        let full = after(", nearly full since ", full_since_ms.map(time_of_day));
+        lines.add("mailbox", tone, format!("{len} of {capacity} messages{full}"));
     }
     let traits = [
         (node.essential, "essential"),

@@ -1,16 +1,31 @@
 //! Answers of the console as lines of text: one child on one screen, events, log, dead letters.
 //!
 //! Both the commands and the terminal show these lines. Knows nothing of terminals: a [`Tone`] says how important a
-//! line is. [`describe`](mod@describe) is about one child, [`lists`] has the rest.
+//! line is. [`describe`](mod@describe) is about one child, [`incidents`](mod@incidents) about what is wrong,
+//! [`tree`](mod@tree) about all children, and [`lists`] are events, log lines, dead letters and plans.
 
 mod describe;
+mod incidents;
 mod lists;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub(crate) use self::describe::describe;
-pub(crate) use self::lists::{events, letters, log_lines, plan};
+pub(crate) use self::incidents::incidents;
+pub(crate) use self::lists::{events, letters, log_below, log_line_of, log_lines, plan};
+pub(crate) use self::tree::{Extent, tree};
 use crate::model::Node;
+
+/// Which entry of a list is at its top.
+///
+/// What is printed once is read like a log, and `-f` continues it, so the newest is last. On a screen the newest is
+/// first, as in the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    OldestFirst,
+    NewestFirst,
+}
 
 /// How a line is shown where there are colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,8 @@
 //!
 //! 1. Only rows and lines on the screen are made into text.
 //! 2. Every state is a word and a symbol; colours only repeat it.
+//! 3. On 80 columns, nothing of the first and the last line is cut: facts that don't fit are left out as a whole, and
+//!    messages are wrapped.
 
 mod panel;
 mod popup;
@@ -13,22 +15,30 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
 
 use crate::app::{App, Connection, Mode};
 use crate::show::Tone;
-use crate::text::{count, cut, duration};
+use crate::text::{count, duration, wrap};
+use crate::tree::Sort;
 
 /// From this width on, the panel is beside the tree.
 const WIDE: u16 = 110;
 /// From this height on, the panel is below the tree.
 const TALL: u16 = 16;
 
+/// The most lines of a message.
+const MESSAGE: usize = 5;
+
 /// Draws the whole screen.
 pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>) {
-    let [head, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
-            .areas(frame.area());
-    frame.render_widget(header(app, head.width), head);
+    let area = frame.area();
+    let width = usize::from(area.width);
+    let (header, footer) = (header(app, width), footer(app, width));
+    let lines = |lines: &[Line<'_>]| Constraint::Length(u16::try_from(lines.len()).unwrap_or(1));
+    let parts = [lines(&header), Constraint::Fill(1), lines(&footer)];
+    let [head, body, foot] = Layout::vertical(parts).areas(area);
+    frame.render_widget(Paragraph::new(header), head);
     let (tree, panel) = split(app.zoomed, body);
     if let Some(area) = tree {
         rows::draw(app, frame, area);
@@ -36,7 +46,11 @@ pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>) {
     if let Some(area) = panel {
         panel::draw(app, frame, area);
     }
-    footer(app, frame, foot);
+    frame.render_widget(Paragraph::new(footer), foot);
+    if app.mode == Mode::Filter {
+        let at = u16::try_from(app.filter.chars().count() + 1).unwrap_or(u16::MAX);
+        frame.set_cursor_position((foot.x + at.min(foot.width.saturating_sub(1)), foot.y));
+    }
     popup::draw(app, frame, body);
 }
 
@@ -68,71 +82,102 @@ fn style(tone: Tone, color: bool) -> Style {
     Style { fg: style.fg.filter(|_| color), ..style }
 }
 
-/// What the whole tree does: name, connection, counts.
-fn header(app: &App, width: u16) -> Line<'static> {
+/// A message in as many lines as it needs.
+fn message(tone: Tone, text: &str, width: usize, color: bool) -> Vec<Line<'static>> {
+    let pieces = wrap(text, width).into_iter().take(MESSAGE);
+    pieces.map(|piece| Line::styled(piece, style(tone, color))).collect()
+}
+
+/// What the whole tree does: name, connection, problems, counts.
+fn header(app: &App, width: usize) -> Vec<Line<'static>> {
     let totals = &app.tree.totals;
     let root = if app.tree.root().is_empty() { "verger-top" } else { app.tree.root() };
     let (tone, state) = match &app.connection {
-        Connection::Connecting => (Tone::Dim, "connecting".to_owned()),
-        Connection::Live => (Tone::Good, "live".to_owned()),
-        Connection::Lost(error) => (Tone::Bad, format!("LOST, trying again: {error}")),
-    };
-    let mut parts = vec![(Tone::Title, format!(" {root} ")), (tone, state)];
-    if app.connection != Connection::Connecting {
-        parts.push((Tone::Plain, format!("  {}", count(totals.children, "child", "children"))));
-        // What needs attention first.
-        let is_loud = |state: &str| matches!(state, "errored" | "restarting");
-        let mut states: Vec<_> = totals.lifecycle.iter().filter(|&(_, &count)| count > 0).collect();
-        states.sort_by_key(|(state, _)| (!is_loud(state), state.as_bytes() != b"active"));
-        for (state, number) in states {
-            let (tone, word) = match &**state {
-                state @ "errored" => (Tone::Bad, state.to_uppercase()),
-                state @ "restarting" => (Tone::Warn, state.to_uppercase()),
-                state => (Tone::Plain, state.to_owned()),
-            };
-            parts.extend([(Tone::Plain, ", ".to_owned()), (tone, format!("{number} {word}"))]);
+        Connection::Connecting => (Tone::Dim, "connecting"),
+        // Nothing else matters now, and how to reach the program may be a long sentence.
+        Connection::Lost(error) => {
+            let text = format!(" {root} LOST, trying again: {error}");
+            return message(Tone::Bad, &text, width, app.color);
         }
+        Connection::Live if app.is_paused() => (Tone::Warn, "PAUSED"),
+        Connection::Live => (Tone::Good, "live"),
+    };
+    let mut parts = vec![(Tone::Title, format!(" {root} ")), (tone, state.to_owned())];
+    if app.connection == Connection::Live {
+        let problems = app.tree.problems();
+        let (tone, problems) = match problems {
+            0 => (Tone::Good, "no problems".to_owned()),
+            _ => (Tone::Bad, count(problems, "PROBLEM", "PROBLEMS")),
+        };
         let started = app.tree.program.started_at_ms;
+        let letters = totals.dead_letters;
+        let interval = duration(app.interval_ms());
+        parts.push((tone, format!("  {problems}")));
         let facts = [
+            Some(count(totals.children, "child", "children")),
             Some(app.restarts()),
-            Some(count(totals.dead_letters, "dead letter", "dead letters"))
-                .filter(|_| totals.dead_letters > 0),
+            (letters > 0).then(|| count(letters, "dead letter", "dead letters")),
             (started > 0).then(|| format!("up {}", duration(app.now_ms().saturating_sub(started)))),
-            Some(format!("read every {}", duration(app.interval_ms()))),
+            Some(format!("read every {interval}")),
         ];
-        let facts = facts.into_iter().flatten();
-        parts.extend(facts.map(|fact| (Tone::Plain, format!("  {fact}"))));
+        parts.extend(facts.into_iter().flatten().map(|fact| (Tone::Plain, format!("  {fact}"))));
     }
-    let mut room = usize::from(width);
+    let mut room = width;
     let mut line = Line::default();
     for (tone, text) in parts {
-        let text = cut(&text, room);
-        room -= text.chars().count();
-        line.push_span(Span::styled(text, style(tone, app.color)));
+        let length = text.chars().count();
+        if length <= room {
+            room -= length;
+            line.push_span(Span::styled(text, style(tone, app.color)));
+        }
     }
-    line
+    vec![line]
 }
 
-/// The filter while it is typed, a notice, or the most important keys.
-fn footer(app: &App, frame: &mut Frame<'_>, area: Rect) {
+/// The most important keys, of which as many are shown as fit. The last one always is.
+const HINTS: [&str; 13] = [
+    "? help",
+    "i incidents",
+    "x problems",
+    "o sort",
+    "/ filter",
+    "enter describe",
+    "e events",
+    "l log",
+    "r restart",
+    "s stop",
+    "p pause",
+    "d letters",
+    "q quit",
+];
+
+/// The filter while it is typed, a notice, how the rows are narrowed or sorted, or the most important keys.
+fn footer(app: &App, width: usize) -> Vec<Line<'static>> {
     if app.mode == Mode::Filter {
-        let text = format!("/{}", app.filter);
-        let at = u16::try_from(text.chars().count())
-            .unwrap_or(u16::MAX)
-            .min(area.width.saturating_sub(1));
-        frame.render_widget(Line::raw(text), area);
-        frame.set_cursor_position((area.x + at, area.y));
-        return;
+        return vec![Line::raw(format!("/{}", app.filter))];
     }
-    let line = match &app.notice {
-        Some((tone, text)) => Line::styled(cut(text, area.width.into()), style(*tone, app.color)),
-        None if !app.filter.is_empty() => {
-            Line::raw(format!("filter: {}  (esc clears it)", app.filter))
+    if let Some((tone, text)) = &app.notice {
+        return message(*tone, text, width, app.color);
+    }
+    let view = app.tree.view();
+    let mut parts = Vec::new();
+    parts.extend((!app.filter.is_empty()).then(|| format!("filter: {}", app.filter)));
+    parts.extend(view.problems.then(|| "problems only".to_owned()));
+    parts.extend((view.sort != Sort::Tree).then(|| {
+        format!("by {}{}", view.sort.words(), if view.reversed { ", reversed" } else { "" })
+    }));
+    if !parts.is_empty() {
+        let text = format!("{}  (esc shows the whole tree)", parts.join("  "));
+        return message(Tone::Title, &text, width, app.color);
+    }
+    let [hints @ .., last] = HINTS;
+    let mut text = String::new();
+    for hint in hints {
+        if text.len() + hint.len() + 2 + last.len() <= width {
+            text.push_str(hint);
+            text.push_str("  ");
         }
-        None => Line::styled(
-            "? help  / filter  enter describe  e events  l log  d letters  r restart  s stop  q quit",
-            style(Tone::Dim, app.color),
-        ),
-    };
-    frame.render_widget(line, area);
+    }
+    text.push_str(last);
+    vec![Line::styled(text, style(Tone::Dim, app.color))]
 }

@@ -8,6 +8,7 @@ use ratatui::widgets::{Block, Borders, Paragraph};
 use super::style;
 use crate::app::{App, Tab};
 use crate::show::{self, Tone};
+use crate::text;
 
 pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     let is_beside = area.x > 0;
@@ -17,10 +18,22 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(block, area);
     let (width, height) = (usize::from(inner.width), usize::from(inner.height));
     app.panel_page = height.max(1);
-    let lines: Vec<_> = app.panel_lines().iter().flat_map(|line| wrap(line, width)).collect();
-    let most = lines.len().saturating_sub(height);
+    let (lines, marked) = app.panel_lines();
+    // Where each line begins once all are wrapped.
+    let mut begins = Vec::with_capacity(lines.len());
+    let mut wrapped = Vec::new();
+    for line in &lines {
+        begins.push(wrapped.len());
+        wrapped.extend(wrap(line, width));
+    }
+    let most = wrapped.len().saturating_sub(height);
+    if let Some(&at) = marked.and_then(|marked| begins.get(marked)) {
+        // The selected incident is in the upper third, so that its cause is on the screen.
+        app.scroll = at.saturating_sub(height / 3);
+    }
     app.scroll = app.scroll.min(most);
-    let first = if app.tab.is_list() { most - app.scroll } else { app.scroll };
+    let first = if app.tab.shows_end() { most - app.scroll } else { app.scroll };
+    let lines = wrapped;
     let shown = lines.into_iter().skip(first).take(height).map(|line| {
         let label = Span::styled(line.label, style(Tone::Dim, app.color));
         Line::from(vec![label, Span::styled(line.text, style(line.tone, app.color))])
@@ -28,7 +41,7 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), inner);
 }
 
-/// The names of the tabs. That of the open one is in brackets.
+/// The names of the tabs. The open one is in brackets.
 fn title(app: &App) -> Line<'static> {
     let tabs = Tab::ALL.map(|(tab, name)| {
         let is_open = tab == app.tab;
@@ -38,29 +51,13 @@ fn title(app: &App) -> Line<'static> {
     Line::from(tabs.to_vec())
 }
 
-/// Cuts a line into pieces that fit, between words if possible. Those after the first are indented like the text.
+/// Cuts a line into pieces that fit. Those after the first are indented like the text.
 fn wrap(line: &show::Line, width: usize) -> Vec<show::Line> {
     let indent = line.label.chars().count();
-    let room = width.saturating_sub(indent).max(8);
-    let mut pieces = Vec::new();
-    let mut rest: Vec<char> = line.text.chars().collect();
-    loop {
-        let label = if pieces.is_empty() { line.label.clone() } else { " ".repeat(indent) };
-        let end = match rest.len() {
-            all if all <= room => all,
-            _ => rest[..=room]
-                .iter()
-                .rposition(|&c| c == ' ')
-                .filter(|&at| at > room / 3)
-                .unwrap_or(room),
-        };
-        let after = rest.split_off(end);
-        pieces.push(show::Line { label, text: rest.into_iter().collect(), tone: line.tone });
-        rest = after.into_iter().skip_while(|&c| c == ' ').collect();
-        if rest.is_empty() {
-            return pieces;
-        }
-    }
+    let pieces = text::wrap(&line.text, width.saturating_sub(indent));
+    let labels = std::iter::once(line.label.clone()).chain(std::iter::repeat(" ".repeat(indent)));
+    let pieces = labels.zip(pieces);
+    pieces.map(|(label, text)| show::Line { label, text, tone: line.tone }).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lines_are_wrapped_between_words_and_indented() {
+    fn long_lines_are_wrapped_and_indented() {
         let line = show::Line {
             label: "why: ".into(),
             text: "connection refused by abcdefghijklmnop".into(),

@@ -6,9 +6,9 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Padding, Paragraph};
 
 use super::style;
-use crate::app::{App, Dialog, KEYS, Mode, verb};
+use crate::app::{App, Dialog, KEYS, Mode, question};
 use crate::show::Tone;
-use crate::text::cut;
+use crate::text::{after, wrap};
 
 pub(super) fn draw(app: &App, frame: &mut Frame<'_>, body: Rect) {
     match &app.mode {
@@ -24,31 +24,29 @@ pub(super) fn draw(app: &App, frame: &mut Frame<'_>, body: Rect) {
 fn confirm(app: &App, dialog: &Dialog, frame: &mut Frame<'_>, body: Rect) {
     let Dialog { act, input } = dialog;
     let is_supervisor = app.tree.node(&act.path).is_some_and(|node| &*node.kind == "supervisor");
-    let (question, label) = match act.action {
-        "stop_tree" => {
-            ("Stop the whole tree? The program ends.".to_owned(), "Name of the root to confirm: ")
-        }
-        "restart" if is_supervisor => {
-            (format!("Restart {} and everything below it?", act.path), "Reason (optional): ")
-        }
-        action => {
-            let mut question = format!("{} {}?", verb(action), act.path);
-            question[..1].make_ascii_uppercase();
-            (question, "Reason (optional): ")
-        }
+    let (question, effect) = question(act, is_supervisor);
+    let label = match act.action {
+        "stop_tree" => "Name of the root to confirm: ",
+        "kill" => "Reason: ",
+        _ => "Reason (optional): ",
     };
     let inner = usize::from(body.width).saturating_sub(4);
     let field = inner.saturating_sub(label.len() + 1);
     let typed: String = input.chars().skip(input.chars().count().saturating_sub(field)).collect();
     let column = label.len() + typed.chars().count();
-    let lines = vec![
-        Line::styled(cut(&question, inner), style(Tone::Title, app.color)),
-        Line::raw(format!("{label}{typed}")),
-        Line::styled("enter: do it    esc: leave it", style(Tone::Dim, app.color)),
-    ];
+    let mut lines = Vec::new();
+    for (tone, text) in [(Tone::Title, &*question), (Tone::Plain, effect)] {
+        let pieces = wrap(text, inner).into_iter().filter(|piece| !piece.is_empty());
+        lines.extend(pieces.map(|piece| Line::styled(piece, style(tone, app.color))));
+    }
+    let row = u16::try_from(lines.len()).unwrap_or(0);
+    lines.push(Line::raw(format!("{label}{typed}")));
+    let author = after(" as ", app.author());
+    let keys = format!("enter: do it{author}    esc: leave it");
+    lines.push(Line::styled(keys, style(Tone::Dim, app.color)));
     let area = window(frame, body, " Confirm ", lines);
     let x = area.x + u16::try_from(column).unwrap_or(0).min(area.width.saturating_sub(1));
-    frame.set_cursor_position((x, area.y + 1));
+    frame.set_cursor_position((x, area.y + row));
 }
 
 /// Draws a window in the middle, and returns the place of its lines.

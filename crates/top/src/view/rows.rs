@@ -11,8 +11,8 @@ use super::style;
 use crate::app::App;
 use crate::model::{Mailbox, Node};
 use crate::show::tone;
-use crate::text::{after, cut, duration};
-use crate::tree::Row;
+use crate::text::{after, cut, cut_in_the_middle, duration};
+use crate::tree::{Row, Sort};
 
 /// How many levels of guides are drawn. Deeper levels are written as a number.
 const LEVELS: usize = 6;
@@ -25,18 +25,25 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let rows = app.tree.rows();
     let shown = shown(rows.len(), app.cursor, height);
-    for (y, index) in (area.y..).zip(shown) {
-        let Some(node) = app.tree.at(rows[index]) else { continue };
-        let mut line = line(app, rows[index], node, width);
+    let parts: Vec<_> = shown.clone().map(|index| columns(app, rows[index])).collect();
+    // No column is wider than what is on the screen, so that there is room for causes.
+    let widest = |part: fn(&Columns) -> &str| {
+        parts.iter().map(|it| part(it).chars().count()).max().unwrap_or(0)
+    };
+    let widths = (widest(|it| &it.name).clamp(12, (width * 2 / 5).max(12)), widest(|it| &it.value));
+    for (y, (index, columns)) in (area.y..).zip(shown.zip(&parts)) {
+        let mut line = line(app, rows[index], columns, widths, width);
         if index == app.cursor {
             line = line.reversed();
         }
         frame.render_widget(line, Rect { y, height: 1, ..area });
     }
     if rows.is_empty() {
-        let text = match app.filter.is_empty() {
-            true => "waiting for the console …",
-            false => "no child matches the filter",
+        let view = app.tree.view();
+        let text = match (app.tree.root().is_empty(), view.problems && view.filter.is_empty()) {
+            (true, _) => "waiting for the console …",
+            (false, true) => "no child has a problem",
+            (false, false) => "no child matches the filter",
         };
         frame.render_widget(Line::raw(text), area);
     }
@@ -48,22 +55,81 @@ fn shown(rows: usize, cursor: usize, height: usize) -> Range<usize> {
     first..(first + height).min(rows)
 }
 
-fn line(app: &App, row: Row, node: &Node, width: usize) -> Line<'static> {
-    let name_width = (width / 3).clamp(16, 36);
-    let hidden = Some(app.tree.hidden(row)).filter(|&hidden| hidden > 0);
-    let hidden = after(" ▸", hidden);
-    let name = format!("{}{} {}{hidden}", guides(row), node.symbol(), node.name());
-    let name = cut(&name, name_width);
+/// The columns of a row that have the same width in all rows on the screen.
+struct Columns {
+    name: String,
+    /// What the rows are sorted by, if no other column shows it.
+    value: String,
+}
+
+fn columns(app: &App, row: Row) -> Columns {
+    let Some(node) = app.tree.at(row) else {
+        let many = app.tree.many_at(row);
+        let name = many.map_or(String::new(), |(name, number, _)| format!("▸ {name} ×{number}"));
+        return Columns { name: format!("{}{name}", guides(row)), value: String::new() };
+    };
+    let sort = app.tree.view().sort;
+    // A list has no supervisor above a child, so its path is written.
+    let name = if sort == Sort::Tree { node.name() } else { below_root(node) };
+    let hidden = after(" ▸", Some(app.tree.hidden(row)).filter(|&hidden| hidden > 0));
+    let value = match sort {
+        Sort::Restarts => format!("×{}", node.restarts),
+        Sort::Busy => after("", busy(app, node)),
+        Sort::Mailbox => {
+            after("", node.mailbox.as_ref().map(|it| format!("{}/{}", it.len, it.capacity)))
+        }
+        Sort::Tree | Sort::Problem | Sort::Since | Sort::State | Sort::Name => String::new(),
+    };
+    Columns { name: format!("{}{} {name}{hidden}", guides(row), node.symbol()), value }
+}
+
+/// The path without the name of the root.
+fn below_root(node: &Node) -> &str {
+    node.path.split_once('/').map_or(&*node.path, |(_, below)| below)
+}
+
+/// Writes a share per mille: `0.3 %`, `42 %`.
+fn percent(share: u64) -> String {
+    match share {
+        0..100 => format!("{}.{} %", share / 10, share % 10),
+        _ => format!("{} %", share / 10),
+    }
+}
+
+/// The share of the last seconds in which the child was busy.
+fn busy(app: &App, node: &Node) -> Option<String> {
+    node.busy.as_ref()?;
+    Some(app.tree.busy(node).map_or("…".to_owned(), percent))
+}
+
+fn line(
+    app: &App,
+    row: Row,
+    columns: &Columns,
+    widths: (usize, usize),
+    width: usize,
+) -> Line<'static> {
+    let (name_width, value_width) = widths;
+    let name = cut_in_the_middle(&columns.name, name_width);
+    let name = Span::raw(format!("{name:<name_width$} "));
+    let Some(node) = app.tree.at(row) else {
+        let states = app.tree.many_at(row).map_or(String::new(), |(.., states)| states);
+        let room = width.saturating_sub(name_width + 1);
+        return Line::from(vec![name, Span::raw(format!("{:<room$}", cut(&states, room)))]);
+    };
     let now = app.now_ms();
     let age = match node.remaining_ms(now) {
         Some(left) => format!("in {}", duration(left)),
         None => duration(now.saturating_sub(node.since_ms)),
     };
-    let restarts = after("×", Some(node.restarts).filter(|&restarts| restarts > 0));
-    let end = format!(" {age:>AGE$} {restarts:>5}  {}", facts(node).join("  "));
+    let value = match value_width {
+        0 => String::new(),
+        _ => format!(" {:>value_width$}", columns.value),
+    };
+    let end = format!(" {age:>AGE$}{value}  {}", facts(app, node).join("  "));
     let room = width.saturating_sub(name_width + 1 + STATE);
     Line::from(vec![
-        Span::raw(format!("{name:<name_width$} ")),
+        name,
         Span::styled(format!("{:<STATE$}", node.state()), style(tone(node), app.color)),
         Span::raw(format!("{:<room$}", cut(&end, room))),
     ])
@@ -87,34 +153,36 @@ fn guides(row: Row) -> String {
     guides
 }
 
-/// What else matters about a child, the most important first.
-fn facts(node: &Node) -> Vec<String> {
-    let mut facts = Vec::new();
+/// What else matters about a child, the most important first: what is wrong, and why.
+fn facts(app: &App, node: &Node) -> Vec<String> {
+    let mut facts: Vec<String> = node.cause().map(str::to_owned).into_iter().collect();
+    facts.extend(node.problems.iter().skip(1).map(|it| it.problem.to_string()));
     facts.extend(node.held.then(|| "HELD".to_owned()));
-    facts.extend(node.next.as_ref().map(|next| format!("attempt {}", next.attempt)));
-    let supervisor = node.supervisor.as_ref();
-    let is_reached = supervisor.is_some_and(|it| it.limit_reached)
-        || node.limit.as_ref().is_some_and(|it| it.reached);
-    facts.extend(is_reached.then(|| "LIMIT REACHED".to_owned()));
-    facts.extend(node.explanation().map(ToString::to_string));
+    if let Some(ends) = node.stopping.as_ref().and_then(|it| it.ends_ms) {
+        facts.push(format!("grace ends in {}", duration(ends.saturating_sub(app.now_ms()))));
+    }
+    facts.extend(node.more_explanation().map(str::to_owned));
+    // Of a child with a problem, it is one of those above.
+    facts.extend(node.alarming.as_ref().filter(|_| !node.is_problem()).map(ToString::to_string));
     if !node.waits_for.is_empty() {
         facts.push(format!("waits for {}", node.waits_for.join(", ")));
     }
+    facts.extend(node.next.as_ref().map(|next| format!("attempt {}", next.attempt)));
+    // The value by which the rows are sorted has a column.
+    let sort = app.tree.view().sort;
+    let restarts = Some(node.restarts).filter(|&it| it > 0 && sort != Sort::Restarts);
+    facts.extend(restarts.map(|restarts| format!("×{restarts}")));
     if node.schedule.as_ref().is_some_and(|schedule| schedule.running > 0) {
         facts.push("running".to_owned());
     }
-    if let Some(Mailbox { len: len @ 1.., capacity }) = &node.mailbox {
+    let mailbox = node.mailbox.as_ref().filter(|_| sort != Sort::Mailbox);
+    if let Some(Mailbox { len: len @ 1.., capacity, .. }) = mailbox {
         facts.push(format!("{len}/{capacity} messages"));
     }
-    if node.healthy == Some(false) {
-        facts.extend(node.problem.as_ref().map(ToString::to_string));
-    }
-    facts.extend(node.alarming.as_ref().map(ToString::to_string));
+    let share = app.tree.busy(node).filter(|&share| share >= 10 && sort != Sort::Busy);
+    facts.extend(share.map(|share| format!("busy {}", percent(share))));
     facts.extend(node.status.as_ref().map(|status| format!("\"{status}\"")));
-    if node.is_loud() {
-        facts.extend(node.last_exit.as_ref().map(|exit| exit.reason.message.to_string()));
-    }
-    facts.extend(supervisor.map(|it| match it.max_restarts {
+    facts.extend(node.supervisor.as_ref().map(|it| match it.max_restarts {
         Some(max) => {
             format!("{} {}/{max} in {}", it.strategy, it.restarts_in_period, duration(it.period_ms))
         }
@@ -134,6 +202,14 @@ mod tests {
         assert_eq!(shown(10_000, 9_999, 40), 9_960..10_000);
         assert_eq!(shown(3, 2, 40), 0..3);
         assert_eq!(shown(0, 0, 40), 0..0);
+    }
+
+    #[test]
+    fn a_share_below_a_tenth_has_a_decimal() {
+        assert_eq!(
+            [0, 3, 99, 100, 1_000].map(percent),
+            ["0.0 %", "0.3 %", "9.9 %", "10 %", "100 %"]
+        );
     }
 
     #[test]
