@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// Returns the CPU time that this thread has used. `None` where it can't be read.
 #[cfg(all(unix, any(feature = "console", feature = "metrics")))]
+#[expect(clippy::disallowed_methods, reason = "it reads a thread's own time, and not the clock")]
 pub(super) fn thread_time() -> Option<Duration> {
     use rustix::time::{ClockId, clock_gettime};
 
