@@ -125,7 +125,7 @@ fn start(app: Result<Supervisor, BuildError>) -> Running {
     Running::start(app)
 }
 
-#[library_benchmark(config = at_most(11_400))]
+#[library_benchmark(config = at_most(11_450))]
 #[bench::each(dynamic())]
 fn start_child(running: Running) -> Running {
     running.runtime.block_on(start_children(&running.tree));
@@ -317,7 +317,7 @@ fn lookup((running, names): (Running, Vec<String>)) -> Running {
 }
 
 // One child of the snapshot.
-#[library_benchmark(config = at_most(2_800))]
+#[library_benchmark(config = at_most(2_850))]
 #[bench::each(Running::start(declared().build()))]
 fn status(running: Running) -> (Running, Status) {
     let status = running.runtime.block_on(running.tree.status()).expect("it runs");

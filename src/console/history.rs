@@ -73,7 +73,7 @@ pub(super) async fn events(
     Ok(json(&body))
 }
 
-/// Whose lines are requested: those of one child, or those of a child and everything below. By default, all.
+/// Whose lines are requested: one child's, or a child's and everything below. By default, all.
 #[derive(Deserialize)]
 pub(super) struct OfAny {
     path: Option<String>,

@@ -1,4 +1,4 @@
-//! The dead letters that a console lists: those that it has received, or those of a store.
+//! The dead letters that a console lists: the ones that it has received, or a store's.
 //!
 //! # Invariants
 //!

@@ -30,7 +30,7 @@
 //!   that a web site can't read the tree by rebinding its own name.
 //! * An action needs a token in the header `X-Verger-Token`, `application/json` as the type of its content, and
 //!   no foreign `Origin`, so that a web site can't send one.
-//! * Reading needs a token only with [`read_token`](Console::read_token). The token of actions is then accepted, too.
+//! * Reading needs a token only with [`read_token`](Console::read_token). The token of actions then also reads.
 //! * A proxy that authenticates its users can name them in a header; see [`identity_header`](Console::identity_header).
 //! * The token is set with [`token`](Console::token), or else it is random for each start. A random token is
 //!   logged once, with target `verger::console`, if actions are allowed.

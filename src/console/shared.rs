@@ -200,7 +200,7 @@ impl Console {
 
     /// Sets a token that reading needs, such as on a machine with other users. Default: reading needs none.
     ///
-    /// A client with the token of actions can read, too. An empty token is never accepted. The page asks for the token.
+    /// A client with the token of actions can also read. An empty token is never accepted. The page asks for the token.
     pub fn read_token(mut self, token: impl Into<String>) -> Self {
         self.read_token = Some(Token(token.into()));
         self

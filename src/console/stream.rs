@@ -230,7 +230,7 @@ impl Changes {
         self.events.is_empty() && !self.resync
     }
 
-    /// Adds an event. The supervisor of its child counts as changed as well, because of its counts and limits.
+    /// Adds an event. The supervisor of its child has also changed, because of its counts and limits.
     pub(super) fn note(&mut self, event: &Event) {
         if self.resync {
             return;

@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //!
-//! 1. A child is in the list once, or among those of one line. A child with a problem may be both.
+//! 1. A child is in the list once, or counted in one line. A child with a problem may be both.
 //! 2. At most [`MOST`] children with problems stay visible beside their line: a program in which all connections
 //!    fail has one failure, not thousands.
 

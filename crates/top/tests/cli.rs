@@ -248,7 +248,7 @@ async fn log_lines_are_those_of_a_child_and_below_and_can_be_followed() {
         }
     };
     let orders = Supervisor::builder("orders").child(worker("writer", logging("written")));
-    // The lines are those of all tests in this process, so this tree has its own name.
+    // All tests in this process log here, so this tree has its own name.
     let tree = Supervisor::builder("shop").child(worker("db", logging("connected"))).child(orders);
     let url = format!("{}/#token=secret", serve(tree, actions().log_lines(&LINES)));
 

@@ -180,7 +180,7 @@ impl KeptEntries {
         let of = declared_part(&entry.path).unwrap_or(entry.path);
         let dropped = self.dropped.entry(of).or_insert(entry.last_at);
         *dropped = entry.last_at.max(*dropped);
-        // The times of a few children become those of their supervisors.
+        // The times of a few children become times of their supervisors.
         if self.dropped.len() > 2 * CHILDREN
             && let Some((path, at)) = self.dropped.pop_last()
         {
@@ -248,7 +248,7 @@ impl KeptEntries {
     }
 }
 
-/// Whether an event is counted with those of an entry.
+/// Whether an event is counted in an entry.
 fn repeats(kind: &Folded, before: &LoggedEvent, at: SystemTime) -> bool {
     let (since, most) = match kind {
         Folded::Lives { .. } => (before.first_at, LIVES_FOR),

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. Nothing is sent before its dialog was confirmed.
-//! 2. A dialog opens only for an action that applies. The rules are those of the page, in `actions.js`.
+//! 2. A dialog opens only for an action that applies. The rules are the page's, in `actions.js`.
 
 use crossterm::event::KeyCode;
 

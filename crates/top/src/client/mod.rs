@@ -202,7 +202,7 @@ impl Client {
         if body.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
-        // Reading may need one, too. A token that no header can carry is not the right one: the server refuses it.
+        // Reading may also need one. A token that no header can carry is not the right one: the server refuses it.
         if let Some(token) =
             self.endpoint.token.as_ref().and_then(|it| it.parse::<header::HeaderValue>().ok())
         {

@@ -67,7 +67,7 @@ fn log_line(line: &LogLine) -> Line {
     Line::new(level_tone(level), text)
 }
 
-/// A log line among those of several children.
+/// A log line in a list of several children's lines.
 pub(crate) fn log_line_of(line: &LogLine) -> Line {
     let LogLine { at_ms, level, path, incarnation, message, .. } = line;
     let (at, fields) = (time_of_day(*at_ms), line.spaced_fields());
