@@ -12,6 +12,7 @@
 
 #![expect(clippy::print_stdout, reason = "it says where the console is")]
 
+use std::io::IsTerminal as _;
 use std::net::TcpListener;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -187,7 +188,7 @@ async fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn,console=info".into());
     let lines = LogLines::new();
     tracing_subscriber::registry()
-        .with(fmt::layer().with_filter(filter))
+        .with(fmt::layer().with_ansi(std::io::stdout().is_terminal()).with_filter(filter))
         .with(lines.layer())
         .init();
 

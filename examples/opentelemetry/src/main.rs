@@ -1,5 +1,7 @@
 //! Spans of verger in OpenTelemetry. The book shows this file: *Tracing and OpenTelemetry*.
 
+use std::io::IsTerminal as _;
+
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::Instrument;
@@ -28,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let exporter = opentelemetry_stdout::SpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter).build();
     let spans = tracing_opentelemetry::layer().with_tracer(provider.tracer("shop"));
-    let lines = tracing_subscriber::fmt::layer();
+    let lines = tracing_subscriber::fmt::layer().with_ansi(std::io::stdout().is_terminal());
     tracing_subscriber::registry()
         .with(spans.with_filter(EnvFilter::new("info,verger::message=debug")))
         .with(lines.with_filter(EnvFilter::new("info")))
