@@ -41,6 +41,17 @@ impl fmt::Display for HumanDuration {
     }
 }
 
+/// Rounds to three significant digits.
+pub(crate) fn rounded(time: Duration) -> Duration {
+    let nanos = time.as_nanos();
+    let mut unit = 1;
+    while nanos / unit >= 1_000 {
+        unit *= 10;
+    }
+    let rounded = (nanos + unit / 2) / unit * unit;
+    u64::try_from(rounded).map_or(time, Duration::from_nanos)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

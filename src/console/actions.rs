@@ -142,7 +142,10 @@ pub(super) async fn act(
         Err(_) => {
             let mut text = format!("still {present} {path} after {}s", PATIENCE.as_secs());
             if let Some(waits) = waits_for(&console.tree, &path).await {
-                text.push_str(&format!("; it waits for {waits}"));
+                // A child that waits for nothing else is on its way itself.
+                let own = waits.strip_prefix(&format!("{path}, which "));
+                let more = own.map_or(format!("waits for {waits}"), str::to_owned);
+                text.push_str(&format!("; it {more}"));
             }
             Ok((StatusCode::ACCEPTED, done(text)).into_response())
         }

@@ -15,6 +15,7 @@ use tracing::{Level, field};
 
 use crate::core::{Decision, Ending, ExceededLimit, Report, WaitReason};
 use crate::exit::ExitReason;
+use crate::human_duration::rounded;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{AbortKind, FailureLog, LetterLine, LogLevel, OnExhausted};
@@ -137,17 +138,6 @@ fn limit_text(limit: ExceededLimit) -> String {
         ExceededLimit::FailingFor { max } => format!("failing for {max:?}"),
         ExceededLimit::Delays { .. } => "the delays of the backoff".to_owned(),
     }
-}
-
-/// Rounds to three significant digits.
-fn rounded(time: Duration) -> Duration {
-    let nanos = time.as_nanos();
-    let mut unit = 1;
-    while nanos / unit >= 1_000 {
-        unit *= 10;
-    }
-    let rounded = (nanos + unit / 2) / unit * unit;
-    u64::try_from(rounded).map_or(time, Duration::from_nanos)
 }
 
 /// What to write for a child that the program can do without.

@@ -14,6 +14,7 @@ use tokio::task::coop::consume_budget;
 use crate::dead_letter::DeadLetter;
 use crate::deferred_drop::drop_afterwards;
 use crate::exit::ExitReason;
+use crate::human_duration::rounded;
 use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;
 use crate::panic::CatchWakerPanic;
@@ -146,7 +147,7 @@ impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Moved { to: Lifecycle::Restarting, wait: Some((attempt, delay)), .. } => {
-                write!(f, "restarting in {delay:?} (attempt {attempt})")
+                write!(f, "restarting in {:?} (attempt {attempt})", rounded(*delay))
             }
             // `Shutdown` is left out: the state says that the supervisor has stopped the child.
             Self::Moved { to, reason: Some(reason), .. }

@@ -218,7 +218,12 @@ fn down(child: &ChildInfo) -> Option<Found> {
     if child.ready {
         return None;
     }
-    let mut text = child.lifecycle.to_string();
+    let why = child.explanation().map(|why| Visible(why).to_string());
+    // The explanation of a stop begins with the state: `stopped by operator: disk swap`.
+    let (mut text, why) = match why {
+        Some(why) if why.starts_with(child.lifecycle.word()) => (why, None),
+        why => (child.lifecycle.to_string(), why),
+    };
     if child.healthy == Some(false) {
         text.push_str(", unhealthy");
     }
@@ -226,7 +231,7 @@ fn down(child: &ChildInfo) -> Option<Found> {
     if let Some(problem) = &child.problem {
         let _ = write!(text, ": {}", Visible(problem));
     }
-    if let Some(why) = child.why {
+    if let Some(why) = why {
         let _ = write!(text, ", {why}");
     }
     if let Some(next) = child.next {

@@ -48,7 +48,7 @@ async fn a_tree_is_ready_while_every_essential_child_does_what_is_expected_of_it
     tree.stop_child("a").await.unwrap();
     let (ready, problems) = seen(&tree).await;
     assert!(!ready);
-    assert_eq!(problems, ["app/a: stopped, stopped manually", extra]);
+    assert_eq!(problems, ["app/a: stopped manually", extra]);
 }
 
 #[tokio::test(start_paused = true)]

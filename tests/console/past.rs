@@ -82,7 +82,7 @@ async fn each_child_of_a_snapshot_has_its_problems() {
     let problems = |child: usize| &status["children"][child]["problems"];
     let db = &problems(0)[0];
     assert_eq!((&db["kind"], &db["essential"]), (&json!("down"), &json!(true)));
-    assert_eq!(db["problem"], "stopped, stopped manually");
+    assert_eq!(db["problem"], "stopped by alice: disk swap");
     assert_eq!(*problems(1), json!([]));
 }
 
