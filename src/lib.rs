@@ -119,7 +119,7 @@
 //! | `bus` | the module `bus`: events and requests, `Context::bus` | | | 0 |
 //! | `config` | the module `config`: policies and settings by path, from any format that serde reads, and their reload | `serde` | `humantime-serde`, `serde` | 5 |
 //! | `config-file` | configuration files in TOML: `Application::config_file` | `config`, `serde` | `humantime-serde`, `rustix`, `serde`, `toml` | 13 |
-//! | `console` | the module `console`, `Application::console` | `config`, `json`, `log-lines`, `serde` | `axum`, `humantime-serde`, `serde`, `serde_json`, `tracing-subscriber` | 39 |
+//! | `console` | the module `console`, `Application::console` | `config`, `json`, `log-lines`, `serde` | `axum`, `humantime-serde`, `rustix`, `serde`, `serde_json`, `tracing-subscriber` | 42 |
 //! | `cron` | `cron`: children that run at the times of a cron expression | `periodic` | `croner`, `jiff` | 15 |
 //! | `full` | all of these | `bus`, `config`, `config-file`, `console`, `cron`, `health`, `json`, `lease`, `log-lines`, `macros`, `mailbox`, `metrics`, `periodic`, `process`, `resilience`, `serde`, `service`, `signal`, `systemd`, `task`, `testing` | `axum`, `croner`, `humantime-serde`, `jiff`, `metrics`, `rustix`, `sd-notify`, `serde`, `serde_json`, `toml`, `tracing-subscriber`, `verger-macros` | 69 |
 //! | `health` | HTTP probes of an [`Application`]: `Application::probes` | `serde` | `axum`, `humantime-serde`, `serde` | 33 |
@@ -127,7 +127,7 @@
 //! | `lease` | the module `lease`, `ChildSpec::lease`, and an engine that locks files on Unix | `mailbox` | `rustix` | 3 |
 //! | `log-lines` | the module `log_lines`: a layer that keeps the last log lines of each child | | `tracing-subscriber` | 4 |
 //! | `mailbox` | the module `mailbox`, `mailbox` and `worker_with_mailbox` | | | 0 |
-//! | `metrics` | the module `metrics`: what supervisors do, through the facade `metrics` | | `metrics` | 3 |
+//! | `metrics` | the module `metrics`: what supervisors do, through the facade `metrics` | | `metrics`, `rustix` | 6 |
 //! | `periodic` | the module `periodic`: `every`, children that call a function periodically | | | 0 |
 //! | `process` | the module `process` and `command`, on Unix | | `rustix` | 7 |
 //! | `resilience` | the module `resilience`: `retry` and `CircuitBreaker` | | | 0 |

@@ -12,8 +12,10 @@
 //! 4. An entry that is dropped, except a life, is older than what [`KeptEntries::dropped_before`] returns for its child, or as old.
 //! 5. Adding an entry costs O(log n).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
+
+use rustc_hash::FxHashMap;
 
 use super::{EventLevel, Folded, LoggedEvent, declared_part};
 use crate::path::Path;
@@ -42,8 +44,8 @@ type Place = u64;
 pub(super) struct KeptEntries {
     capacity: usize,
     entries: BTreeMap<Place, (Folded, LoggedEvent)>,
-    latest: HashMap<(Path, Folded), Place>,
-    children: HashMap<Path, ChildEntries>,
+    latest: FxHashMap<(Path, Folded), Place>,
+    children: FxHashMap<Path, ChildEntries>,
     /// The children with a reserve by their last entry: first those that never failed.
     reserves: BTreeSet<(bool, Place, Path)>,
     common: BTreeSet<Place>,
@@ -81,8 +83,8 @@ impl KeptEntries {
         Self {
             capacity,
             entries: BTreeMap::new(),
-            latest: HashMap::new(),
-            children: HashMap::new(),
+            latest: FxHashMap::default(),
+            children: FxHashMap::default(),
             reserves: BTreeSet::new(),
             common: BTreeSet::new(),
             lives: BTreeSet::new(),
@@ -96,8 +98,8 @@ impl KeptEntries {
     /// Adds an entry, or counts it with the one that it repeats.
     pub(super) fn add(&mut self, kind: Folded, mut entry: LoggedEvent) {
         let key = (entry.path.clone(), kind);
-        let before = self.latest.get(&key).copied();
-        if let Some(place) = before
+        let count = self.count(&key.0);
+        if let Some(&place) = self.latest.get(&key)
             && let Some((kind, before)) = self.entries.get(&place)
             && repeats(kind, before, entry.last_at)
         {
@@ -113,15 +115,32 @@ impl KeptEntries {
             _ => self.assign(place, &entry),
         }
         self.entries.insert(place, (key.1.clone(), entry));
+        let path = key.0.clone();
         self.latest.insert(key, place);
+        self.recount(&path, count);
         self.shrink(now);
+    }
+
+    fn count(&self, path: &Path) -> usize {
+        self.children.get(path).map_or(0, ChildEntries::len)
+    }
+
+    /// Finds a child by its number of entries, after it had `before`. Mostly an entry has replaced another one.
+    fn recount(&mut self, path: &Path, before: usize) {
+        let count = self.count(path);
+        if count == before {
+            return;
+        }
+        self.by_count.remove(&(before, path.clone()));
+        if count > 0 {
+            self.by_count.insert((count, path.clone()));
+        }
     }
 
     /// Puts a new entry into the reserve of its child, whose oldest one there becomes common.
     fn assign(&mut self, place: Place, entry: &LoggedEvent) {
         let path = &entry.path;
         let child = self.children.entry(path.clone()).or_default();
-        self.by_count.remove(&(child.len(), path.clone()));
         child.has_failed |= entry.level > EventLevel::Info;
         if declared_part(path).is_some() {
             child.common.insert(place);
@@ -139,7 +158,6 @@ impl KeptEntries {
             }
             self.reserves.insert((child.has_failed, place, path.clone()));
         }
-        self.by_count.insert((child.len(), path.clone()));
     }
 
     fn shrink(&mut self, now: SystemTime) {
@@ -176,7 +194,10 @@ impl KeptEntries {
 
     /// Removes an entry for lack of room.
     fn drop_entry(&mut self, place: Place) {
+        let Some((_, entry)) = self.entries.get(&place) else { return };
+        let (path, count) = (entry.path.clone(), self.count(&entry.path));
         let Some(entry) = self.remove(place) else { return };
+        self.recount(&path, count);
         let of = declared_part(&entry.path).unwrap_or(entry.path);
         let dropped = self.dropped.entry(of).or_insert(entry.last_at);
         *dropped = entry.last_at.max(*dropped);
@@ -203,12 +224,9 @@ impl KeptEntries {
         self.common.remove(&place);
         let path = &entry.path;
         let Some(child) = self.children.get_mut(path) else { return Some(entry) };
-        self.by_count.remove(&(child.len(), path.clone()));
         child.reserve.remove(&place);
         child.common.remove(&place);
-        if child.len() > 0 {
-            self.by_count.insert((child.len(), path.clone()));
-        } else {
+        if child.len() == 0 {
             if let Some((failed, last)) = child.rank {
                 self.reserves.remove(&(failed, last, path.clone()));
             }
