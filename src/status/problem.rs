@@ -82,11 +82,11 @@ pub enum ProblemKind {
     /// The child has reported something [alarming](crate::Context::set_alarming).
     Alarm,
     /// The child is on standby, and its lease can't be asked for.
-    Lease,
+    LeaseFailing,
     /// The child's mailbox has been at least 90 % full for at least 10 s.
-    Mailbox,
+    MailboxFull,
     /// At least 80 % of a limit on restarts is used.
-    Limit,
+    LimitUsed,
     /// A poll of the child has taken more than 1 s within the last 5 minutes, or one lasts that long that hasn't returned.
     /// Known while polls are [measured](super::BusyTime).
     LongPoll,
@@ -99,9 +99,9 @@ string_enum!(
     Down = "down",
     LacksActive = "lacks_active",
     Alarm = "alarm",
-    Lease = "lease",
-    Mailbox = "mailbox",
-    Limit = "limit",
+    LeaseFailing = "lease",
+    MailboxFull = "mailbox",
+    LimitUsed = "limit",
     LongPoll = "long_poll",
     Failed = "failed",
 );
@@ -261,7 +261,7 @@ fn lease(child: &ChildInfo) -> Option<Found> {
     let failing = seconds(now(child).duration_since(since).unwrap_or_default());
     let (name, problem) = (Visible(&lease.name), Visible(problem));
     let text = format!("can't ask for the lease `{name}` for {failing}: {problem}");
-    Some(Found::new(ProblemKind::Lease, text).since(since))
+    Some(Found::new(ProblemKind::LeaseFailing, text).since(since))
 }
 
 fn mailbox(child: &ChildInfo) -> Option<Found> {
@@ -269,7 +269,7 @@ fn mailbox(child: &ChildInfo) -> Option<Found> {
     let since = mailbox.full_since?;
     let full = now(child).duration_since(since).ok().filter(|full| *full >= FULL_FOR)?;
     let text = format!("{}/{} messages for {}", mailbox.len, mailbox.capacity, seconds(full));
-    Some(Found::new(ProblemKind::Mailbox, text).since(since))
+    Some(Found::new(ProblemKind::MailboxFull, text).since(since))
 }
 
 /// At least 80 % of the child's own limit, or of a supervisor's limit for its children, is used.
@@ -284,7 +284,7 @@ fn limit(child: &ChildInfo, supervisor: Option<&SupervisorInfo>) -> Option<Found
         return None;
     }
     let text = format!("restarts used: {}", window(used, max, period));
-    Some(Found::new(ProblemKind::Limit, text))
+    Some(Found::new(ProblemKind::LimitUsed, text))
 }
 
 fn long_poll(child: &ChildInfo) -> Option<Found> {
